@@ -1,0 +1,106 @@
+"""What is searched: documents, the chunks they are cut into, and the sentences in those.
+
+Texts are NFC. Offsets are in code points. An ordinal is a number that grows in corpus order; it is
+packed from the source shard, the document in the shard, the part in the document and the sentence
+in the part, so that parallel and resumed workers know it without counting. Ordinals are therefore
+not dense.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arag_search.errors import BuildError
+
+MetadataScalar = str | int | float
+MetadataValue = MetadataScalar | tuple[MetadataScalar, ...]
+
+# 12 + 25 + 15 + 11 = 63 bits, so that an ordinal fits a signed 64-bit integer.
+SHARD_BITS = 12
+DOCUMENT_BITS = 25
+PART_BITS = 15
+SENTENCE_BITS = 11
+
+MAX_SENTENCES = 1 << SENTENCE_BITS
+"""The most sentences that one chunk may hold (2,048)."""
+
+
+def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
+    """Pack the place of a chunk or sentence into one integer that sorts in corpus order.
+
+    All arguments count from 0. Raises BuildError where one of them does not fit.
+    """
+    for name, value, bits in (
+        ("source files", shard, SHARD_BITS),
+        ("documents in one source", document, DOCUMENT_BITS),
+        ("chunks in one document", part, PART_BITS),
+        ("sentences in one chunk", sentence, SENTENCE_BITS),
+    ):
+        if value >= 1 << bits:
+            raise BuildError(
+                f"There are more than {1 << bits:,} {name}.",
+                allowed=f"at most {1 << bits:,} {name}",
+                do="Split the source into larger or smaller files, or raise --chunk-tokens.",
+            )
+    packed = (shard << DOCUMENT_BITS) | document
+    packed = (packed << PART_BITS) | part
+    return (packed << SENTENCE_BITS) | sentence
+
+
+def chunk_ordinal(ordinal: int) -> int:
+    """The ordinal of the chunk that holds the sentence with this ordinal."""
+    return ordinal >> SENTENCE_BITS << SENTENCE_BITS
+
+
+def nfc(text: str) -> str:
+    """The text in Unicode normalisation form C, as everything indexed and queried is."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document as a source gives it, before it is cut.
+
+    ``sentence_ends`` are given where the source has its own sentences (offsets after each
+    sentence, the last being ``len(text)``), else None. A ``whole`` document is a chunk that came
+    already cut: it is never split and keeps its id as chunk id. ``where`` names its place for
+    messages ("corpus.jsonl, line 3").
+    """
+
+    id: str
+    title: str
+    text: str
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    sentence_ends: tuple[int, ...] | None = None
+    whole: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One passage of an index: what a search finds and a read returns.
+
+    ``part`` counts from 1 to ``parts`` within the document. ``sentence_ends`` are offsets into
+    ``content`` after each sentence; the last is ``len(content)``; empty for empty content.
+    """
+
+    id: str
+    doc_id: str
+    title: str
+    content: str
+    part: int
+    parts: int
+    ordinal: int
+    sentence_ends: tuple[int, ...]
+    metadata: Mapping[str, MetadataValue]
+
+    def sentences(self) -> list[str]:
+        """The sentences of the content in order; joined they are the content."""
+        return split_at(self.content, self.sentence_ends)
+
+
+def split_at(text: str, ends: tuple[int, ...]) -> list[str]:
+    """Cut a text after each of the given offsets."""
+    return [text[start:end] for start, end in zip((0, *ends), ends, strict=False)]

@@ -1,0 +1,103 @@
+"""Every exception of the project.
+
+AragError                     anything this project raises on purpose
+├── ArgumentError             a value given by the caller is not allowed
+├── QueryError                a query was refused; holds every problem (in query/problems.py)
+├── UnknownChunkError         a chunk id that the index does not hold
+├── NotServedError            the index was built without what was asked for
+├── IndexProblemError         something about a location
+│   ├── IndexNotFoundError    nothing there, or nothing finished yet
+│   ├── IndexExistsError      a build would replace an index, and was not told to
+│   ├── IndexLockedError      another builder is at work there
+│   ├── IndexVersionError     the index was written by another version of the format
+│   ├── IndexDamagedError     files and manifest do not agree
+│   └── IndexClosedError      the index was used after close()
+├── SourceError               the corpus cannot be read as it stands; names file and line
+├── BuildError                the build cannot go on (no space, too large for an ordinal)
+└── EngineError               the engine below us failed
+    └── JvmError              the Java part cannot be started
+
+A message has up to four parts: what is wrong, where, what is allowed, what to do next.
+"""
+
+from __future__ import annotations
+
+
+class AragError(Exception):
+    """A failure with a message in up to four parts.
+
+    Parameters are the parts; ``str()`` joins those that are given, one a line.
+    """
+
+    def __init__(self, what: str, *, where: str = "", allowed: str = "", do: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.allowed = allowed
+        self.do = do
+
+    def __str__(self) -> str:
+        parts = [self.what]
+        if self.where:
+            parts.append(f"Where: {self.where}")
+        if self.allowed:
+            parts.append(f"Allowed: {self.allowed}")
+        if self.do:
+            parts.append(f"Do: {self.do}")
+        return "\n".join(parts)
+
+
+class ArgumentError(AragError, ValueError):
+    """A value given by the caller is not allowed."""
+
+
+class UnknownChunkError(AragError, LookupError):
+    """A chunk id that the index does not hold."""
+
+
+class NotServedError(AragError):
+    """The index was built without what was asked for."""
+
+
+class IndexProblemError(AragError):
+    """Something about a location."""
+
+
+class IndexNotFoundError(IndexProblemError):
+    """Nothing there, or nothing finished yet."""
+
+
+class IndexExistsError(IndexProblemError):
+    """A build would replace an index, and was not told to."""
+
+
+class IndexLockedError(IndexProblemError):
+    """Another builder is at work there."""
+
+
+class IndexVersionError(IndexProblemError):
+    """The index was written by another version of the format."""
+
+
+class IndexDamagedError(IndexProblemError):
+    """Files and manifest do not agree."""
+
+
+class IndexClosedError(IndexProblemError):
+    """The index was used after ``close()``."""
+
+
+class SourceError(AragError):
+    """The corpus cannot be read as it stands."""
+
+
+class BuildError(AragError):
+    """The build cannot go on."""
+
+
+class EngineError(AragError):
+    """The engine below us failed."""
+
+
+class JvmError(EngineError):
+    """The Java part cannot be started."""

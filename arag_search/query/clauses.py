@@ -1,0 +1,429 @@
+"""One clause of a query -> one leaf of the tree, or what is wrong with it.
+
+Every method returns the leaf, or None where there is none; a refused clause returns the leaf that a
+mended query would hold instead.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from arag_search.corpus import nfc
+from arag_search.errors import ArgumentError
+from arag_search.query import analysis, problems
+from arag_search.query.dates import period_ms
+from arag_search.query.fields import Schema
+from arag_search.query.lexer import find_special, unescape
+from arag_search.query.problems import Findings
+from arag_search.query.tree import (
+    MAX_SLOP,
+    MAX_WEIGHT,
+    MIN_PREFIX_CHARACTERS,
+    MIN_WEIGHT,
+    DateRange,
+    KeywordEquals,
+    Leaf,
+    MetadataLeaf,
+    Node,
+    NumberRange,
+    Phrase,
+    Prefix,
+    Term,
+    TextField,
+    all_of,
+    is_prefix,
+)
+
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
+_FINAL_PUNCTUATION = re.compile(r"(?<!\\)\?[?!.,;]*$")
+_WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
+_WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
+_PHRASE_SUFFIX = re.compile(rf"(?:~(\d{{1,9}}))?(?:\^({_WEIGHT}))?")
+_WRONG_ORDER = re.compile(rf"\^({_WEIGHT})~(\d{{1,9}})")
+_COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_TWO_VALUES = re.compile(r"([+-]?[\d.]+)\s*(?:-|–|—|\.\.|:)\s*([+-]?[\d.]+)", re.ASCII)
+_RANGE = re.compile(r"([\[{])\s*(\S+?)\s+TO\s+(\S+?)\s*([\]}])")
+_LOOSE_RANGE = re.compile(
+    r"([\[{])\s*([^\s,]+?)\s*(?:\bto\b|,|-|–|\s)\s*([^\s,]+?)\s*([\]}])", re.I
+)
+
+FieldRefKind = Literal["text", "keyword", "number", "date", "guess", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRef:
+    """A field as a clause names it. Kind "unknown" is refused, "guess" is of an open schema."""
+
+    name: str
+    kind: FieldRefKind
+
+    @property
+    def text_field(self) -> TextField:
+        """The field for a text leaf."""
+        return "title" if self.name == "title" else "content"
+
+
+class ClauseReader:
+    """Builds leaves; records problems and notes in ``findings``."""
+
+    def __init__(self, schema: Schema, findings: Findings) -> None:
+        self.schema = schema
+        self.findings = findings
+
+    def field(self, name: str) -> FieldRef:
+        """The field of this name; "unknown" where the schema lacks it and is not open."""
+        kind = self.schema.kind(name)
+        if kind is None:
+            if not self.schema.open:
+                return FieldRef(name, "unknown")
+            self.findings.note(problems.NOTE_UNCHECKED_FIELD.format(name=name))
+            return FieldRef(name, "guess")
+        return FieldRef(name, kind)
+
+    def refuse_unknown(self, name: str, start: int, *, mended: bool) -> None:
+        """Record that there is no such field."""
+        fields = self.schema.describe()
+        message = problems.UNKNOWN_FIELD.format(name=name, fields=fields)
+        self.findings.refuse(start, start + len(name) + 1, message, mended=mended)
+
+    # Words
+
+    def word(self, raw: str, start: int, field: FieldRef | None) -> Leaf | None:
+        """A bare word after its field, with its prefix star and weight."""
+        if (field is None or field.kind == "text") and _PLAIN_WORD.fullmatch(raw):
+            return Term(raw, field.text_field if field else None)
+        raw = self._without_question_mark(raw)
+        if field is not None and field.kind == "unknown":
+            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=True)
+            cut = find_special(raw, "^~*")
+            value = unescape(raw if cut < 0 else raw[:cut])
+            return self._phrase_or_none(f"{field.name} {value}")
+        if field is not None and field.kind != "text":
+            return self._bare_value(raw, start, field)
+        return self._text_word(raw, start, field.text_field if field else None)
+
+    def _text_word(self, raw: str, start: int, field: TextField) -> Leaf | None:
+        end = start + len(raw)
+        colon = find_special(raw, ":")
+        if colon >= 0:
+            self.findings.refuse(start, end, problems.SECOND_COLON, mended=True)
+            return self._phrase_or_none(unescape(raw), field)
+        weight = 1.0
+        cut = find_special(raw, "^")
+        if cut >= 0:
+            weight = self.weight(raw[cut:], start + cut)
+            raw = raw[:cut]
+        cut = find_special(raw, "~")
+        if cut >= 0:
+            message = problems.FUZZY if cut else problems.SLOP_MISPLACED
+            self.findings.refuse(start, end, message, mended=True)
+            raw = raw[:cut] or raw.strip("~")
+        if len(raw) > 2 and raw[0] == raw[-1] == "/" and not raw.endswith("\\/"):
+            self.findings.refuse(start, end, problems.REGULAR_EXPRESSION, mended=False)
+            return None
+        wildcard = find_special(raw, "*?")
+        if wildcard >= 0:
+            return self._prefix(raw, wildcard, start, end, field, weight)
+        text = unescape(raw)
+        if not has_token(text):
+            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
+            return None
+        return Term(text, field, weight)
+
+    def _prefix(
+        self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
+    ) -> Leaf | None:
+        stem = nfc(unescape(raw[:wildcard]))
+        refuse = self.findings.refuse
+        if not raw.strip("*"):
+            refuse(start, end, problems.BARE_STAR, mended=True)
+            return None
+        if wildcard < len(raw) - 1 or raw[wildcard] == "?":
+            refuse(start, end, problems.WILDCARD, mended=is_prefix(stem))
+            return Prefix(stem, field, weight) if is_prefix(stem) else None
+        if len(stem) < MIN_PREFIX_CHARACTERS:
+            refuse(start, end, problems.PREFIX_SHORT, mended=False)
+            return None
+        if not is_prefix(stem):
+            refuse(start, end, problems.PREFIX_TOKENS, mended=True)
+            return Term(stem, field, weight) if has_token(stem) else None
+        return Prefix(stem, field, weight)
+
+    def _without_question_mark(self, raw: str) -> str:
+        """The word without a question mark at its end, noted."""
+        if not raw.endswith(("?", "!", ".", ",", ";")):
+            return raw
+        match = _FINAL_PUNCTUATION.search(raw)
+        if match is None or match.start() == 0:
+            return raw
+        word = raw[: match.start()]
+        while word.endswith("?") and not word.endswith("\\?"):
+            word = word[:-1]
+        self.findings.note(problems.NOTE_QUESTION_MARK.format(word=unescape(word)))
+        return word + match.group().replace("?", "")
+
+    # Phrases
+
+    def phrase(
+        self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
+    ) -> Node | None:
+        """Quoted text with its suffix. ``raw`` includes the quotes."""
+        closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
+        inside = raw[1:-1] if closed else raw[1:]
+        if not closed:
+            self.findings.refuse(start, end, problems.UNCLOSED_QUOTE, mended=True)
+        if field is not None and field.kind == "unknown":
+            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=True)
+            return self._phrase_or_none(f"{field.name} {unescape(inside)}")
+        slop, weight = self._phrase_suffix(suffix, end - len(suffix))
+        text = unescape(inside)
+        if field is not None and field.kind != "text":
+            if slop or weight != 1:
+                message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
+                self.findings.refuse(end - len(suffix), end, message, mended=True)
+            return self.value(text, start, end, field)
+        text_field = field.text_field if field else None
+        if not text.strip():
+            self.findings.refuse(start, end, problems.EMPTY_PHRASE, mended=True)
+            return None
+        if find_special(inside, "*") >= 0:
+            words = self._starred(inside, text_field)
+            self.findings.refuse(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
+            return words
+        if not has_token(text):
+            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
+            return None
+        if slop and len(analysis.terms(text)) < 2:
+            message = problems.SLOP_ON_ONE_WORD
+            self.findings.refuse(start, end, message, mended=True)
+            slop = 0
+        return Phrase(text, slop, text_field, weight)
+
+    def _starred(self, inside: str, field: TextField) -> Node | None:
+        """The words of a phrase with stars in it, all wanted; None where a star is no prefix."""
+        words: list[Leaf] = []
+        for raw in inside.split():
+            star = find_special(raw, "*")
+            text = unescape(raw if star < 0 else raw[:star])
+            if star < 0 and has_token(text):
+                words.append(Term(text, field))
+            elif star == len(raw) - 1 and is_prefix(nfc(text)):
+                words.append(Prefix(text, field))
+            elif star >= 0:
+                return None
+        return all_of(*words) if words else None
+
+    def _phrase_suffix(self, suffix: str, start: int) -> tuple[int, float]:
+        """Slop and weight of a phrase."""
+        if not suffix:
+            return 0, 1.0
+        end = start + len(suffix)
+        suffix = suffix.rstrip("?")
+        match = _PHRASE_SUFFIX.fullmatch(suffix)
+        if match is None:
+            swapped = _WRONG_ORDER.fullmatch(suffix)
+            if swapped:
+                self.findings.refuse(start, end, problems.WEIGHT_BEFORE_SLOP, mended=True)
+                return self._slop(swapped[2], start, end), float(swapped[1])
+            if suffix[0] == "~" and not re.match(r"~\d", suffix):
+                self.findings.refuse(start, end, problems.SLOP_SYNTAX, mended=True)
+                return 0, 1.0
+            if suffix[0] == "~" and "^" not in suffix:
+                self.findings.refuse(start, end, problems.SLOP_SYNTAX, mended=True)
+                return 0, 1.0
+            cut = suffix.index("^")
+            return 0, self.weight(suffix[cut:], start + cut)
+        slop = self._slop(match[1], start, end) if match[1] else 0
+        cut = suffix.find("^")
+        return slop, self.weight(suffix[cut:], start + cut) if match[2] else 1.0
+
+    def _slop(self, digits: str, start: int, end: int) -> int:
+        slop = int(digits)
+        if slop > MAX_SLOP:
+            message = problems.SLOP_RANGE.format(slop=slop)
+            self.findings.refuse(start, end, message, mended=True)
+            return MAX_SLOP
+        return slop
+
+    def weight(self, suffix: str, start: int) -> float:
+        """The weight that ``suffix`` (``^2``) gives; 1.0 where it is refused."""
+        end = start + len(suffix)
+        match = _WEIGHT_SUFFIX.fullmatch(suffix)
+        if match is None:
+            if suffix.count("^") > 1:
+                self.findings.refuse(start, end, problems.WEIGHT_REPEATED, mended=False)
+            elif "~" in suffix:
+                self.findings.refuse(start, end, problems.WEIGHT_BEFORE_SLOP, mended=False)
+            else:
+                self.findings.refuse(start, end, problems.WEIGHT_SYNTAX, mended=True)
+            return 1.0
+        weight = float(match[1])
+        if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
+            message = problems.WEIGHT_RANGE.format(weight=weight)
+            self.findings.refuse(start, end, message, mended=True)
+            return 1.0
+        return weight
+
+    def _phrase_or_none(self, text: str, field: TextField = None) -> Phrase | None:
+        if has_token(text):
+            return Phrase(text, field=field)
+        self.findings.mendable = False
+        return None
+
+    # Metadata
+
+    def _bare_value(self, raw: str, start: int, field: FieldRef) -> MetadataLeaf | None:
+        end = start + len(raw)
+        cut = find_special(raw, "^~")
+        if cut >= 0:
+            message = problems.WEIGHT_ON_FILTER if raw[cut] == "^" else problems.SLOP_MISPLACED
+            self.findings.refuse(start + cut, end, message, mended=True)
+            raw = raw[:cut]
+        if find_special(raw, "*?") >= 0:
+            message = problems.PREFIX_ON_KEYWORD.format(name=field.name)
+            self.findings.refuse(start, end, message, mended=False)
+            return None
+        return self.value(unescape(raw), start, end, field)
+
+    def value(self, text: str, start: int, end: int, field: FieldRef) -> MetadataLeaf | None:
+        """One value of a metadata field, or a comparison with one."""
+        comparison = _COMPARISON.fullmatch(text)
+        kind = field.kind
+        if text[:1] in ("[", "{") and kind != "keyword":
+            message = problems.RANGE_SYNTAX.format(name=field.name)
+            self.findings.refuse(start, end, message, mended=False)
+            return None
+        if kind == "guess":
+            kind = _guess(comparison[2]) if comparison else "keyword"
+        if kind not in ("number", "date"):
+            if not text:
+                message = problems.EMPTY_FIELD.format(name=field.name)
+                self.findings.refuse(start, end, message, mended=True)
+                return None
+            if comparison:
+                message = problems.RANGE_ON_KEYWORD.format(name=field.name)
+                self.findings.refuse(start, end, message, mended=False)
+                return None
+            return KeywordEquals(field.name, text)
+        if comparison:
+            sign, bound = comparison[1], comparison[2]
+            low = (bound, None) if sign[0] == ">" else (None, bound)
+            return self._bounds(field, kind, *low, "=" in sign, "=" in sign, start, end)
+        two = _TWO_VALUES.fullmatch(text)
+        if two and not _is_value(text, kind) and all(_is_value(two[i], kind) for i in (1, 2)):
+            self._refuse_value(field, kind, start, end, mended=True)
+            return self._bounds(field, kind, two[1], two[2], True, True, start, end)
+        return self._bounds(field, kind, text, text, True, True, start, end)
+
+    def range(
+        self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
+    ) -> Node | None:
+        """A range in brackets. ``raw`` starts with the bracket."""
+        refuse = self.findings.refuse
+        if field is None:
+            refuse(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
+            return None
+        if field.kind == "unknown":
+            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=False)
+            return None
+        if field.kind == "text":
+            refuse(start, end, problems.RANGE_ON_TEXT, mended=False)
+            return None
+        if suffix.strip("?"):
+            message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
+            refuse(end - len(suffix), end, message, mended=True)
+        if field.kind == "keyword":
+            refuse(start, end, problems.RANGE_ON_KEYWORD.format(name=field.name), mended=False)
+            return None
+        match = _RANGE.fullmatch(raw)
+        if match is None:
+            match = _LOOSE_RANGE.fullmatch(raw)
+            message = problems.RANGE_SYNTAX.format(name=field.name)
+            refuse(start, end, message, mended=match is not None)
+            if match is None:
+                return None
+        lower = None if match[2] == "*" else match[2]
+        upper = None if match[3] == "*" else match[3]
+        kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
+        if kind == "keyword":
+            refuse(start, end, problems.RANGE_SYNTAX.format(name=field.name), mended=False)
+            return None
+        included = match[1] == "[", match[4] == "]"
+        return self._bounds(field, kind, lower, upper, *included, start, end)
+
+    def _bounds(
+        self,
+        field: FieldRef,
+        kind: Literal["number", "date"],
+        lower: str | None,
+        upper: str | None,
+        include_lower: bool,
+        include_upper: bool,
+        start: int,
+        end: int,
+    ) -> MetadataLeaf | None:
+        for bound in (lower, upper):
+            if bound is not None and not _is_value(bound, kind):
+                self._refuse_value(field, kind, start, end, mended=False)
+                return None
+        make = _number_range if kind == "number" else DateRange
+        try:
+            return make(field.name, lower, upper, include_lower, include_upper)
+        except ArgumentError:
+            fixed: MetadataLeaf | None
+            try:
+                fixed = make(field.name, upper, lower, include_upper, include_lower)
+            except ArgumentError:  # equal bounds, one of them excluded
+                fixed = make(field.name, lower, upper, True, True)
+            message = problems.RANGE_UPSIDE_DOWN.format(fixed=fixed)
+            self.findings.refuse(start, end, message, mended=True)
+            return fixed
+
+    def _refuse_value(
+        self, field: FieldRef, kind: Literal["number", "date"], start: int, end: int, mended: bool
+    ) -> None:
+        text = problems.NOT_A_NUMBER if kind == "number" else problems.NOT_A_DATE
+        self.findings.refuse(start, end, text.format(name=field.name), mended=mended)
+
+
+def has_token(text: str) -> bool:
+    """Whether the analyser makes at least one token of the text."""
+    return bool(_ASCII_TOKEN.search(text)) or bool(analysis.terms(nfc(text)))
+
+
+def _ends_escaped(raw: str) -> bool:
+    """Whether the last character has a backslash of its own before it."""
+    before = raw[:-1]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def _is_value(text: str, kind: Literal["number", "date"]) -> bool:
+    if kind == "number":
+        return _NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
+    try:
+        period_ms(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _guess(bound: str) -> Literal["keyword", "number", "date"]:
+    if _is_value(bound, "number"):
+        return "number"
+    return "date" if _is_value(bound, "date") else "keyword"
+
+
+def _number_range(
+    field: str, lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
+) -> NumberRange:
+    return NumberRange(
+        field,
+        None if lower is None else float(lower),
+        None if upper is None else float(upper),
+        include_lower,
+        include_upper,
+    )

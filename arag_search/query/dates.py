@@ -1,0 +1,60 @@
+"""Dates as queries and metadata write them: a year, a month, a day or a moment, in UTC."""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap, monthrange
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
+_DATE = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
+    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
+    r"(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?"
+)
+
+ALLOWED = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 2001-05-31T12:00"
+
+
+def period_ms(text: str) -> tuple[int, int]:
+    """First millisecond of the period that ``text`` names, and the first one after it.
+
+    Milliseconds since 1970 in UTC; negative before. A moment without a zone is UTC. A year, month,
+    day, minute and second are as long as they are; a moment with a fraction is 1 ms. Raises
+    ValueError for what is not a date, saying what is allowed.
+    """
+    match = _DATE.fullmatch(text) if text.isascii() else None
+    if match is None:
+        raise ValueError(ALLOWED)
+    year = int(match["year"])
+    month = int(match["month"] or 1)
+    day = int(match["day"] or 1)
+    try:
+        start = datetime(
+            year,
+            month,
+            day,
+            int(match["hour"] or 0),
+            int(match["minute"] or 0),
+            int(match["second"] or 0),
+            tzinfo=UTC,
+        )
+    except ValueError as error:
+        raise ValueError(f"{ALLOWED} ({error})") from None
+    first = (start - _EPOCH) // _MILLISECOND
+    if match["month"] is None:
+        return first, first + (366 if isleap(year) else 365) * _DAY_MS
+    if match["day"] is None:
+        return first, first + monthrange(year, month)[1] * _DAY_MS
+    zone = match["zone"]
+    if zone and zone != "Z":
+        minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+        first -= (minutes if zone[0] == "+" else -minutes) * 60_000
+    if match["fraction"]:
+        first += int(match["fraction"].ljust(3, "0")[:3])
+        return first, first + 1
+    if match["second"]:
+        return first, first + 1_000
+    return first, first + (60_000 if match["hour"] else _DAY_MS)

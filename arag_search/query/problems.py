@@ -1,0 +1,263 @@
+"""What can be wrong with a query, and the words it is said in.
+
+Every message has what is wrong, what is allowed and what to write instead; the place is added by
+``Problem``. The texts stand here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arag_search.errors import AragError
+from arag_search.query.dates import ALLOWED as DATES_ALLOWED
+from arag_search.query.tree import (
+    MAX_SLOP,
+    MAX_WEIGHT,
+    MIN_PREFIX_CHARACTERS,
+    MIN_WEIGHT,
+)
+
+MAX_CHARACTERS = 2_000
+MAX_LEAVES = 64
+MAX_DEPTH = 12
+MAX_PREFIXES = 4
+_MAX_PIECE = 40
+_MAX_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a query: 1-based column in characters, the piece, the message."""
+
+    column: int
+    piece: str
+    message: str
+
+    def __str__(self) -> str:
+        return f'column {self.column}, "{self.piece}": {self.message}'
+
+
+class QueryError(AragError):
+    """A query was refused. ``problems`` holds all that is wrong with it, in order of place;
+    ``mended`` is a complete query without them, or None where none can be derived."""
+
+    def __init__(self, query: str, problems: tuple[Problem, ...], mended: str | None) -> None:
+        self.query = query
+        self.problems = problems
+        self.mended = mended
+        super().__init__(describe(problems, mended))
+
+
+def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
+    """The reply to a query that was not run."""
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    lines = [f"Query not run: {many}."]
+    lines += [f"{number}. {problem}" for number, problem in enumerate(problems[:_MAX_LISTED], 1)]
+    if len(problems) > _MAX_LISTED:
+        lines.append(f"And {len(problems) - _MAX_LISTED} more, further on.")
+    if mended is not None:
+        lines.append(f"Write: {mended}")
+    return "\n".join(lines)
+
+
+class Findings:
+    """Collects what a parse finds: problems, notes, and whether all problems can be mended."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.problems: list[Problem] = []
+        self.notes: dict[str, None] = {}
+        self.mendable = True
+
+    def refuse(self, start: int, end: int, message: str, *, mended: bool) -> None:
+        """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it."""
+        piece = self.text[start:end].encode("utf-8", "replace").decode("utf-8")
+        if len(piece) > _MAX_PIECE:
+            piece = piece[: _MAX_PIECE - 3] + "..."
+        self.problems.append(Problem(start + 1, piece, message))
+        self.mendable = self.mendable and mended
+
+    def note(self, text: str) -> None:
+        """Record a note, once."""
+        self.notes[text] = None
+
+
+EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
+ONLY_DROPPED = "there is no letter or digit in it, so it finds nothing. Write at least one word."
+TOO_LONG = (
+    "the query has {count:,} characters; at most {limit:,} are read. Write a shorter "
+    "query, or several."
+)
+TOO_MANY_LEAVES = (
+    "the query has {count} words, phrases and clauses; at most {limit} are allowed. Leave out the "
+    "least telling ones, or write several queries."
+)
+TOO_MANY_PREFIXES = (
+    "the query has {count} prefixes; at most {limit} are allowed. Write whole words for the others."
+)
+TOO_DEEP = (
+    "parentheses stand {count} deep; at most {limit} levels are allowed. Leave out "
+    "parentheses that "
+    "change nothing, or write several queries."
+)
+LONE_SURROGATE = (
+    "this is half of a character (a lone surrogate). Text must be valid Unicode; leave it out."
+)
+TRAILING_BACKSLASH = (
+    "a backslash at the end makes nothing ordinary. It stands before a character; for a backslash "
+    "itself write \\\\."
+)
+
+NOT_ALTERNATIVE = (
+    "a NOT cannot be an alternative of OR; alone it matches nearly every passage. Write "
+    "AND NOT, or "
+    "a space before NOT."
+)
+NOT_NOT = "a NOT of a NOT. Each clause takes one NOT at most; leave both out to find it."
+ONLY_NOTS = (
+    "there is nothing to find here, only to exclude. Add a word, phrase or field "
+    "clause without NOT."
+)
+NOTHING_LEFT = (
+    "{operator} has nothing on its left. It stands between two clauses; leave it out, or write "
+    "\\{operator} to search the word."
+)
+NOTHING_RIGHT = (
+    "{operator} has nothing on its right. It stands before a clause; leave it out, or write "
+    "\\{operator} to search the word."
+)
+OPERATORS_OFF = (
+    "operators are off here. Words, phrases, fields and weights are allowed; write them "
+    "with spaces "
+    "between."
+)
+PLUS = (
+    "+ is not an operator here. Join what must be found with AND, or write \\+ for the character."
+)
+
+UNKNOWN_FIELD = 'there is no field "{name}". Fields: {fields}. Text with a colon is quoted.'
+FIELD_IN_FIELD = (
+    "a field inside the parentheses of {outer}:. These cover one field; write the "
+    "clause outside them."
+)
+BLANK_AFTER_FIELD = (
+    "a blank after the colon. Write {name}:{value} to search the field, or {name}\\: for the word."
+)
+EMPTY_FIELD = (
+    "{name}: has nothing after it. Write a word, phrase or group directly after the colon, or "
+    "{name}\\: for the word."
+)
+COLON_WITHOUT_FIELD = (
+    "a colon with no field before it. Write field:word, quote text with a colon, or write \\:."
+)
+SECOND_COLON = "a second colon. A field takes one word, phrase or group; quote text with a colon."
+NOT_INSIDE_FIELD = "a NOT between field and word. Write NOT {name}:{value}."
+
+NO_TOKEN = (
+    "there is no letter or digit in it, so it finds nothing. Write a word with letters or digits."
+)
+EMPTY_PHRASE = "an empty phrase. Write words between the quotes, or leave it out."
+EMPTY_GROUP = "empty parentheses. Write clauses between them, or leave them out."
+UNCLOSED_QUOTE = 'a quote that is not closed. Write a second ", or \\" for the character.'
+UNCLOSED_GROUP = "a parenthesis that is not closed. Write ), or \\( for the character."
+UNOPENED_GROUP = "a parenthesis that was not opened. Write ( before it, or \\) for the character."
+
+FUZZY = (
+    "~ after a word. It stands after a phrase of two or more words; there is no fuzzy "
+    "search: write "
+    "the spellings with OR."
+)
+SLOP_ON_ONE_WORD = (
+    "~ after a phrase of one word. It loosens phrases of two or more words; leave it out."
+)
+SLOP_SYNTAX = f'~ takes a whole number from 0 to {MAX_SLOP}, as in "a b"~3.'
+SLOP_MISPLACED = '~ stands directly after a phrase, as in "a b"~3; for the character write \\~.'
+SLOP_RANGE = (
+    f"a slop of {{slop}}. A phrase is loosened by 0 to {MAX_SLOP}; write AND for words anywhere."
+)
+WEIGHT_SYNTAX = (
+    f"^ takes a number from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} after a clause, as in a^2; for the "
+    "character write \\^."
+)
+WEIGHT_RANGE = (
+    f"a weight of {{weight:g}}. Weights, multiplied from the outermost group to the word, stay "
+    f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}."
+)
+WEIGHT_REPEATED = "two weights on one clause. Write one."
+WEIGHT_BEFORE_SLOP = 'the weight stands before ~. Write the slop first, as in "a b"~3^2.'
+WEIGHT_ON_FILTER = (
+    "a weight on a metadata clause. Metadata only filters, it has no score; leave the weight out."
+)
+WEIGHT_ON_NOT = "a weight on a NOT. What is excluded has no score; leave the weight out."
+
+PREFIX_SHORT = (
+    f"a prefix of fewer than {MIN_PREFIX_CHARACTERS} characters. Write at least "
+    f"{MIN_PREFIX_CHARACTERS} before the *, or \\* for the character."
+)
+PREFIX_TOKENS = (
+    "a prefix must be one word without punctuation at its end. Write letters or digits before the "
+    "*, or leave the * out."
+)
+STAR_IN_PHRASE = (
+    "a * inside a phrase. Prefixes stand outside quotes: write the words with AND, or \\* for the "
+    "character."
+)
+WILDCARD = (
+    "a wildcard that is not at the end. Only word* is allowed, with at least "
+    f"{MIN_PREFIX_CHARACTERS} characters before the *; for the character write \\* or \\?."
+)
+BARE_STAR = "a * alone. It would match every passage; write the word or prefix that is sought."
+REGULAR_EXPRESSION = (
+    "regular expressions are not searched. Write words, or prefixes such as librett*; for "
+    "a slash at "
+    "the start write \\/."
+)
+
+RANGE_ON_TEXT = (
+    "a range on text. Ranges are for number and date fields; write words, or quote the text."
+)
+RANGE_WITHOUT_FIELD = (
+    "a range without a field. Write it after a number or date field, as in year:[1670 TO "
+    "1680]; for "
+    "the characters write \\[."
+)
+RANGE_SYNTAX = (
+    "this is not a range. Write {name}:[low TO high], with * for an open end and {{ }} to "
+    "exclude a "
+    "bound."
+)
+RANGE_UPSIDE_DOWN = (
+    "the range is upside down or empty. The lower bound stands first; write {fixed}."
+)
+RANGE_ON_KEYWORD = (
+    "a range on the keyword field {name}. Keywords are matched whole; write {name}:value, "
+    "or several "
+    "with OR."
+)
+PREFIX_ON_KEYWORD = (
+    "a prefix or wildcard on the metadata field {name}. Its values are matched whole; write the "
+    "value, or several with OR."
+)
+NOT_A_NUMBER = (
+    "{name} is a number field, and this is not a number. Write {name}:1678, {name}:>=1670 or "
+    "{name}:[1670 TO 1680]."
+)
+NOT_A_DATE = f"{{name}} is a date field, and this is not a date. Write {DATES_ALLOWED}."
+TEXT_IN_SCOPE = (
+    "a filter searches no text. Metadata clauses are allowed, with AND, OR and NOT; "
+    "fields: {fields}."
+)
+
+NOTE_DROPPED = '"{piece}" was left out: it holds nothing to search.'
+NOTE_QUESTION_MARK = 'the "?" after "{word}" was read as punctuation.'
+NOTE_LOWER_CASE = 'lower-case "{word}" was searched as a word.'
+NOTE_FIELD_COVERS = (
+    '{name}: covers only "{word}"; for more words write {name}:(two words) or {name}:"two words".'
+)
+NOTE_MINUS_NUMBER = (
+    '"{piece}" excludes passages with "{word}"; for a number after a hyphen quote it.'
+)
+NOTE_UNRANKED = "no words to rank by: passages are in corpus order."
+NOTE_UNCHECKED_FIELD = (
+    'whether an index has a field "{name}" was not checked; its type was guessed.'
+)

@@ -1,0 +1,499 @@
+"""The tree of a query: what text is parsed into, what engines compile, and what prints back.
+
+Nodes are immutable values. A tree that the language refuses cannot be constructed: constructors
+raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
+
+A query is any node but a Not. Text leaves (Term, Phrase, Prefix) are searched in ``field``, or in
+title and content where it is None. Metadata leaves (KeywordEquals, NumberRange, DateRange) filter
+and never score. And holds its positive children first and its Nots last, in the order typed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from arag_search.corpus import nfc
+from arag_search.errors import ArgumentError
+from arag_search.query import analysis
+from arag_search.query.dates import period_ms
+
+MIN_WEIGHT = 0.01
+MAX_WEIGHT = 1000.0
+MAX_SLOP = 20
+MIN_PREFIX_CHARACTERS = 3
+
+TextField = Literal["title", "content"] | None
+Spellings = tuple[tuple[str, ...], ...]
+
+APOSTROPHES = ("\u0027", "\u2019")
+_WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word as typed. ``spellings``: the tokens it stands for, once per spelling.
+
+    A word that the analyser splits is the phrase of its tokens.
+    """
+
+    text: str
+    field: TextField = None
+    weight: float = 1.0
+    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        _set(self, "text", _checked_text(self.text))
+        _check_weight(self.weight, self.weight)
+        _set(self, "spellings", _spellings(self.text))
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Quoted text: its tokens in order, adjacent, or loosened by ``slop`` positions (0 to 20)."""
+
+    text: str
+    slop: int = 0
+    field: TextField = None
+    weight: float = 1.0
+    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        _set(self, "text", _checked_text(self.text))
+        _check_weight(self.weight, self.weight)
+        _set(self, "spellings", _spellings(self.text))
+        if not 0 <= self.slop <= MAX_SLOP:
+            raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
+        if self.slop and len(self.spellings[0]) < 2:
+            raise ArgumentError("A slop on a phrase of one word.", do="Leave the slop out.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a token: at least 3 characters that the analyser takes for one token."""
+
+    text: str
+    field: TextField = None
+    weight: float = 1.0
+    spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        _set(self, "text", _checked_text(self.text))
+        _check_weight(self.weight, self.weight)
+        if not is_prefix(self.text):
+            raise ArgumentError(
+                f'The prefix "{self.text}*".',
+                allowed=f"at least {MIN_PREFIX_CHARACTERS} characters that are one token",
+            )
+        _set(self, "spellings", _spellings(self.text))
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordEquals:
+    """A keyword field holds exactly this value (case-sensitive)."""
+
+    field: str
+    value: str
+
+    def __post_init__(self) -> None:
+        _set(self, "value", _checked_text(self.value))
+        _check_field_name(self.field)
+        if not self.value:
+            raise ArgumentError("An empty value.", where=f"field {self.field}")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """A number field lies between the bounds; None is open. One value is a range of that value."""
+
+    field: str
+    lower: float | None
+    upper: float | None
+    include_lower: bool = True
+    include_upper: bool = True
+
+    def __post_init__(self) -> None:
+        _check_field_name(self.field)
+        for bound in (self.lower, self.upper):
+            if bound is not None and not math.isfinite(bound):
+                raise ArgumentError(f"The bound {bound}.", allowed="a finite number")
+        _set(self, "lower", None if self.lower is None else float(self.lower) + 0.0)
+        _set(self, "upper", None if self.upper is None else float(self.upper) + 0.0)
+        _close_open_bounds(self)
+        if self.lower is not None and self.upper is not None:
+            both = self.include_lower and self.include_upper
+            if self.lower > self.upper or (self.lower == self.upper and not both):
+                raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DateRange:
+    """A date field lies between the bounds, each a period as typed; None is open.
+
+    One period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms`` (exclusive)
+    are the range in milliseconds since 1970 UTC, None where it is open.
+    """
+
+    field: str
+    lower: str | None
+    upper: str | None
+    include_lower: bool = True
+    include_upper: bool = True
+    first_ms: int | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
+    end_ms: int | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        _check_field_name(self.field)
+        _close_open_bounds(self)
+        for name in ("lower", "upper"):
+            bound = getattr(self, name)
+            if bound is not None:
+                _set(self, name, bound.replace(" ", "T"))
+        try:
+            if self.lower is not None:
+                _set(self, "first_ms", period_ms(self.lower)[0 if self.include_lower else 1])
+            if self.upper is not None:
+                _set(self, "end_ms", period_ms(self.upper)[1 if self.include_upper else 0])
+        except ValueError as error:
+            raise ArgumentError("A bound that is not a date.", allowed=str(error)) from None
+        if self.first_ms is not None and self.end_ms is not None and self.first_ms >= self.end_ms:
+            raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Excludes what its child matches. Stands only within an And."""
+
+    child: Node
+
+    def __post_init__(self) -> None:
+        if isinstance(self.child, Not):
+            raise ArgumentError("A NOT of a NOT.", do="Leave both out.")
+        if isinstance(self.child, TextLeaf | And | Or) and self.child.weight != 1:
+            raise ArgumentError("A weight on a NOT.", do="Leave the weight out.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All children match; at least one is positive; Nots stand last."""
+
+    children: tuple[Node | Not, ...]
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_compound(self, And)
+        negatives = [isinstance(child, Not) for child in self.children]
+        if all(negatives):
+            raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
+        if negatives != sorted(negatives):
+            raise ArgumentError("A NOT before a positive child.", do="Put the Nots last.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one child matches."""
+
+    children: tuple[Node, ...]
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_compound(self, Or)
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+TextLeaf = Term | Phrase | Prefix
+MetadataLeaf = KeywordEquals | NumberRange | DateRange
+Leaf = TextLeaf | MetadataLeaf
+Node = Leaf | And | Or
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A filter of metadata clauses: every node of ``include`` matches, none of ``exclude``.
+
+    Unlike a query it may consist of exclusions alone.
+    """
+
+    include: tuple[Node, ...] = ()
+    exclude: tuple[Node, ...] = ()
+
+    def __post_init__(self) -> None:
+        for node in (*self.include, *self.exclude):
+            if any(isinstance(leaf, TextLeaf) for leaf in leaves(node)):
+                raise ArgumentError("A scope that searches text.", allowed="metadata clauses")
+
+    def __str__(self) -> str:
+        parts = [*map(str, self.include), *(f"NOT {node}" for node in self.exclude)]
+        return " AND ".join(parts)
+
+
+def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
+    """The canonical And of the children: flattened, Nots last; a single child stands alone."""
+    flat: list[Node | Not] = []
+    for child in children:
+        flat.extend(child.children if isinstance(child, And) and child.weight == 1 else (child,))
+    flat.sort(key=lambda child: isinstance(child, Not))
+    if len(flat) == 1 and not isinstance(flat[0], Not):
+        return weighted(flat[0], weight)
+    return And(tuple(flat), weight)
+
+
+def any_of(*children: Node, weight: float = 1.0) -> Node:
+    """The canonical Or of the children: flattened; a single child stands alone."""
+    flat: list[Node] = []
+    for child in children:
+        flat.extend(child.children if isinstance(child, Or) and child.weight == 1 else (child,))
+    return weighted(flat[0], weight) if len(flat) == 1 else Or(tuple(flat), weight)
+
+
+def weighted(node: Node, weight: float) -> Node:
+    """The node with its weight multiplied. Raises ArgumentError for metadata leaves."""
+    if weight == 1:
+        return node
+    match node:
+        case Term():
+            return Term(node.text, node.field, node.weight * weight)
+        case Phrase():
+            return Phrase(node.text, node.slop, node.field, node.weight * weight)
+        case Prefix():
+            return Prefix(node.text, node.field, node.weight * weight)
+        case And():
+            return And(node.children, node.weight * weight)
+        case Or():
+            return Or(node.children, node.weight * weight)
+        case KeywordEquals() | NumberRange() | DateRange():
+            raise ArgumentError("A weight on a metadata clause.", do="Leave the weight out.")
+        case _:
+            assert_never(node)
+
+
+def leaves(node: Node | Not) -> Iterator[Leaf]:
+    """All leaves below a node, those under a Not included, left to right."""
+    match node:
+        case And() | Or():
+            for child in node.children:
+                yield from leaves(child)
+        case Not():
+            yield from leaves(node.child)
+        case _:
+            yield node
+
+
+def positive_leaves(node: Node | Not) -> Iterator[Leaf]:
+    """The leaves that are not under a Not, left to right."""
+    match node:
+        case And() | Or():
+            for child in node.children:
+                yield from positive_leaves(child)
+        case Not():
+            return
+        case _:
+            yield node
+
+
+def scores(node: Node | Not) -> bool:
+    """Whether a match can have a score: whether there is a text leaf that is not under a Not."""
+    return any(isinstance(leaf, TextLeaf) for leaf in positive_leaves(node))
+
+
+def is_prefix(text: str) -> bool:
+    """Whether the text may stand before a ``*``: long enough, and one token from end to end."""
+    if len(text) < MIN_PREFIX_CHARACTERS:
+        return False
+    tokens = analysis.tokens(text)
+    return len(tokens) == 1 and tokens[0].start == 0 and tokens[0].end == len(text)
+
+
+# Printing
+
+_WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
+_PHRASE_SPECIAL = re.compile(r'([\\"*])')
+_PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
+_OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
+
+
+def render(node: Node | Not, operators: bool = True) -> str:
+    """The canonical text of a node.
+
+    Fully parenthesised; without ``operators`` alternatives are printed with a space between them,
+    as they are typed where operators are off.
+    """
+    match node:
+        case Term():
+            return _word(node.text, node.field) + _weight(node.weight)
+        case Phrase():
+            slop = f"~{node.slop}" if node.slop else ""
+            return f"{_field(node.field)}{_quoted(node.text)}{slop}{_weight(node.weight)}"
+        case Prefix():
+            return f"{_word(node.text, node.field)}*{_weight(node.weight)}"
+        case KeywordEquals():
+            plain = _PLAIN_KEYWORD.fullmatch(node.value)
+            return f"{node.field}:{node.value if plain else _quoted(node.value)}"
+        case NumberRange():
+            return f"{node.field}:{_range(node, _number(node.lower), _number(node.upper))}"
+        case DateRange():
+            return f"{node.field}:{_range(node, node.lower, node.upper)}"
+        case Not():
+            return f"NOT {render(node.child, operators)}"
+        case And() | Or():
+            between = (" AND " if isinstance(node, And) else " OR ") if operators else " "
+            inside = between.join(render(child, operators) for child in node.children)
+            return f"({inside}){_weight(node.weight)}"
+        case _:
+            assert_never(node)
+
+
+def _field(name: TextField) -> str:
+    return f"{name}:" if name else ""
+
+
+def _weight(weight: float) -> str:
+    if weight == 1:
+        return ""
+    return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
+
+
+def _word(text: str, field: TextField) -> str:
+    """A word that reads back as this text, after its field."""
+    escaped = _WORD_SPECIAL.sub(r"\\\1", text)
+    if (
+        text in _OPERATOR_WORDS
+        or text[0] in "-!+"
+        or (field and text[0] in "[{")
+        or (len(text) > 1 and text[0] == text[-1] == "/")
+    ):
+        escaped = "\\" + escaped
+    return _field(field) + escaped
+
+
+def _quoted(text: str) -> str:
+    return '"' + _PHRASE_SPECIAL.sub(r"\\\1", text) + '"'
+
+
+def _number(bound: float | None) -> str | None:
+    if bound is None:
+        return None
+    return str(int(bound)) if bound == int(bound) else repr(bound)
+
+
+def _range(node: NumberRange | DateRange, lower: str | None, upper: str | None) -> str:
+    if lower == upper and lower is not None:
+        return lower
+    if lower is not None and upper is None:
+        return f"{'>=' if node.include_lower else '>'}{lower}"
+    if upper is not None and lower is None:
+        return f"{'<=' if node.include_upper else '<'}{upper}"
+    opening = "[" if node.include_lower else "{"
+    closing = "]" if node.include_upper else "}"
+    return f"{opening}{lower or '*'} TO {upper or '*'}{closing}"
+
+
+# What constructors check
+
+
+def _set(node: object, name: str, value: object) -> None:
+    object.__setattr__(node, name, value)
+
+
+def _checked_text(text: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else 0:
+        raise ArgumentError("A text with a lone surrogate.", allowed="Unicode characters")
+    return nfc(text)
+
+
+def _spellings(text: str) -> Spellings:
+    if APOSTROPHES[0] in text or APOSTROPHES[1] in text:
+        straight = text.replace(APOSTROPHES[1], APOSTROPHES[0])
+        curly = text.replace(APOSTROPHES[0], APOSTROPHES[1])
+        found = dict.fromkeys((tuple(analysis.terms(straight)), tuple(analysis.terms(curly))))
+        result = tuple(found)
+    else:
+        result = (tuple(analysis.terms(text)),)
+    if not result[0]:
+        raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
+    return result
+
+
+def _check_weight(lowest: float, highest: float) -> None:
+    within = MIN_WEIGHT * (1 - _WEIGHT_SLACK) <= lowest <= highest
+    if not (within and highest <= MAX_WEIGHT * (1 + _WEIGHT_SLACK)):
+        outside = lowest if lowest < MIN_WEIGHT else highest
+        raise ArgumentError(
+            f"A weight, multiplied along its path, of {outside:g}.",
+            allowed=f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}",
+        )
+
+
+def weight_span(node: Node | Not) -> tuple[float, float] | None:
+    """Least and greatest product of weights from here to a scoring leaf; None without one."""
+    match node:
+        case Term() | Phrase() | Prefix():
+            return node.weight, node.weight
+        case And() | Or():
+            spans = [span for child in node.children if (span := weight_span(child)) is not None]
+            if not spans:
+                return None
+            low, high = min(span[0] for span in spans), max(span[1] for span in spans)
+            return node.weight * low, node.weight * high
+        case Not():
+            return weight_span(node.child)
+        case _:
+            return None
+
+
+def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
+    if len(node.children) < 2:
+        raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
+    for child in node.children:
+        if isinstance(child, Not) and kind is Or:
+            raise ArgumentError("A NOT as an alternative of Or.", do="Put it into an And.")
+        if isinstance(child, kind) and child.weight == 1:
+            raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
+    span = weight_span(node)
+    if span is not None:
+        _check_weight(*span)
+    if node.weight != 1 and not scores(node):
+        raise ArgumentError("A weight on metadata clauses.", do="Leave the weight out.")
+
+
+def _check_field_name(name: str) -> None:
+    if not re.fullmatch(r"[^\W\d][\w.-]*", name):
+        raise ArgumentError(f'The field name "{name}".', allowed="a letter, then letters, digits")
+
+
+def _close_open_bounds(node: NumberRange | DateRange) -> None:
+    """An open bound is neither in nor out; it is written as in, so that equal ranges are equal."""
+    if node.lower is None:
+        _set(node, "include_lower", True)
+    if node.upper is None:
+        _set(node, "include_upper", True)

@@ -1,0 +1,341 @@
+"""Hypothesis strategies: corpora, and trees of every kind to run on them or to print.
+
+Corpora and trees share a small vocabulary, so that queries find something. With ``awkward`` the
+texts of a tree are also what is hard to write in the query language.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from arag_search.corpus import Chunk, MetadataValue, ordinal_of
+from arag_search.errors import ArgumentError
+from arag_search.query.fields import MetadataType, Schema
+from arag_search.query.tree import (
+    DateRange,
+    KeywordEquals,
+    Leaf,
+    MetadataLeaf,
+    Node,
+    Not,
+    NumberRange,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+    TextField,
+    all_of,
+    any_of,
+    leaves,
+    scores,
+    weighted,
+)
+
+METADATA: Mapping[str, MetadataType] = {
+    "lang": "keyword",
+    "topics": "keyword",
+    "year": "number",
+    "published": "date",
+}
+SCHEMA = Schema(METADATA)
+
+# Frequent words first; a text takes the first ones most often.
+WORDS = (
+    "opera", "Vivaldi", "born", "venice", "libretto", "in", "librettist", "it's", "it’s", "1678",
+    "season", "seasons", "COVID-19", "AT&T", "the", "rock'n'roll", "o’neil", "O'Neil", "U.S.",
+    "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot", "word_joined", "한국어",
+)  # fmt: skip
+COMMON = WORDS[:5]
+PREFIXES = ("ope", "libr", "libret", "seaso", "it's", "167", "o'nei", "viv", "nothing", "ven")
+KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
+NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
+DATES = ("1999", "2001", "2001-05", "2001-05-31", "2001-05-31T12:00", "2001-06", "1950-01-01")
+WEIGHTS = (0.1, 0.3, 0.5, 0.7, 2.0, 2.5, 3.0, 10.0)
+
+AWKWARD = (
+    "AND", "OR", "NOT", "&&", "||", "TO", "and", "!x1", "-x1", "--x1", "a:b", "title:x", "x1:",
+    'say "x1"', '"', "x1*", "w*x", "x1?", "a\\b", "x1\\", "\\", "(a)", "((x1", "[a TO b]", "{x1}",
+    "/re/", "a/b", "/x1", "x1/", "^2", "a^2", "~", "a~2", "x1^", "it's", "’tis", "rock'n’roll",
+    "'x1'", "東京 大阪", "カタカナ語", "e\u0301t\u0301", "İstanbul", "ß", "😀 smile", "a  b",
+    " lead", "trail ", "a\tb", "a\nb", "x\u200dy", "\u202eabc", "\u200bx1", "+a", "<a", ">=1", "=x",
+    "*:*", "a,b", "...", "x1...", "AT&&T", "Jeopardy!", "a||b", "\u00a0x1", "\ufeffx1", "@x1",
+    "x1 AND NOT y1", "\\AND", "-", "!", "a - b", "١٢٣", "שלום", "ab'c", "a'", "x1;", "%x1", "𝒳y",
+)  # fmt: skip
+
+SPECIAL = "aaabb1xx-!:\"*?\\()[]{}^~/ '’&|+<>=#@,;.…東\u0301\t"
+DEPTHS = (0, 1, 2, 2, 3, 3)
+FIELDS: tuple[TextField, ...] = (None, None, None, "title", "content")
+
+T = TypeVar("T")
+
+
+# Corpora
+
+
+def corpus(random: Random, documents: int) -> list[Chunk]:
+    """A corpus in order: documents of one to three chunks, some empty, some long, some twice."""
+    chunks: list[Chunk] = []
+    for number in range(documents):
+        if chunks and random.random() < 0.15:
+            old = random.choice(chunks).doc_id
+            copied = [chunk for chunk in chunks if chunk.doc_id == old]
+            contents = [chunk.sentences() for chunk in copied]
+            title, metadata = copied[0].title, copied[0].metadata
+        else:
+            contents = [_sentences(random) for _ in range(random.choice((1, 1, 1, 2, 3)))]
+            title = _text(random, random.choice((0, 0, 1, 2, 5)))
+            metadata = _metadata(random)
+        chunks += document_chunks(number, title, contents, metadata)
+    return chunks
+
+
+def corpora(max_documents: int = 60) -> st.SearchStrategy[list[Chunk]]:
+    """Corpora of one document or more."""
+    return st.builds(
+        lambda seed, documents: corpus(Random(seed), documents),
+        _seeds(),
+        st.integers(1, max_documents),
+    )
+
+
+def document_chunks(
+    number: int,
+    title: str,
+    contents: Sequence[Sequence[str]],
+    metadata: Mapping[str, MetadataValue],
+) -> list[Chunk]:
+    """The chunks of document ``d<number>``, given the sentences of each."""
+    chunks: list[Chunk] = []
+    for part, sentences in enumerate(contents):
+        ends: list[int] = []
+        for sentence in sentences:
+            ends.append((ends[-1] if ends else 0) + len(sentence))
+        chunks.append(
+            Chunk(
+                id=f"d{number}.{part + 1}",
+                doc_id=f"d{number}",
+                title=title,
+                content="".join(sentences),
+                part=part + 1,
+                parts=len(contents),
+                ordinal=ordinal_of(0, number, part),
+                sentence_ends=tuple(ends),
+                metadata=metadata,
+            )
+        )
+    return chunks
+
+
+def _text(random: Random, length: int) -> str:
+    if random.random() < 0.4:
+        return " ".join(random.choices(COMMON, k=length))
+    return " ".join(WORDS[int(len(WORDS) * random.random() ** 2)] for _ in range(length))
+
+
+def _sentences(random: Random) -> list[str]:
+    if random.random() < 0.05:
+        return []
+    long = random.random() < 0.1
+    count = random.choice((1, 2, 3, 8))
+    lengths = [random.choice((20, 45, 90)) if long else random.randint(1, 9) for _ in range(count)]
+    sentences = [_text(random, length) + ". " for length in lengths]
+    if random.random() < 0.1:
+        sentences.append("… ")
+    return sentences
+
+
+def _metadata(random: Random) -> Mapping[str, MetadataValue]:
+    values: dict[str, MetadataValue] = {}
+    if random.random() < 0.8:
+        values["lang"] = random.choice(KEYWORDS)
+    if random.random() < 0.5:
+        values["topics"] = tuple(random.sample(KEYWORDS, random.randint(0, 3)))
+    if random.random() < 0.6:
+        values["year"] = random.choice((*NUMBERS, 1678, (1670, 2e9)))
+    if random.random() < 0.6:
+        values["published"] = random.choice((*DATES, ("1999", "2001-05-31")))
+    return values
+
+
+# Trees
+
+
+def trees(
+    *, awkward: bool = False, metadata: bool = True, max_leaves: int = 8, max_prefixes: int = 3
+) -> st.SearchStrategy[Node]:
+    """Trees of every kind of node over SCHEMA, within the limits of the query language.
+
+    ``awkward`` is for printing and parsing: the texts are then also AWKWARD ones and any Unicode,
+    and the weights any that are allowed. A failing tree shrinks in its number of leaves and depth.
+    """
+
+    def tree(seed: int, leaves: int, depth: int) -> Node:
+        return _Maker(Random(seed), awkward, metadata, leaves, max_prefixes).node(depth)
+
+    return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
+
+
+def scopes() -> st.SearchStrategy[Scope]:
+    """Scopes of up to two inclusions and two exclusions, at least one of them."""
+
+    def scope(seed: int) -> Scope:
+        random = Random(seed)
+        maker = _Maker(random, awkward=False, metadata=True, leaves=6, prefixes=0)
+        include = tuple(maker.condition() for _ in range(random.randint(0, 2)))
+        least = 0 if include else 1
+        return Scope(include, tuple(maker.condition() for _ in range(random.randint(least, 2))))
+
+    return st.builds(scope, _seeds())
+
+
+def queried_keywords() -> st.SearchStrategy[tuple[str, ...]]:
+    """Lists of keywords: words, phrases of common words, parts of words, and awkward texts."""
+    one = st.one_of(
+        st.sampled_from(WORDS),
+        st.lists(st.sampled_from(COMMON), min_size=1, max_size=3).map(" ".join),
+        st.sampled_from(PREFIXES),
+        st.sampled_from(AWKWARD),
+    )
+    return st.lists(one, min_size=1, max_size=4).map(tuple)
+
+
+def _seeds() -> st.SearchStrategy[int]:
+    # Every choice within a tree as a draw of its own would take 10 ms a tree.
+    return st.integers(0, 1 << 48)
+
+
+class _Maker:
+    """Makes nodes; what would be refused is made anew or left out."""
+
+    def __init__(
+        self, random: Random, awkward: bool, metadata: bool, leaves: int, prefixes: int
+    ) -> None:
+        self.random = random
+        self.awkward = awkward
+        self.metadata = metadata
+        self.leaves_left = leaves
+        self.prefixes_left = prefixes
+
+    def node(self, depth: int) -> Node:
+        """A node with at most ``depth`` groups above its leaves."""
+        kind = self.random.choice(("leaf", "and", "or", "or", "not"))
+        if depth == 0 or kind == "leaf" or self.leaves_left < 2:
+            return self._weighted(self._leaf())
+        children = [self.node(depth - 1)]
+        while self.leaves_left > 0 and self.random.random() < 0.7:
+            children.append(self.node(depth - 1))
+        if self.leaves_left > 0 and self.random.random() < 0.2:
+            children.append(self._again(self.random.choice(children)))
+        if kind == "or":
+            return self._weighted(any_of(*children))
+        if kind == "not" and self.leaves_left > 0:
+            return self._weighted(all_of(*children, Not(_unweighted(self.node(depth - 1)))))
+        return self._weighted(all_of(*children))
+
+    def condition(self) -> Node:
+        """A node of metadata clauses alone."""
+        clauses = [self._metadata_leaf() for _ in range(self.random.randint(1, 2))]
+        if self.random.random() < 0.5:
+            return any_of(*clauses)
+        excluded = [Not(self._metadata_leaf())] if self.random.random() < 0.5 else []
+        return all_of(*clauses, *excluded)
+
+    def _again(self, node: Node) -> Node:
+        """The node once more, perhaps with another weight: engines make one of equal clauses."""
+        found = list(leaves(node))
+        self.leaves_left -= len(found)
+        self.prefixes_left -= sum(isinstance(leaf, Prefix) for leaf in found)
+        return node if self.prefixes_left < 0 else self._weighted(node)
+
+    def _leaf(self) -> Leaf:
+        self.leaves_left -= 1
+        kind = self.random.random()
+        if kind < 0.2 and self.metadata:
+            return self._metadata_leaf()
+        if kind < 0.3 and self.prefixes_left > 0:
+            self.prefixes_left -= 1
+            return self._made(lambda: Prefix(self._text(PREFIXES), self._field()))
+        if kind < 0.6:
+            slop = self.random.choice((0, 0, 1, 2, 3, 5, 20))
+            return self._made(lambda: _phrase(self._phrase_text(), slop, self._field()))
+        return self._made(lambda: Term(self._text(WORDS), self._field()))
+
+    def _metadata_leaf(self) -> Leaf:
+        kind = self.random.randint(0, 4)
+        if kind == 0:
+            return KeywordEquals("doc_id", f"d{self.random.randint(0, 12)}")
+        if kind <= 2:
+            name = self.random.choice(("lang", "topics"))
+            return self._made(lambda: KeywordEquals(name, self._text(KEYWORDS)))
+        inclusive = self.random.random() < 0.5, self.random.random() < 0.5
+        if kind == 3:
+            return self._made(
+                lambda: NumberRange("year", self._number(), self._number(), *inclusive)
+            )
+        return self._made(lambda: DateRange("published", self._date(), self._date(), *inclusive))
+
+    def _date(self) -> str | None:
+        return self.random.choice((None, *DATES))
+
+    def _number(self) -> float | None:
+        if self.awkward and self.random.random() < 0.3:
+            return self.random.choice((-1, 1)) * 10 ** self.random.uniform(-30, 300)
+        return self.random.choice((None, *NUMBERS))
+
+    def _weighted(self, node: Node) -> Node:
+        if not scores(node) or self.random.random() < 0.6:
+            return node
+        weight = self.random.choice(WEIGHTS)
+        if self.awkward and self.random.random() < 0.5:
+            weight = 10 ** self.random.uniform(-2, 3)
+        try:
+            return weighted(node, weight)
+        except ArgumentError:
+            return node
+
+    def _made(self, make: Callable[[], T]) -> T:
+        while True:
+            try:
+                return make()
+            except ArgumentError:
+                continue
+
+    def _text(self, usual: Sequence[str]) -> str:
+        kind = self.random.randint(0, 4) if self.awkward else 0
+        if kind == 1:
+            return self.random.choice(AWKWARD)
+        if kind == 2:
+            return _unicode(self.random) + self.random.choice(("", "x1"))
+        if kind == 3:
+            return "".join(self.random.choices(SPECIAL, k=self.random.randint(1, 9)))
+        if usual is WORDS and self.random.random() < 0.6:
+            return self.random.choice(COMMON)
+        return self.random.choice(usual)
+
+    def _phrase_text(self) -> str:
+        return " ".join(self._text(WORDS) for _ in range(self.random.choice((1, 2, 2, 3, 4))))
+
+    def _field(self) -> TextField:
+        return self.random.choice(FIELDS)
+
+
+def _unweighted(node: Node) -> Node:
+    """What is excluded has no weight of its own."""
+    return node if isinstance(node, MetadataLeaf) else dataclasses.replace(node, weight=1.0)
+
+
+def _phrase(text: str, slop: int, field: TextField) -> Phrase:
+    try:
+        return Phrase(text, slop, field)
+    except ArgumentError:  # a slop on one word
+        return Phrase(text, 0, field)
+
+
+def _unicode(random: Random) -> str:
+    codes = (random.randrange(random.choice((0x80, 0x800, 0x10000, 0x110000))) for _ in range(6))
+    return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)

@@ -1,0 +1,402 @@
+"""Query text to tree: what is read as what, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.errors import ArgumentError
+from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.parser import parse, parse_scope
+from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+    render,
+)
+from tests import strategies
+
+SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
+EXAMPLES = 1_000 if os.environ.get("CI") else 100
+TABLES = Path(__file__).parent / "tables"
+
+READ_AS = [
+    ("vivaldi", "vivaldi"),
+    ('"four seasons"', '"four seasons"'),
+    ('"vivaldi seasons"~3', '"vivaldi seasons"~3'),
+    ("librett*", "librett*"),
+    ('title:griselda content:"born in"', '(title:griselda OR content:"born in")'),
+    ("title:(a OR b)", "(title:a OR title:b)"),
+    ('lang:en OR lang:"en GB"', '(lang:en OR lang:"en GB")'),
+    ("lang:(en OR de)", "(lang:en OR lang:de)"),
+    ("year:1678", "year:1678"),
+    ("year:[1670 TO 1680]", "year:[1670 TO 1680]"),
+    ("year:{1670 TO 1680]", "year:{1670 TO 1680]"),
+    ("year:[1670 TO *]", "year:>=1670"),
+    ("year:{* TO 1680}", "year:<1680"),
+    ("year:[* TO *]", "year:[* TO *]"),
+    ("year:>=1670.0", "year:>=1670"),
+    ("year:(-44 OR [1 TO 2])", "(year:-44 OR year:[1 TO 2])"),
+    ("published:2001", "published:2001"),
+    ("published:[2001-05 TO 2002}", "published:[2001-05 TO 2002}"),
+    ("published:>=2001-05-31T12:00", "published:>=2001-05-31T12:00"),
+    ("doc_id:notes/a.md", "doc_id:notes/a.md"),
+    ("a && b || c", "((a AND b) OR c)"),
+    ("a AND !b -c", "(a AND NOT b AND NOT c)"),
+    ('a^2.0 "a b"~3^0.5 (a OR b)^3', '(a^2 OR "a b"~3^0.5 OR (a OR b)^3)'),
+    ("a^1", "a"),
+    ("(a^2)^3", "a^6"),
+    (r"\: \" \AND", r"\AND"),
+    (r"a\:b \AND", r"(a\:b OR \AND)"),
+    ("a b AND c", "(a OR (b AND c))"),
+    # where a NOT reaches
+    ("a OR b AND NOT c", "(a OR (b AND NOT c))"),
+    ("a b AND NOT c", "(a OR (b AND NOT c))"),
+    ("a OR b NOT c", "((a OR b) AND NOT c)"),
+    ("a b NOT c", "((a OR b) AND NOT c)"),
+    ("NOT c a b", "((a OR b) AND NOT c)"),
+    ("a AND b OR c NOT d", "(((a AND b) OR c) AND NOT d)"),
+    ("a NOT b OR c", "((a OR c) AND NOT b)"),
+    ("a NOT b AND c", "(a OR (c AND NOT b))"),
+    ("a OR NOT b AND c", "(a OR (c AND NOT b))"),
+    ("a NOT b AND NOT c", "(a AND NOT b AND NOT c)"),
+    ("a AND (NOT b)", "(a AND NOT b)"),
+    ("a (NOT b NOT c)", "(a AND NOT b AND NOT c)"),
+    ("a AND (NOT b NOT c) d", "(((a AND NOT b) OR d) AND NOT c)"),
+    ("a AND NOT (b AND NOT c)", "(a AND NOT (b AND NOT c))"),
+    ("title:(a NOT b)^2", "(title:a AND NOT title:b)^2"),
+    ("NOT a b", "(b AND NOT a)"),
+    ("-(a b) c", "(c AND NOT (a OR b))"),
+    ('-title:"a b" c', '(c AND NOT title:"a b")'),
+    # canonical form
+    ("((a))", "a"),
+    ("a OR (b OR (c d))", "(a OR b OR c OR d)"),
+    ("a AND (b AND NOT c) AND d", "(a AND b AND d AND NOT c)"),
+    ("(a OR b)^1 OR c", "(a OR b OR c)"),
+    ("(a OR b)^2 OR c", "((a OR b)^2 OR c)"),
+    # ordinary words
+    ("AT&&T", "AT&&T"),
+    ("Jeopardy!", "Jeopardy!"),
+    ("lay-abbot", "lay-abbot"),
+    ("AC/DC", "AC/DC"),
+    ("and/or", "and/or"),
+    ("C++", "C++"),
+    ("[sic]", "[sic]"),
+    ("a||b", "a||b"),
+    ("a(b)", "(a OR b)"),
+    ('"a""b"', '("a" OR "b")'),
+    ("O'Neill l’opéra", "(O'Neill OR l’opéra)"),
+    ("Cafe\u0301", "Café"),
+    ("vivaldi\u3000griselda", "(vivaldi OR griselda)"),
+]
+
+NOTED = [
+    (
+        "title:antonio vivaldi",
+        "(title:antonio OR vivaldi)",
+        'title: covers only "antonio"; for more words write title:(two words) or '
+        'title:"two words".',
+    ),
+    (
+        "year:>=1970 AND lang:en",
+        "(year:>=1970 AND lang:en)",
+        "no words to rank by: passages are in corpus order.",
+    ),
+    (
+        "who wrote Griselda?",
+        "(who OR wrote OR Griselda)",
+        'the "?" after "Griselda" was read as punctuation.',
+    ),
+    (
+        "Simon & Garfunkel",
+        "(Simon OR Garfunkel)",
+        '"&" was left out: it holds nothing to search.',
+    ),
+    ("a - b", "(a OR b)", '"-" was left out: it holds nothing to search.'),
+    ("Vivaldi ...", "Vivaldi", '"..." was left out: it holds nothing to search.'),
+    ('"Griselda"?', '"Griselda"', '"?" was left out: it holds nothing to search.'),
+    (
+        "covid -19",
+        "(covid AND NOT 19)",
+        '"-19" excludes passages with "19"; for a number after a hyphen quote it.',
+    ),
+    (
+        "romeo and juliet",
+        "(romeo OR and OR juliet)",
+        'lower-case "and" was searched as a word.',
+    ),
+    ("not (a b)", "(not OR a OR b)", 'lower-case "not" was searched as a word.'),
+]
+
+DEFAULT_AND = [
+    ("a b OR c", "((a AND b) OR c)"),
+    ("a OR b NOT c", "(a OR (b AND NOT c))"),
+    ("a b OR c NOT d", "((a AND b) OR (c AND NOT d))"),
+    ("a NOT b", "(a AND NOT b)"),
+]
+
+
+@pytest.mark.parametrize(("query", "understood"), READ_AS)
+def test_a_query_is_read_as_the_table_says(query: str, understood: str) -> None:
+    assert parse(query, SCHEMA).understood == understood
+    assert parse(understood, SCHEMA).tree == parse(query, SCHEMA).tree
+
+
+@pytest.mark.parametrize(("query", "understood", "note"), NOTED)
+def test_what_is_not_plain_is_noted(query: str, understood: str, note: str) -> None:
+    parsed = parse(query, SCHEMA)
+    assert parsed.understood == understood
+    assert parsed.notes == (note,)
+
+
+@pytest.mark.parametrize(("query", "understood"), DEFAULT_AND)
+def test_a_space_can_mean_and(query: str, understood: str) -> None:
+    assert parse(query, SCHEMA, default_operator="AND").understood == understood
+
+
+def bad_queries() -> list[tuple[str, str]]:
+    blocks = (TABLES / "bad_queries.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    return [(query, message) for query, message in (one.split("\n", 1) for one in blocks)]
+
+
+@pytest.mark.parametrize(("query", "message"), bad_queries())
+def test_a_bad_query_is_refused_in_these_words(query: str, message: str) -> None:
+    schema = Schema({"year": "number"}) if query.startswith("vivaldi OR") else SCHEMA
+    with pytest.raises(QueryError) as caught:
+        parse(query, schema)
+    assert str(caught.value) == message
+    assert caught.value.mended is None or parse(caught.value.mended, schema).tree
+
+
+def test_each_blank_query_is_refused() -> None:
+    for query in ("", "   ", "\n\t"):
+        with pytest.raises(QueryError, match="the query is empty"):
+            parse(query, SCHEMA)
+
+
+def test_the_limits_are_refused_with_their_numbers() -> None:
+    cases = {
+        "a" * 2_001: "the query has 2,001 characters; at most 2,000 are read. "
+        "Write a shorter query, or several.",
+        " ".join(f"w{n}" for n in range(65)): "the query has 65 words, phrases and clauses; at "
+        "most 64 are allowed. Leave out the least telling ones, or write several queries.",
+        "aaa* bbb* ccc* ddd* eee*": "the query has 5 prefixes; at most 4 are allowed. "
+        "Write whole words for the others.",
+        "(" * 13 + "a" + ")" * 13: "parentheses stand 13 deep; at most 12 levels are allowed. "
+        "Leave out parentheses that change nothing, or write several queries.",
+    }
+    for query, message in cases.items():
+        with pytest.raises(QueryError) as caught:
+            parse(query, SCHEMA)
+        assert [problem.message for problem in caught.value.problems] == [message]
+        assert caught.value.mended is None
+
+
+def test_at_the_limits_a_query_is_read() -> None:
+    parse("a" * 2_000, SCHEMA)
+    parse(" ".join(f"w{n}" for n in range(64)), SCHEMA)
+    parse("aaa* bbb* ccc* ddd*", SCHEMA)
+    parse("(" * 12 + "a" + ")" * 12, SCHEMA)
+
+
+def test_all_problems_come_in_one_pass_in_order_of_place() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse('a~ OR vi* OR author:x OR "" OR year:z OR b^0', SCHEMA)
+    assert [problem.column for problem in caught.value.problems] == [1, 7, 14, 26, 37, 43]
+
+
+def test_without_operators_they_are_refused_and_spaces_are_printed() -> None:
+    assert parse('a "b c" title:d^2', SCHEMA, operators=False).understood == ('(a "b c" title:d^2)')
+    with pytest.raises(QueryError) as caught:
+        parse("a AND b NOT c -d !(e f) || g", SCHEMA, operators=False)
+    assert [problem.piece for problem in caught.value.problems] == ["AND", "NOT", "-", "!", "||"]
+    assert caught.value.problems[0].message == (
+        "operators are off here. Words, phrases, fields and weights are allowed; write them with "
+        "spaces between."
+    )
+    assert caught.value.mended == "(a b g)"
+
+
+def test_without_an_index_other_fields_are_noted() -> None:
+    parsed = parse("lang:en AND year:>=1970 AND published:[2001-05 TO 2002]", ANY_SCHEMA)
+    assert parsed.tree == And(
+        (
+            KeywordEquals("lang", "en"),
+            NumberRange("year", 1970, None),
+            DateRange("published", "2001-05", "2002"),
+        )
+    )
+    assert parsed.notes[0] == (
+        'whether an index has a field "lang" was not checked; its type was guessed.'
+    )
+
+
+def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
+    assert parse_scope("lang:en -year:1678", SCHEMA) == Scope(
+        (parse("lang:en AND NOT year:1678", SCHEMA).tree,)
+    )
+    assert parse_scope("NOT lang:en NOT lang:de", SCHEMA) == Scope(
+        (), (KeywordEquals("lang", "en"), KeywordEquals("lang", "de"))
+    )
+    many = " OR ".join(f"doc_id:d{n}" for n in range(3_000))
+    assert len(parse_scope(many, SCHEMA).include[0].children) == 3_000  # type: ignore[union-attr]
+    with pytest.raises(QueryError) as caught:
+        parse_scope("lang:en AND vivaldi", SCHEMA)
+    assert str(caught.value) == (
+        'Query not run: 1 problem.\n1. column 1, "vivaldi": a filter searches no text. Metadata '
+        "clauses are allowed, with AND, OR and NOT; fields: doc_id, year (number), lang (keyword), "
+        "published (date)."
+    )
+
+
+def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
+    a, b = Term("a"), Term("b")
+    wrong = [
+        lambda: Or((a, Not(b))),  # type: ignore[arg-type]
+        lambda: And((Not(a), Not(b))),
+        lambda: And((Not(a), b)),
+        lambda: And((a,)),
+        lambda: Or((a, Or((a, b)))),
+        lambda: Not(Not(a)),  # type: ignore[arg-type]
+        lambda: Term("..."),
+        lambda: Term("a", weight=0.001),
+        lambda: Or((Term("a", weight=100), b), weight=100),
+        lambda: Term("\ud800"),
+        lambda: Phrase("a", slop=2),
+        lambda: Phrase("a b", slop=21),
+        lambda: Prefix("vi"),
+        lambda: Prefix("AT&T"),
+        lambda: NumberRange("year", 2, 1),
+        lambda: NumberRange("year", float("nan"), 1),
+        lambda: DateRange("published", "2001-13", None),
+        lambda: DateRange("published", "2002", "2001"),
+        lambda: Or((KeywordEquals("x", "a"), KeywordEquals("x", "b")), weight=2),
+        lambda: Scope((a,)),
+    ]
+    for make in wrong:
+        with pytest.raises(ArgumentError):
+            make()
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.data())
+def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
+    tree = data.draw(strategies.trees(awkward=True))
+    assert parse(str(tree), strategies.SCHEMA, limits=False).tree == tree
+    assert parse(str(tree), strategies.SCHEMA, limits=False, default_operator="AND").tree == tree
+
+
+@settings(max_examples=2 * EXAMPLES, deadline=None)
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.text(alphabet='ab \\"()[]{}:^~*?-!+&|/<>=.12\u0301\u200f\u200b', max_size=60),
+        st.lists(
+            st.sampled_from(
+                ["AND", "OR", "NOT", "(", ")", "a", '"a b"', "title:", "year:", "[1 TO 2]", "^2",
+                 "~3", "-", "!", "+", "*", "?", "lang:en", "x:y", "\\", '"', "abc*"]
+            ),
+            max_size=14,
+        ).map(" ".join),
+        st.characters(codec=None).map(str),
+    ),
+    st.booleans(),
+    st.booleans(),
+)  # fmt: skip
+def test_no_text_raises_anything_but_its_problems(
+    text: str, operators: bool, default_and: bool
+) -> None:
+    default = "AND" if default_and else "OR"
+    try:
+        parsed = parse(text, SCHEMA, operators=operators, default_operator=default)
+    except QueryError as error:
+        assert error.problems
+        assert "\n" in str(error)
+        if error.mended is not None:
+            parse(error.mended, SCHEMA, operators=operators, default_operator=default)
+        return
+    assert render(parsed.tree, operators) == parsed.understood
+    again = parse(
+        parsed.understood, SCHEMA, operators=operators, default_operator=default, limits=False
+    )
+    assert again.tree == parsed.tree
+
+
+HUGE = {
+    "quotes": '"' * 100_000,
+    "parentheses": "(" * 100_000 + "a" + ")" * 100_000,
+    "closing": ")" * 100_000,
+    "nots": "NOT " * 50_000 + "a",
+    "minus": "-" * 100_000 + "a",
+    "backslashes": "\\" * 100_000,
+    "surrogates": "\ud800" * 1_000,
+    "marks": "a\u0301\u200b\u200f\u202e" * 20_000,
+    "words": "vivaldi OR " * 9_000 + "a",
+    "stars": "*" * 100_000,
+    "colons": ":" * 100_000,
+    "carets": "a^" * 50_000,
+    "brackets": "[" * 100_000,
+    "questions": "?" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_and_hostile_text_is_refused_or_read(name: str) -> None:
+    text = HUGE[name]
+    if len(text) > MAX_CHARACTERS:
+        with pytest.raises(QueryError, match="characters; at most 2,000"):
+            parse(text, SCHEMA)
+    short = text[:MAX_CHARACTERS]
+    for limits in (True, False):
+        try:
+            parse(short if limits else text, SCHEMA, limits=limits)
+        except QueryError as error:
+            assert error.problems
+
+
+def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:
+    units = ("vivaldi ", '"a b" ', "a AND (b OR c) ", "(a ", "a^2 ", "x:y ", '"', "é’ö ")
+
+    def seconds(unit: str, length: int) -> float:
+        text = (unit * length)[:length]
+        started = time.process_time()
+        with contextlib.suppress(QueryError):
+            parse(text, SCHEMA)
+        return time.process_time() - started
+
+    for unit in units:
+        ratios: list[float] = []
+        while not ratios or min(ratios) > 2.6:  # a pause of the machine is not a slow parser
+            assert len(ratios) < 5, (unit, ratios)
+            short, long = (min(seconds(unit, n) for _ in range(3)) for n in (1_000, 2_000))
+            ratios.append(long / short)
+
+
+def test_a_megabyte_of_text_is_refused_before_it_is_scanned() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse('"vivaldi\ud800(' * 100_000, SCHEMA)
+    assert [problem.message for problem in caught.value.problems] == [
+        "the query has 1,000,000 characters; at most 2,000 are read. Write a shorter query, or "
+        "several."
+    ]
+
+
+def test_many_problems_are_counted_after_twenty() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse("vi* " * 30, SCHEMA)
+    assert len(caught.value.problems) == 30
+    assert str(caught.value).splitlines()[-1] == "And 10 more, further on."
