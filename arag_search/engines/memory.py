@@ -1,0 +1,344 @@
+"""MemoryEngine: trees evaluated exactly, in plain Python, without an index on disk.
+
+The fake that ships, for tests and examples, and the oracle that the other engines are tested
+against. It shares no code with them. Order and scores are those of Lucene, computed in the same
+32-bit steps, but for loose phrases that hold a word twice, which score otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from heapq import nsmallest
+
+from arag_search.corpus import Chunk, nfc
+from arag_search.engines.base import (
+    MAX_TOTAL,
+    Granularity,
+    Hit,
+    KeywordRequest,
+    LeafScore,
+    Page,
+    SearchRequest,
+)
+from arag_search.engines.memory_documents import Documents
+from arag_search.engines.memory_field import float32
+from arag_search.engines.memory_plan import plan_of
+from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
+from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.query import analysis
+from arag_search.query.fields import MetadataType
+from arag_search.query.tree import (
+    And,
+    Node,
+    Not,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+    TextLeaf,
+    render,
+)
+from arag_search.tokens import count_tokens
+
+_NO_METADATA: Mapping[str, MetadataType] = {}
+
+
+class MemoryEngine:
+    """A SearchEngine over chunks held in memory."""
+
+    def __init__(
+        self,
+        chunks: Iterable[Chunk],
+        *,
+        metadata: Mapping[str, MetadataType] = _NO_METADATA,
+        k1: float = 1.2,
+        b: float = 0.75,
+        already_chunked: bool = False,
+        sentences: bool = True,
+    ) -> None:
+        """Index the chunks, whose ids and ordinals must differ; they may come in any order.
+
+        ``metadata`` declares the fields that queries may name. ``sentences`` False leaves sentence
+        granularity out. Raises ArgumentError for two chunks with one id or ordinal, and for a
+        metadata value that is not of its field's type.
+        """
+        self._chunks = sorted(chunks, key=lambda chunk: chunk.ordinal)
+        self._numbers = {chunk.id: number for number, chunk in enumerate(self._chunks)}
+        for what, count in (
+            ("id", len(self._numbers)),
+            ("ordinal", len({chunk.ordinal for chunk in self._chunks})),
+        ):
+            if count < len(self._chunks):
+                raise ArgumentError(f"Two chunks have the same {what}.")
+        self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
+        titles = [analysis.terms(chunk.title) for chunk in self._chunks]
+        contents = [analysis.terms(chunk.content) for chunk in self._chunks]
+        self._by_chunk = Documents(self._chunks, titles, contents, metadata, k1, b)
+        # A sentence is a document that has the title and the metadata of its chunk.
+        self._sentences: list[tuple[int, int]] = []  # number of the chunk, number within it
+        self._by_sentence: Documents | None = None
+        if sentences:
+            parts = [chunk.sentences() for chunk in self._chunks]
+            self._sentences = [(c, s) for c, texts in enumerate(parts) for s in range(len(texts))]
+            self._by_sentence = Documents(
+                [self._chunks[c] for c, _ in self._sentences],
+                [titles[c] for c, _ in self._sentences],
+                [analysis.terms(parts[c][s]) for c, s in self._sentences],
+                metadata,
+                k1,
+                b,
+            )
+        self._closed = False
+
+    @property
+    def manifest(self) -> Manifest:
+        """What is held. Its fingerprint is that of the same corpus in any engine."""
+        return self._manifest
+
+    def search(self, request: SearchRequest) -> Page:
+        """See SearchEngine."""
+        documents = self._documents(request.granularity)
+        scores = documents.scores(plan_of(request.query))
+        allowed = documents.within(request.scope)
+        if allowed is not None:
+            scores = {document: scores[document] for document in allowed.intersection(scores)}
+        if request.granularity == "chunk":
+            return self._page(scores, len(scores), request)
+        best, numbers = self._best_sentences(scores)
+        by_chunk = {chunk: scores[document] for chunk, document in best.items()}
+        # Equal scores are in corpus order of the sentences, which is that of their chunks.
+        return self._page(by_chunk, len(scores), request, numbers)
+
+    def keyword_search(self, request: KeywordRequest) -> Page:
+        """See SearchEngine."""
+        self._check_open()
+        totals: dict[int, float] = {}
+        for keyword in map(nfc, request.keywords):
+            for number, count in self._keyword_counts(keyword, request.matching).items():
+                totals[number] = totals.get(number, 0) + count * len(keyword)
+        allowed = self._by_chunk.within(request.scope)
+        scores = {
+            number: float32(total)
+            for number, total in totals.items()
+            if allowed is None or number in allowed
+        }
+        return self._page(scores, len(scores), request)
+
+    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+        """See SearchEngine."""
+        self._check_open()
+        result: list[int] = []
+        for query, granularity in queries:
+            documents = self._documents(granularity)
+            found = documents.matches(query)
+            allowed = documents.within(scope)
+            count = len(found) if allowed is None else len(found & allowed)
+            result.append(min(count, MAX_TOTAL + 1))
+        return result
+
+    def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
+        """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
+        the request do not count. Raises UnknownChunkError for an id that is not there."""
+        documents = self._documents(request.granularity)
+        leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]] = []
+        everything = documents.matches(request.query)
+        _explain(documents, request.query, 1.0, everything, leaves)
+        best: dict[int, int] = {number: number for number in self._numbers.values()}
+        if request.granularity == "sentence":
+            best, _ = self._best_sentences(documents.scores(plan_of(request.query)))
+        result: list[list[LeafScore]] = []
+        for chunk_id in ids:
+            if chunk_id not in self._numbers:
+                raise UnknownChunkError(f'No chunk "{chunk_id}".')
+            document = best.get(self._numbers[chunk_id], -1)
+            result.append(
+                [
+                    LeafScore(
+                        render(leaf),
+                        {
+                            field: scores[document]
+                            for field, scores in by_field.items()
+                            if document in scores
+                        },
+                    )
+                    for leaf, by_field in leaves
+                ]
+            )
+        return result
+
+    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+        """See SearchEngine."""
+        self._check_open()
+        allowed = self._by_chunk.within(scope)
+        numbers = [self._numbers.get(chunk_id) for chunk_id in ids]
+        return [
+            None
+            if number is None or (allowed is not None and number not in allowed)
+            else self._chunks[number]
+            for number in numbers
+        ]
+
+    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+        """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
+        before: str | None = None
+        for other in self.scan(scope):
+            if self._manifest.already_chunked or other.doc_id == chunk.doc_id:
+                if other.ordinal > chunk.ordinal:
+                    return before, other.id
+                if other.ordinal < chunk.ordinal:
+                    before = other.id
+        return before, None
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        """See SearchEngine."""
+        self._check_open()
+        allowed = self._by_chunk.within(scope)
+        numbers = range(len(self._chunks)) if allowed is None else sorted(allowed)
+        return self._stream(numbers)
+
+    def close(self) -> None:
+        """See SearchEngine. May be called again."""
+        self._closed = True
+
+    def _stream(self, numbers: Iterable[int]) -> Iterator[Chunk]:
+        for number in numbers:
+            self._check_open()
+            yield self._chunks[number]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IndexClosedError("The index in memory is closed.", do="Open it again.")
+
+    def _documents(self, granularity: Granularity) -> Documents:
+        self._check_open()
+        if granularity == "chunk":
+            return self._by_chunk
+        if self._by_sentence is None:
+            raise NotServedError(
+                "The index holds no sentences.",
+                allowed="granularity chunk",
+                do="Build it again without leaving sentences out.",
+            )
+        return self._by_sentence
+
+    def _best_sentences(
+        self, scores: Mapping[int, float]
+    ) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
+        """For each chunk with a match its best sentence document, and the numbers of all."""
+        best: dict[int, int] = {}
+        numbers: dict[int, tuple[int, ...]] = {}
+        for document in sorted(scores):
+            chunk, number = self._sentences[document]
+            numbers[chunk] = (*numbers.get(chunk, ()), number)
+            if chunk not in best or scores[document] > scores[best[chunk]]:
+                best[chunk] = document
+        return best, numbers
+
+    def _keyword_counts(self, keyword: str, matching: str) -> Mapping[int, float]:
+        if matching == "substring":
+            return self._substring_counts(keyword.lower())
+        counts: dict[int, float] = {}
+        try:
+            spellings = Phrase(keyword).spellings
+        except ArgumentError:  # it holds no token
+            return counts
+        for terms in spellings:
+            for number, count in self._by_chunk.occurrences(terms).items():
+                counts[number] = counts.get(number, 0) + count
+        return counts
+
+    def _substring_counts(self, text: str) -> dict[int, float]:
+        counts: dict[int, float] = {}
+        for number, chunk in enumerate(self._chunks):
+            count = chunk.title.lower().count(text) + chunk.content.lower().count(text)
+            if text and count:
+                counts[number] = count
+        return counts
+
+    def _page(
+        self,
+        scores: Mapping[int, float],
+        count: int,
+        request: SearchRequest | KeywordRequest,
+        sentences: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> Page:
+        """The requested page of the chunks with these scores; ``count`` is what the total says."""
+        end = request.offset + request.top_k
+        ranked = nsmallest(end, scores, key=lambda number: (-scores[number], number))
+        hits: list[Hit] = []
+        for number in ranked[request.offset :]:
+            chunk = self._chunks[number]
+            hits.append(
+                Hit(
+                    chunk.id,
+                    chunk.doc_id,
+                    chunk.title,
+                    chunk.part,
+                    chunk.parts,
+                    chunk.ordinal,
+                    chunk.metadata,
+                    scores[number],
+                    chunk.content if request.with_text else None,
+                    chunk.sentence_ends if request.with_text else (),
+                    sentences[number] if sentences else (),
+                )
+            )
+        return Page(tuple(hits), count, True, len(scores) if end > len(scores) else None)
+
+
+def _explain(
+    documents: Documents,
+    node: Node | Not,
+    boost: float,
+    held: set[int],
+    found: list[tuple[TextLeaf, dict[str, dict[int, float]]]],
+) -> None:
+    """Add the leaves below a node, with their scores in the documents of ``held``."""
+    match node:
+        case Term() | Phrase() | Prefix():
+            by_field = documents.leaf_scores(node, float32(boost * float32(node.weight)))
+            kept = {
+                field: {document: scores[document] for document in held.intersection(scores)}
+                for field, scores in by_field.items()
+            }
+            found.append((node, kept))
+        case And() | Or():
+            boost = float32(boost * float32(node.weight))
+            for child in node.children:
+                if not isinstance(child, Not):
+                    _explain(documents, child, boost, held & documents.matches(child), found)
+        case _:
+            pass
+
+
+def _manifest(
+    chunks: Sequence[Chunk],
+    metadata: Mapping[str, MetadataType],
+    k1: float,
+    b: float,
+    already_chunked: bool,
+    sentences: bool,
+) -> Manifest:
+    documents = {chunk.doc_id: chunk for chunk in chunks}
+    fingerprint = 0
+    for chunk in chunks:
+        fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+    return Manifest(
+        engine="memory",
+        engine_version="1",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        documents=len(documents),
+        chunks=len(chunks),
+        sentences=sum(len(chunk.sentence_ends) for chunk in chunks),
+        tokens=sum(count_tokens(chunk.content) for chunk in chunks),
+        title_characters=sum(len(document.title) for document in documents.values()),
+        chunk_tokens=1000,
+        already_chunked=already_chunked,
+        k1=k1,
+        b=b,
+        metadata=dict(metadata),
+        without=() if sentences else ("sentences",),
+        fingerprint=fingerprint_hex(fingerprint),
+    )

@@ -1,0 +1,205 @@
+"""Documents in memory that trees are matched against and scored on: all chunks, or all sentences.
+
+A document is a number from 0 in corpus order. Matching and scoring are apart: ``matches`` says
+which documents a node holds for, ``scores`` gives the sums of a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import assert_never
+
+from arag_search.corpus import Chunk, MetadataScalar
+from arag_search.engines.memory_field import TextField, float32
+from arag_search.engines.memory_plan import (
+    AllOf,
+    AnyOf,
+    Best,
+    Boosted,
+    Filter,
+    Plan,
+    alternatives,
+)
+from arag_search.errors import ArgumentError
+from arag_search.query.dates import period_ms
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+    TextLeaf,
+)
+
+Columns = Mapping[str, Mapping[str | float, set[int]]]
+
+
+class Documents:
+    """An inverted index over documents, with their metadata."""
+
+    def __init__(
+        self,
+        owners: Sequence[Chunk],
+        titles: Iterable[Sequence[str]],
+        contents: Iterable[Sequence[str]],
+        metadata: Mapping[str, MetadataType],
+        k1: float,
+        b: float,
+    ) -> None:
+        """``owners``, ``titles`` and ``contents`` hold for each document the chunk that it is or is
+        a sentence of, and its terms. Raises ArgumentError for a value not of its field's type."""
+        self.size = len(owners)
+        self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
+        self._columns = _columns(owners, self._types)
+        self._fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
+
+    def matches(self, node: Node) -> set[int]:
+        """The documents that a node holds for."""
+        match node:
+            case Term() | Phrase() | Prefix():
+                found: set[int] = set()
+                for field, terms, slop in alternatives(node):
+                    if isinstance(node, Prefix):
+                        found.update(self._fields[field].with_prefix(terms[0]))
+                    else:
+                        found.update(self._fields[field].frequencies(terms, slop))
+                return found
+            case KeywordEquals():
+                return self._values(node.field, "keyword").get(node.value, set())
+            case NumberRange():
+                return self._with_values(node.field, "number", lambda value: _within(node, value))
+            case DateRange():
+                return self._with_values(node.field, "date", lambda value: _during(node, value))
+            case And():
+                included = [child for child in node.children if not isinstance(child, Not)]
+                excluded = [child.child for child in node.children if isinstance(child, Not)]
+                return self._all(included, excluded)
+            case Or():
+                return set[int]().union(*(self.matches(child) for child in node.children))
+            case _:
+                assert_never(node)
+
+    def within(self, scope: Scope | None) -> set[int] | None:
+        """The documents that a scope admits; None for all."""
+        if scope is None or not (scope.include or scope.exclude):
+            return None
+        if scope.include:
+            return self._all(scope.include, scope.exclude)
+        return set(range(self.size)).difference(*map(self.matches, scope.exclude))
+
+    def scores(self, plan: Plan, boost: float = 1.0) -> dict[int, float]:
+        """The score of each document that a plan matches, times ``boost``."""
+        match plan:
+            case Best():
+                found: dict[int, float] = {}
+                for field, terms, slop in plan.alternatives:
+                    score = self._alternative(plan.prefix, field, terms, slop, boost)
+                    for document, value in score.items():
+                        if value >= found.get(document, 0.0):
+                            found[document] = value
+                return found
+            case Filter():
+                return dict.fromkeys(self.matches(plan.node), 0.0)
+            case Boosted():
+                return self.scores(plan.plan, float32(plan.boost * boost))
+            case AnyOf():
+                return _sums([self.scores(part, boost) for part in plan.parts])
+            case AllOf():
+                parts = [self.scores(part, boost) for part in plan.parts]
+                held = set(min(parts, key=len)).intersection(*parts)
+                held.intersection_update(*(self.matches(node) for node in plan.filters))
+                held.difference_update(*(self.matches(node) for node in plan.excluded))
+                return {document: float32(sum(p[document] for p in parts)) for document in held}
+            case _:
+                assert_never(plan)
+
+    def leaf_scores(self, leaf: TextLeaf, boost: float) -> dict[str, dict[int, float]]:
+        """The score of each document that a leaf matches, by field; its own weight left out."""
+        by_field: dict[str, dict[int, float]] = {}
+        for alternative in alternatives(leaf):
+            best = Best((alternative,), isinstance(leaf, Prefix))
+            scores = by_field.setdefault(alternative[0], {})
+            for document, score in self.scores(best, boost).items():
+                scores[document] = max(score, scores.get(document, 0.0))
+        return by_field
+
+    def occurrences(self, terms: tuple[str, ...]) -> dict[int, float]:
+        """How often a term or phrase occurs in title and content of the documents that hold it."""
+        counts: dict[int, float] = {}
+        for field in self._fields.values():
+            for document, count in field.frequencies(terms).items():
+                counts[document] = counts.get(document, 0) + count
+        return counts
+
+    def _alternative(
+        self, prefix: bool, field: str, terms: tuple[str, ...], slop: int, boost: float
+    ) -> dict[int, float]:
+        if prefix:
+            return dict.fromkeys(self._fields[field].with_prefix(terms[0]), boost)
+        return self._fields[field].scores(terms, slop, boost)
+
+    def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
+        found = set[int].intersection(*(self.matches(node) for node in included))
+        return found.difference(*(self.matches(node) for node in excluded))
+
+    def _values(self, field: str, kind: MetadataType) -> Mapping[str | float, set[int]]:
+        return self._columns[field] if self._types.get(field) == kind else {}
+
+    def _with_values(
+        self, field: str, kind: MetadataType, holds: Callable[[str | float], bool]
+    ) -> set[int]:
+        values = self._values(field, kind)
+        return set[int]().union(*(values[value] for value in values if holds(value)))
+
+
+def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    sums: dict[int, float] = {}
+    for part in parts:
+        for document, score in part.items():
+            sums[document] = sums.get(document, 0.0) + score
+    return {document: float32(score) for document, score in sums.items()}
+
+
+def _columns(owners: Sequence[Chunk], types: Mapping[str, MetadataType]) -> Columns:
+    """For each field which documents have which value; dates by their first millisecond."""
+    columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in types}
+    for document, chunk in enumerate(owners):
+        columns[DOC_ID].setdefault(chunk.doc_id, set()).add(document)
+        for name, value in chunk.metadata.items():
+            if name in types and name != DOC_ID:
+                for single in value if isinstance(value, tuple) else (value,):
+                    held = _as_type(single, types[name], f"chunk {chunk.id}, field {name}")
+                    columns[name].setdefault(held, set()).add(document)
+    return columns
+
+
+def _as_type(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
+    try:
+        if kind == "number":
+            return float(value)
+        return str(value) if kind == "keyword" else period_ms(str(value))[0]
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
+
+
+def _within(node: NumberRange, value: str | float) -> bool:
+    number = float(value)
+    low = node.lower is None or (
+        number >= node.lower if node.include_lower else number > node.lower
+    )
+    return low and (
+        node.upper is None or (number <= node.upper if node.include_upper else number < node.upper)
+    )
+
+
+def _during(node: DateRange, value: str | float) -> bool:
+    first, end = node.first_ms, node.end_ms
+    moment = float(value)
+    return (first is None or moment >= first) and (end is None or moment < end)

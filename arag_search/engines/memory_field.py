@@ -1,0 +1,187 @@
+"""One inverted text field in memory: where each term stands, and what BM25 makes of it.
+
+Scores are those of Lucene's BM25Similarity to the last bit, which takes its arithmetic: every step
+is rounded to 32 bits, and the length of a text is kept in one byte, so that lengths from 40 on
+share a score with their neighbours. In 64 bits some pairs of hits would come in another order.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ctypes import c_float
+
+_EXACT_LENGTHS = 24  # lengths that the byte of a norm holds as they are
+
+
+def float32(value: float) -> float:
+    """The nearest 32-bit float. One operation on two such values and then this is what a 32-bit
+    operation gives, since 64 bits have more than twice the digits."""
+    return c_float(value).value
+
+
+class TextField:
+    """The postings of one field over documents 0, 1, 2, … and their BM25 scores."""
+
+    def __init__(self, texts: Iterable[Sequence[str]], k1: float, b: float) -> None:
+        """Index the terms of each document, in order. A document without one has no length."""
+        self._postings: dict[str, dict[int, list[int]]] = {}
+        self._norms: list[int] = []
+        self._documents = 0
+        length = 0
+        for document, terms in enumerate(texts):
+            for position, term in enumerate(terms):
+                self._postings.setdefault(term, {}).setdefault(document, []).append(position)
+            self._norms.append(_length_byte(len(terms)))
+            self._documents += bool(terms)
+            length += len(terms)
+        self._dictionary = sorted(self._postings)
+        self._inverse_norms = _inverse_norms(length / max(self._documents, 1), k1, b)
+
+    def scores(self, terms: tuple[str, ...], slop: int, boost: float) -> dict[int, float]:
+        """The BM25 score of each document that holds the term or phrase, times ``boost``."""
+        weight = float32(boost * float32(sum(self._idf(term) for term in terms)))
+        known: dict[tuple[float, int], float] = {}
+        found: dict[int, float] = {}
+        for document, frequency in self.frequencies(terms, slop).items():
+            key = frequency, self._norms[document]
+            score = known.get(key)
+            if score is None:
+                part = float32(1 + float32(frequency * self._inverse_norms[key[1]]))
+                score = known[key] = float32(weight - float32(weight / part))
+            found[document] = score
+        return found
+
+    def frequencies(self, terms: tuple[str, ...], slop: int = 0) -> Mapping[int, float]:
+        """How often each document holds the term or phrase; a loose match counts as less."""
+        lists = [self._postings.get(term, {}) for term in terms]
+        if len(terms) == 1:
+            return {document: len(places) for document, places in lists[0].items()}
+        shortest = min(lists, key=len)
+        repeats = len(set(terms)) < len(terms)
+        found: dict[int, float] = {}
+        for document in shortest:
+            if all(document in postings for postings in lists):
+                places = [postings[document] for postings in lists]
+                frequency = _frequency(places, slop, repeats)
+                if frequency:
+                    found[document] = frequency
+        return found
+
+    def with_prefix(self, prefix: str) -> Iterator[int]:
+        """The documents with a term that begins so, perhaps several times."""
+        for at in range(bisect_left(self._dictionary, prefix), len(self._dictionary)):
+            if not self._dictionary[at].startswith(prefix):
+                break
+            yield from self._postings[self._dictionary[at]]
+
+    def _idf(self, term: str) -> float:
+        holding = len(self._postings.get(term, ()))
+        if not holding:
+            return 0.0
+        return float32(math.log(1 + (self._documents - holding + 0.5) / (holding + 0.5)))
+
+
+def _length_byte(length: int) -> int:
+    """The byte that stands for a length: exact below 40, then with four significant bits."""
+    rest = length - _EXACT_LENGTHS
+    if rest < 8:
+        return length
+    shift = rest.bit_length() - 4
+    return _EXACT_LENGTHS + ((shift + 1) << 3 | (rest >> shift) & 7)
+
+
+def _length_of(byte: int) -> int:
+    """The least length with this byte."""
+    rest = byte - _EXACT_LENGTHS
+    if rest < 8:
+        return byte
+    return _EXACT_LENGTHS + ((rest & 7 | 8) << (rest >> 3) - 1)
+
+
+def _inverse_norms(average: float, k1: float, b: float) -> list[float]:
+    """For each length byte, 1 / (k1 * (1 - b + b * length / average)) in 32-bit steps."""
+    k1, b, average = float32(k1), float32(b), float32(average)
+    result: list[float] = []
+    for byte in range(256):
+        ratio = float32(float32(b * float32(_length_of(byte))) / average) if average else 0.0
+        norm = float32(k1 * float32(float32(1 - b) + ratio))
+        result.append(float32(1 / norm) if norm else math.inf)
+    return result
+
+
+def _frequency(places: list[list[int]], slop: int, repeats: bool) -> float:
+    """What the phrase counts in a text, given the positions of each of its words there."""
+    if not slop:
+        starts = set(places[0])
+        for number, positions in enumerate(places[1:], start=1):
+            starts.intersection_update([position - number for position in positions])
+        return len(starts)
+    shifted = [[at - number for at in positions] for number, positions in enumerate(places)]
+    return _repeated_frequency(shifted, slop) if repeats else _sloppy_frequency(shifted, slop)
+
+
+def _sloppy_frequency(shifted: list[list[int]], slop: int) -> float:
+    """The sum of 1 / (1 + width) over the matches that Lucene counts, added in 32 bits.
+
+    ``shifted`` holds for each word its positions less its place in the phrase, so that a match is
+    as wide as these differ. Lucene walks through all lists at once: the word that stands first
+    moves on until it has passed the second, which closes a match of the least width it had; then
+    the next that stands first moves. Not every pair of places is met so, which is why the scores
+    can only be had by walking the same way.
+    """
+    at = [0] * len(shifted)
+    end = max(positions[0] for positions in shifted)
+    frequency = 0.0
+    while True:
+        lead, second = sorted((shifted[word][at[word]], word) for word in range(len(at)))[:2]
+        word = lead[1]
+        width = end - lead[0]
+        while True:
+            at[word] += 1
+            if at[word] == len(shifted[word]):
+                return _with_match(frequency, width, slop)
+            place = shifted[word][at[word]]
+            end = max(end, place)
+            if place > second[0]:
+                break
+            width = min(width, end - place)
+        frequency = _with_match(frequency, width, slop)
+
+
+def _with_match(frequency: float, width: int, slop: int) -> float:
+    return float32(frequency + float32(1 / (1 + width))) if width <= slop else frequency
+
+
+def _repeated_frequency(shifted: list[list[int]], slop: int) -> float:
+    """1 / (1 + the least width of a match), 0 where there is none within the slop.
+
+    For phrases that hold a word twice: no place may serve for both. (Lucene gives these other
+    scores, for the same documents.)
+    """
+    for width in range(slop + 1):
+        for low in sorted({place for positions in shifted for place in positions}):
+            within = [
+                [place + number for place in positions if low <= place <= low + width]
+                for number, positions in enumerate(shifted)
+            ]
+            if all(within) and _has_distinct(within):
+                return float32(1 / (1 + width))
+    return 0.0
+
+
+def _has_distinct(choices: list[list[int]]) -> bool:
+    """Whether one can take a number from each list so that no two are equal."""
+    taken: dict[int, int] = {}
+
+    def place(word: int, tried: set[int]) -> bool:
+        for position in choices[word]:
+            if position not in tried:
+                tried.add(position)
+                if position not in taken or place(taken[position], tried):
+                    taken[position] = word
+                    return True
+        return False
+
+    return all(place(word, set()) for word in range(len(choices)))

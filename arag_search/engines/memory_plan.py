@@ -1,0 +1,155 @@
+"""Trees as what is added up: which sums there are, and what multiplies them.
+
+Lucene simplifies a query before it runs it, and adds in 64 bits what stands in one sum, rounding
+to 32 bits only the result. Which sums there are thus decides the last bits of a score, and so the
+order of hits that are nearly equal. Of its simplifications these change a sum: equal summands
+become one with the sum of their weights, a weight on a weight is their product, a sum of one is
+that one, and a sum within a sum of the same kind is part of it where no weight stands between.
+(No tree has the last two, but the first two lead to them.) One is left out: Lucene drops a range
+that no value of its field can meet, and what depends on it, before it looks for equal summands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arag_search.engines.memory_field import float32
+from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.tree import And, Node, Not, Or, Phrase, Prefix, Term, TextLeaf, scores
+
+Alternative = tuple[str, tuple[str, ...], int]
+"""A field, the terms that stand there, and how loosely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A leaf: the greatest score among the alternatives that match."""
+
+    alternatives: tuple[Alternative, ...]
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Metadata: matches, and adds nothing."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """The sum over ``parts``, where they and ``filters`` match and none of ``excluded``."""
+
+    parts: tuple[Plan, ...]
+    filters: frozenset[Node]
+    excluded: frozenset[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The sum over the parts that match."""
+
+    parts: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Boosted:
+    """A plan, not boosted itself, whose score is multiplied by ``boost``."""
+
+    boost: float
+    plan: Plan
+
+
+Plan = Best | Filter | AllOf | AnyOf | Boosted
+
+
+def plan_of(node: Node) -> Plan:
+    """The plan that gives a node's scores."""
+    match node:
+        case Term() | Phrase() | Prefix():
+            return _boosted(node.weight, Best(alternatives(node), isinstance(node, Prefix)))
+        case And():
+            return _boosted(node.weight, _all_of(node)) if scores(node) else Filter(node)
+        case Or():
+            if not scores(node):
+                return Filter(node)
+            parts = tuple(plan_of(child) for child in node.children)
+            return _boosted(node.weight, _any_of(parts))
+        case _:
+            return Filter(node)
+
+
+def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
+    """What a leaf stands for: each of its spellings in each of its fields, in one order."""
+    fields = (leaf.field,) if leaf.field else TEXT_FIELDS
+    slop = leaf.slop if isinstance(leaf, Phrase) else 0
+    found = {
+        (field, spelling, slop if len(spelling) > 1 else 0)
+        for field in fields
+        for spelling in leaf.spellings
+    }
+    return tuple(sorted(found))
+
+
+def _all_of(node: And) -> Plan:
+    filters: set[Node] = set()
+    excluded: set[Node] = set()
+    parts: list[Plan] = []
+    for child in node.children:
+        if isinstance(child, Not):
+            excluded.add(child.child)
+        elif scores(child):
+            parts.append(plan_of(child))
+        else:
+            filters.add(child)
+    while True:
+        merged = _merged(tuple(parts))
+        parts = []
+        for part in merged:
+            if isinstance(part, AllOf):
+                parts += part.parts
+                filters |= part.filters
+                excluded |= part.excluded
+            else:
+                parts.append(part)
+        if tuple(parts) == merged:
+            break
+    if len(parts) == 1 and not filters and not excluded:
+        return parts[0]
+    return AllOf(_sorted(merged), frozenset(filters), frozenset(excluded))
+
+
+def _any_of(parts: tuple[Plan, ...]) -> Plan:
+    while True:
+        merged = _merged(parts)
+        spliced: list[Plan] = []
+        for part in merged:
+            spliced += part.parts if isinstance(part, AnyOf) else (part,)
+        parts = tuple(spliced)
+        if parts == merged:
+            return parts[0] if len(parts) == 1 else AnyOf(_sorted(parts))
+
+
+def _merged(parts: tuple[Plan, ...]) -> tuple[Plan, ...]:
+    """The parts with equal ones made one; unchanged where there are none."""
+    weights: dict[Plan, float] = {}
+    for part in parts:
+        boost, core = (part.boost, part.plan) if isinstance(part, Boosted) else (1.0, part)
+        weights[core] = weights.get(core, 0.0) + boost
+    if len(weights) == len(parts):
+        return parts
+    return tuple(_boosted(weight, core) for core, weight in weights.items())
+
+
+def _boosted(weight: float, plan: Plan) -> Plan:
+    boost = float32(weight)
+    if isinstance(plan, Filter):
+        return plan
+    if isinstance(plan, Boosted):
+        return _boosted(float32(boost * plan.boost), plan.plan)
+    return plan if boost == 1 else Boosted(boost, plan)
+
+
+def _sorted(parts: tuple[Plan, ...]) -> tuple[Plan, ...]:
+    """In one order, so that sums of the same parts are equal."""
+    return tuple(sorted(parts, key=repr))
