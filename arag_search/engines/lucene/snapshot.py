@@ -1,0 +1,250 @@
+"""One Lucene index, open at one commit: what is found in it, by number of document.
+
+Everything here is as of the commit that was opened; writers do not disturb it. Methods may be
+called from several threads; who calls sees to it that none runs during or after ``close``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from arag_search.engines.base import MAX_TOTAL
+from arag_search.engines.lucene import jvm
+from arag_search.engines.lucene.jvm import java, java_array
+from arag_search.engines.lucene.schema import ORDINAL, RECORD, TEXT
+from arag_search.errors import IndexDamagedError, IndexVersionError
+
+_INDEX = "org.apache.lucene.index"
+_SEARCH = "org.apache.lucene.search"
+
+REBUILD = "Build the index again with --overwrite."
+
+
+class Found(NamedTuple):
+    """One match: its number in this snapshot, its score (0.0 where unscored), and its ordinal
+    (-1 where that was not asked for)."""
+
+    document: int
+    score: float
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The first matches in order. ``count`` is exact up to MAX_TOTAL, and where it says so."""
+
+    found: list[Found]
+    count: int
+    count_is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatistics:
+    """What one of the two Lucene indexes of a generation consists of."""
+
+    documents: int
+    deleted: int
+    segments: int
+    files: int
+    bytes: int
+
+
+class Snapshot:
+    """A Lucene index opened for searching with BM25, and with plain frequencies."""
+
+    def __init__(self, folder: Path, where: str) -> None:
+        """Open the newest commit. ``where`` names the index in errors.
+
+        Raises IndexDamagedError for files that are missing or broken, IndexVersionError for ones
+        of another Lucene.
+        """
+        self._where = where
+        self._directory: Any = None
+        try:
+            path = java("java.nio.file.Paths").get(str(folder))
+            self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
+            self._reader = java(f"{_INDEX}.DirectoryReader").open(self._directory)
+        except jvm.java_error() as error:
+            self._close_directory()
+            raise _opening_error(error, folder, where) from error
+        self._searcher = java(f"{_SEARCH}.IndexSearcher")(self._reader)
+        self._counting: Any = None
+        self._max_documents = int(self._reader.maxDoc())
+        self._top_manager = java(f"{_SEARCH}.TopFieldCollectorManager")
+        self._sorts = _sorts()
+        self._record_column = java(f"{_INDEX}.MultiDocValues").getBinaryValues
+        self._text_only = java("java.util.Collections").singleton(TEXT)
+
+    @property
+    def max_documents(self) -> int:
+        """How many documents there are at most (deleted ones count)."""
+        return self._max_documents
+
+    def user_data(self) -> Mapping[str, str]:
+        """What the writer wrote beside the commit."""
+        data = self._reader.getIndexCommit().getUserData()
+        return {str(entry.getKey()): str(entry.getValue()) for entry in data.entrySet()}
+
+    def use_bm25(self, k1: float, b: float) -> None:
+        """Score with these parameters from now on."""
+        similarity = java(f"{_SEARCH}.similarities.BM25Similarity")(float(k1), float(b))
+        self._searcher.setSimilarity(similarity)
+
+    def top(
+        self,
+        query: Any,
+        n: int,
+        *,
+        scored: bool,
+        ordinals: bool = False,
+        counting: bool = False,
+    ) -> Top:
+        """The first ``n`` matches (1 or more) by score, equal ones and unscored ones by ordinal.
+
+        ``ordinals`` says whether those are wanted; reading them costs time. ``counting`` scores
+        boost x frequency (Eq. 1) instead of BM25.
+        """
+        searcher = self._counting_searcher() if counting else self._searcher
+        sort = self._sorts.by_score if scored else self._sorts.by_ordinal
+        n = min(n, max(1, self._max_documents))
+        top = searcher.search(query, self._top_manager(sort, n, None, MAX_TOTAL))
+        total = top.totalHits
+        return Top(
+            _found(top.scoreDocs, scored, ordinals),
+            int(total.value()),
+            total.relation() == self._sorts.exactly,
+        )
+
+    def after(self, query: Any, place: Any, n: int) -> tuple[list[int], Any]:
+        """The ``n`` matches that follow a place in order of ordinal, and the place they end at.
+
+        The place None is the start. Fewer than ``n`` matches are the last.
+        """
+        manager = self._top_manager(self._sorts.by_ordinal, n, place, n)
+        found = list(self._searcher.search(query, manager).scoreDocs)
+        return [int(each.doc) for each in found], found[-1] if found else None
+
+    def before(self, query: Any) -> list[int]:
+        """The match with the greatest ordinal, if there is one."""
+        manager = self._top_manager(self._sorts.by_ordinal_down, 1, None, 1)
+        return [int(each.doc) for each in self._searcher.search(query, manager).scoreDocs]
+
+    def count(self, query: Any) -> int:
+        """How many documents match, at most MAX_TOTAL + 1; stops counting there."""
+        manager = self._top_manager(self._sorts.any_order, 1, None, MAX_TOTAL)
+        found = int(self._searcher.search(query, manager).totalHits.value())
+        return min(found, MAX_TOTAL + 1)
+
+    def records(self, documents: Sequence[int]) -> list[str]:
+        """The record of each document."""
+        values, records = self._record_column(self._reader, RECORD), dict[int, str]()
+        for each in sorted(set(documents)):  # a column is read forwards only
+            values.advanceExact(each)
+            records[each] = str(values.binaryValue().utf8ToString())
+        return [records[each] for each in documents]
+
+    def texts(self, documents: Iterable[int]) -> list[str]:
+        """The text of each document."""
+        stored, wanted = self._searcher.storedFields(), self._text_only
+        return [str(stored.document(each, wanted).get(TEXT)) for each in documents]
+
+    def statistics(self) -> PartStatistics:
+        """Documents, segments and files. Files of other commits are not counted."""
+        names = [str(name) for name in self._reader.getIndexCommit().getFileNames()]
+        return PartStatistics(
+            documents=int(self._reader.numDocs()),
+            deleted=int(self._reader.numDeletedDocs()),
+            segments=int(self._reader.leaves().size()),
+            files=len(names),
+            bytes=sum(int(self._directory.fileLength(name)) for name in names),
+        )
+
+    def verify(self) -> None:
+        """Read every file and compare checksums; takes as long as reading takes.
+
+        Raises IndexDamagedError.
+        """
+        try:
+            for leaf in self._reader.leaves():
+                leaf.reader().checkIntegrity()
+        except jvm.java_error() as error:
+            raise IndexDamagedError(
+                f"A file of the index is broken: {jvm.reason(error)}",
+                where=self._where,
+                do=REBUILD,
+            ) from error
+
+    def close(self) -> None:
+        """Free memory maps and files. May be called again."""
+        self._reader.close()
+        self._close_directory()
+
+    def _close_directory(self) -> None:
+        if self._directory is not None:
+            self._directory.close()
+
+    def _counting_searcher(self) -> Any:
+        if self._counting is None:
+            # Two threads may make one each; they are alike, and one of them stays.
+            searcher = java(f"{_SEARCH}.IndexSearcher")(self._reader)
+            searcher.setSimilarity(java(f"{_SEARCH}.similarities.RawTFSimilarity")())
+            self._counting = searcher
+        return self._counting
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorts:
+    by_score: Any
+    by_ordinal: Any
+    by_ordinal_down: Any
+    any_order: Any
+    exactly: Any
+
+
+def _sorts() -> _Sorts:
+    sort, field = java(f"{_SEARCH}.Sort"), java(f"{_SEARCH}.SortField")
+    long = java(f"{_SEARCH}.SortField$Type").LONG
+
+    def by(*fields: Any) -> Any:
+        return sort(java_array(f"{_SEARCH}.SortField", fields))
+
+    ordinal = field(ORDINAL, long)
+    return _Sorts(
+        by_score=by(field.FIELD_SCORE, ordinal),
+        by_ordinal=by(ordinal),
+        by_ordinal_down=by(field(ORDINAL, long, True)),
+        any_order=by(field.FIELD_DOC),
+        exactly=java(f"{_SEARCH}.TotalHits$Relation").EQUAL_TO,
+    )
+
+
+def _found(score_docs: Iterable[Any], scored: bool, ordinals: bool) -> list[Found]:
+    result: list[Found] = []
+    for each in score_docs:
+        score, ordinal = 0.0, -1
+        if scored or ordinals:
+            keys = each.fields
+            if scored:
+                score = float(keys[0])
+            if ordinals:
+                ordinal = int(keys[1 if scored else 0])
+        result.append(Found(int(each.doc), score, ordinal))
+    return result
+
+
+def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
+    if jvm.is_a(error, "IndexFormatTooNewException", "IndexFormatTooOldException"):
+        return IndexVersionError(
+            f"The index was written by another release of Lucene: {jvm.reason(error)}",
+            where=where,
+            allowed=f"what Lucene {jvm.LUCENE_VERSION} reads",
+            do="Build it again with --overwrite, or use the release that wrote it.",
+        )
+    return IndexDamagedError(
+        f"The {folder.name} of the index cannot be opened: {jvm.reason(error)}",
+        where=where,
+        do=REBUILD,
+    )

@@ -1,0 +1,318 @@
+"""LuceneWriter: chunks into the two Lucene indexes of a generation, resumable at checkpoints.
+
+A checkpoint is a commit of both indexes with one number. A process may die between the two
+commits; a resume then falls back to the newest checkpoint that both have, which is why the one
+before is kept until the next is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from arag_search.corpus import Chunk, split_at
+from arag_search.engines.lucene import jvm, schema
+from arag_search.engines.lucene.documents import ChunkDocuments, SentenceDocuments
+from arag_search.engines.lucene.jvm import java
+from arag_search.errors import AragError, BuildError, IndexLockedError
+from arag_search.query.fields import DOC_ID, MetadataType
+
+_INDEX = "org.apache.lucene.index"
+RAM_BUFFER_MB = 32.0
+"""What each of the two indexes buffers before it writes a segment."""
+_WRITING_ADVICE = "See to space and permissions there; the same command then goes on."
+
+
+class LuceneWriter:
+    """Writes one generation. Not for several threads.
+
+    Java's failures are raised as BuildError; after one only ``abort`` makes sense.
+    """
+
+    checkpoint: Mapping[str, str]
+    """The user data of the newest checkpoint that all indexes have; empty for a new index."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        metadata: Mapping[str, MetadataType],
+        sentences: bool,
+        resume: bool,
+    ) -> None:
+        """Write below ``folder``: on from its newest checkpoint (``resume``), or from nothing.
+
+        ``metadata`` declares the fields of chunks that are indexed. Raises IndexLockedError where
+        another writer is at work there, BuildError where the folder cannot be written.
+        """
+        self._where = str(folder)
+        _silence_merges()
+        names = [schema.CHUNKS_FOLDER, *([schema.SENTENCES_FOLDER] if sentences else [])]
+        self._indexes: list[_Index] = []
+        with self._failures():
+            self._indexes = [_Index(folder / name) for name in names]
+        try:
+            with self._failures():
+                self._begin(resume)
+        except BaseException:
+            self.abort()
+            raise
+        self._chunk_documents = ChunkDocuments(metadata)
+        self._sentence_documents = SentenceDocuments(metadata) if sentences else None
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """Add the chunks of one or several documents, in corpus order.
+
+        Raises BuildError for an id or keyword that is too long to be indexed, for text that is not
+        Unicode, and where files cannot be written.
+        """
+        with self._failures():
+            add_chunk = self._indexes[0].add
+            for chunk in chunks:
+                try:
+                    document = self._chunk_documents.document(chunk)
+                except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+                    raise BuildError(
+                        f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+                    ) from error
+                add_chunk(document)
+                if self._sentence_documents is not None:
+                    self._add_sentences(chunk, self._sentence_documents)
+
+    def has_document(self, doc_id: str) -> bool:
+        """Whether a document of this id was added, by this writer or before it. Slow."""
+        with self._failures():
+            reader = java(f"{_INDEX}.DirectoryReader").open(self._indexes[0].writer)
+            try:
+                return int(reader.docFreq(java(f"{_INDEX}.Term")(DOC_ID, doc_id))) > 0
+            finally:
+                reader.close()
+
+    def document_ids(self) -> Iterator[str]:
+        """The ids of all documents that were committed when the writer was made, sorted."""
+        with self._failures():
+            reader = self._indexes[0].committed_reader()
+            if reader is None:
+                return
+            try:
+                terms = java(f"{_INDEX}.MultiTerms").getTerms(reader, DOC_ID)
+                each = None if terms is None else terms.iterator()
+                while each is not None and (term := each.next()) is not None:
+                    yield str(term.utf8ToString())
+            finally:
+                reader.close()
+
+    def commit(self, data: Mapping[str, str]) -> None:
+        """Make a checkpoint of everything added so far, with ``data`` beside it."""
+        number = int(self._number) + 1
+        chunk_data = {**data, schema.CHECKPOINT_KEY: str(number)}
+        sentence_data = {
+            key: value for key, value in chunk_data.items() if key != schema.MANIFEST_KEY
+        }
+        with self._failures():
+            for index, entries in zip(self._indexes, (chunk_data, sentence_data), strict=False):
+                index.prepare(entries)
+            for index in self._indexes:
+                index.commit()
+            for index in self._indexes:
+                index.forget_previous()
+        self._number = number
+
+    def finish(self, data: Mapping[str, str]) -> None:
+        """Commit, keep only that commit, and close.
+
+        ``data`` holds the manifest and its update number (see schema), which opening compares.
+        """
+        with self._failures():
+            for index in self._indexes:
+                index.writer.maybeMerge()
+        self.commit(data)
+        with self._failures():
+            for index in self._indexes:
+                index.close()
+
+    def abort(self) -> None:
+        """Close without committing; the newest checkpoint stays. Never raises."""
+        for index in self._indexes:
+            index.abort()
+
+    def _begin(self, resume: bool) -> None:
+        common = _common_checkpoint(self._indexes) if resume else None
+        for index in self._indexes:
+            index.open(common)
+        data = {} if common is None else self._indexes[0].data_of(common)
+        self._number = 0 if common is None else common
+        data.pop(schema.CHECKPOINT_KEY, None)
+        self.checkpoint = data
+
+    def _add_sentences(self, chunk: Chunk, documents: SentenceDocuments) -> None:
+        add = self._indexes[1].add
+        documents.begin(chunk)
+        for number, text in enumerate(split_at(chunk.content, chunk.sentence_ends)):
+            add(documents.document(chunk.ordinal + number, text))
+
+    @contextlib.contextmanager
+    def _failures(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BuildError(
+                f"The index cannot be written: {error.strerror}",
+                where=self._where,
+                do=_WRITING_ADVICE,
+            ) from error
+        except jvm.java_error() as error:
+            raise _failure(error, self._where) from error
+
+
+class _Index:
+    """One Lucene index while it is written."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        path = java("java.nio.file.Paths").get(str(folder))
+        self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
+        self._policy: Any = None
+        self._kept: list[Any] = []
+        self.writer: Any = None
+        self.add: Any = None
+
+    def checkpoints(self) -> dict[int, Any]:
+        """The commits on disk by checkpoint number."""
+        reader = java(f"{_INDEX}.DirectoryReader")
+        if not reader.indexExists(self._directory):
+            return {}
+        found: dict[int, Any] = {}
+        for commit in reader.listCommits(self._directory):
+            number = commit.getUserData().get(schema.CHECKPOINT_KEY)
+            if number is not None:
+                found[int(str(number))] = commit
+        return found
+
+    def data_of(self, number: int) -> dict[str, str]:
+        data = self.checkpoints()[number].getUserData()
+        return {str(entry.getKey()): str(entry.getValue()) for entry in data.entrySet()}
+
+    def open(self, number: int | None) -> None:
+        """Go on from the checkpoint with this number; None: from nothing."""
+        mode = java(f"{_INDEX}.IndexWriterConfig$OpenMode")
+        if number is None:
+            self._empty()
+        elif max(self.checkpoints()) != number:
+            self._go_back(number)
+        last = java(f"{_INDEX}.KeepOnlyLastCommitDeletionPolicy")()
+        self._policy = java(f"{_INDEX}.SnapshotDeletionPolicy")(last)
+        config = _config().setIndexDeletionPolicy(self._policy)
+        config.setOpenMode(mode.CREATE if number is None else mode.APPEND)
+        self.writer = java(f"{_INDEX}.IndexWriter")(self._directory, config)
+        self.add = self.writer.addDocument
+        if number is not None:
+            self._kept.append(self._policy.snapshot())
+
+    def _empty(self) -> None:
+        """Remove what an earlier build left, so that a crash cannot bring it back."""
+        lock = self._directory.obtainLock(java(f"{_INDEX}.IndexWriter").WRITE_LOCK_NAME)
+        try:
+            for name in self._directory.listAll():
+                if str(name) != str(java(f"{_INDEX}.IndexWriter").WRITE_LOCK_NAME):
+                    self._directory.deleteFile(name)
+        finally:
+            lock.close()
+
+    def _go_back(self, number: int) -> None:
+        """Make an older checkpoint the newest commit, without losing any until that is done."""
+        keep_all = java(f"{_INDEX}.NoDeletionPolicy").INSTANCE
+        config = _config().setIndexDeletionPolicy(keep_all)
+        config.setIndexCommit(self.checkpoints()[number])
+        writer = java(f"{_INDEX}.IndexWriter")(self._directory, config)
+        try:
+            _set_data(writer, self.data_of(number))
+            writer.commit()
+        finally:
+            writer.close()
+
+    def committed_reader(self) -> Any | None:
+        """A reader of the checkpoint that was resumed from, or the last one since."""
+        reader = java(f"{_INDEX}.DirectoryReader")
+        return reader.open(self._directory) if reader.indexExists(self._directory) else None
+
+    def prepare(self, data: Mapping[str, str]) -> None:
+        _set_data(self.writer, data)
+        self.writer.prepareCommit()
+
+    def commit(self) -> None:
+        self.writer.commit()
+        self._kept.append(self._policy.snapshot())
+
+    def forget_previous(self) -> None:
+        for commit in self._kept[:-1]:
+            self._policy.release(commit)
+        del self._kept[:-1]
+        self.writer.deleteUnusedFiles()
+
+    def close(self) -> None:
+        """Close after a commit, with nothing left to commit."""
+        self.writer.rollback()
+        self._directory.close()
+
+    def abort(self) -> None:
+        for thing in (self.writer, self._directory):
+            # A writer that has failed may fail again here; nothing of it is wanted any more.
+            with contextlib.suppress(jvm.java_error()):
+                if thing is not None:
+                    thing.rollback() if thing is self.writer else thing.close()
+
+
+def _common_checkpoint(indexes: Sequence[_Index]) -> int | None:
+    """The newest checkpoint that every index has."""
+    common = set(indexes[0].checkpoints())
+    for index in indexes[1:]:
+        common &= set(index.checkpoints())
+    return max(common, default=None)
+
+
+def _config() -> Any:
+    analyser = java("org.apache.lucene.analysis.standard.StandardAnalyzer")()
+    config = java(f"{_INDEX}.IndexWriterConfig")(analyser)
+    config.setRAMBufferSizeMB(RAM_BUFFER_MB)
+    # Merges neighbours only: documents stay in corpus order, so that reading through is sequential.
+    config.setMergePolicy(java(f"{_INDEX}.LogByteSizeMergePolicy")())
+    return config
+
+
+@functools.cache
+def _silence_merges() -> None:
+    """Keep Java from printing the stack of a merge that fails in a thread of its own.
+
+    The writer remembers the failure, and raises it at the next call.
+    """
+    thread = java("java.lang.Thread")
+    handler = jvm.java_callback(
+        "java.lang.Thread$UncaughtExceptionHandler", "uncaughtException", lambda *_: None
+    )
+    thread.setDefaultUncaughtExceptionHandler(handler)
+
+
+def _set_data(writer: Any, data: Mapping[str, str]) -> None:
+    entries = java("java.util.HashMap")()
+    for key, value in data.items():
+        entries.put(key, value)
+    writer.setLiveCommitData(entries.entrySet())
+
+
+def _failure(error: Exception, where: str) -> AragError:
+    if jvm.is_a(error, "LockObtainFailedException"):
+        return IndexLockedError(
+            "Another writer is at work there.", where=where, do="Wait until it has finished."
+        )
+    return BuildError(
+        f"The index cannot be written: {jvm.reason(error)}",
+        where=where,
+        do=jvm.advice(error) or _WRITING_ADVICE,
+    )

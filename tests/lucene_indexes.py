@@ -1,0 +1,73 @@
+"""Small corpora, and generations of a Lucene index made of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from arag_search.corpus import Chunk, MetadataValue, ordinal_of
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
+
+METADATA: Mapping[str, MetadataType] = {"lang": "keyword", "year": "number", "published": "date"}
+
+
+def chunk(
+    document: int,
+    content: str,
+    *,
+    title: str = "",
+    doc_id: str = "",
+    part: int = 1,
+    parts: int = 1,
+    metadata: Mapping[str, MetadataValue] | None = None,
+) -> Chunk:
+    """A chunk whose sentences are the lines of its content."""
+    ends: list[int] = []
+    for line in content.splitlines(keepends=True):
+        ends.append((ends[-1] if ends else 0) + len(line))
+    name = doc_id or f"d{document}"
+    ordinal = ordinal_of(0, document, part - 1)
+    fields = metadata or {}
+    return Chunk(f"{name}.{part}", name, title, content, part, parts, ordinal, tuple(ends), fields)
+
+
+def final_data(
+    chunks: Sequence[Chunk], *, sentences: bool = True, already_chunked: bool = False
+) -> dict[str, str]:
+    """The user data that finishes a build of these chunks."""
+    manifest = Manifest(
+        engine="lucene",
+        engine_version="10.5.0",
+        created="2001-05-31T12:00:00+00:00",
+        documents=len({each.doc_id for each in chunks}),
+        chunks=len(chunks),
+        sentences=sum(len(each.sentence_ends) for each in chunks),
+        tokens=0,
+        chunk_tokens=1000,
+        already_chunked=already_chunked,
+        metadata=dict(METADATA),
+        without=() if sentences else ("sentences",),
+        fingerprint="0",
+    )
+    return {"manifest": manifest.to_json(), "update": "1"}
+
+
+def build(
+    folder: Path,
+    chunks: Sequence[Chunk],
+    *,
+    segments: int = 1,
+    sentences: bool = True,
+    already_chunked: bool = False,
+) -> LuceneEngine:
+    """Index the chunks into ``folder``, in about so many segments, and open it."""
+    writer = LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=False)
+    size = max(1, -(-len(chunks) // segments))
+    for start in range(0, len(chunks), size):
+        if start:
+            writer.commit({})
+        writer.add(chunks[start : start + size])
+    data = final_data(chunks, sentences=sentences, already_chunked=already_chunked)
+    writer.finish(data)
+    return LuceneEngine.open(folder, "the test index")

@@ -1,0 +1,235 @@
+"""Generations on disk: published at once, held by readers, built by one."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.lucene.location import BuildSite, hold_live
+from arag_search.errors import (
+    AragError,
+    IndexDamagedError,
+    IndexExistsError,
+    IndexLockedError,
+    IndexNotFoundError,
+    IndexVersionError,
+)
+
+
+def built(location: Path, *, content: str = "first") -> str:
+    with BuildSite(location, overwrite=True) as site:
+        generation, _, _ = site.begin({"content": content})
+        (generation / "data").write_text(content)
+        site.publish(generation.name)
+        return generation.name
+
+
+def message(error: pytest.ExceptionInfo[AragError]) -> str:
+    return str(error.value)
+
+
+def test_a_published_generation_is_live_and_the_one_before_goes(tmp_path: Path) -> None:
+    location = tmp_path / "below" / "index"
+    assert built(location) == "g1"
+    assert built(location, content="second") == "g2"
+    held = hold_live(location)
+    assert (held.name, (held.path / "data").read_text()) == ("g2", "second")
+    held.release()
+    held.release()
+    assert sorted(os.listdir(location)) == ["build.lock", "g2", "manifest.json"]
+    assert sorted(os.listdir(location / "g2")) == ["data", "in_use.lock"]
+    assert json.loads((location / "manifest.json").read_text()) == {
+        "format": "arag-index",
+        "version": 1,
+        "live": "g2",
+    }
+
+
+def test_a_generation_that_is_read_stays_until_a_later_build(tmp_path: Path) -> None:
+    built(tmp_path)
+    held = hold_live(tmp_path)
+    built(tmp_path, content="second")
+    assert (held.path / "data").read_text() == "first"
+    held.release()
+    built(tmp_path, content="third")
+    assert sorted(path.name for path in tmp_path.glob("g*")) == ["g3"]
+
+
+def test_readers_always_find_a_whole_generation_while_builds_follow_each_other(
+    tmp_path: Path,
+) -> None:
+    built(tmp_path)
+    done = threading.Event()
+    seen: set[str] = set()
+
+    def read() -> None:
+        while not done.is_set():
+            held = hold_live(tmp_path)
+            seen.add((held.path / "data").read_text())
+            held.release()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(8):
+        built(tmp_path, content=str(number))
+    done.set()
+    reader.join()
+    assert seen
+
+
+def test_an_unfinished_build_goes_on_only_with_the_same_signature(tmp_path: Path) -> None:
+    with BuildSite(tmp_path) as site:
+        generation, resumed, why = site.begin({"sources": ["a"], "--chunk-tokens": 1000})
+        assert (generation.name, resumed, why) == ("g1", False, "")
+        (generation / "data").touch()
+    with BuildSite(tmp_path) as site:
+        generation, resumed, why = site.begin({"--chunk-tokens": 1000, "sources": ("a",)})
+        assert (generation.name, resumed) == ("g1", True)
+        assert why == "nothing has changed since it was stopped"
+    with BuildSite(tmp_path) as site:
+        generation, resumed, why = site.begin({"sources": ["a"], "--chunk-tokens": 500})
+        assert (generation.name, resumed) == ("g1", False)
+        assert why == "changed since it was stopped: --chunk-tokens"
+        assert not (generation / "data").exists()
+
+
+def test_nothing_half_built_is_opened(tmp_path: Path) -> None:
+    location = tmp_path / "index"
+    with BuildSite(location) as site:
+        site.begin({})
+    with pytest.raises(IndexNotFoundError) as caught:
+        hold_live(location)
+    assert message(caught) == (
+        f"A build of the index has begun and not finished.\nWhere: {location}\n"
+        "Do: Run the same arag-search index command again: it continues."
+    )
+
+
+def test_where_there_is_no_index_the_next_command_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFoundError) as caught:
+        hold_live(tmp_path / "none")
+    assert message(caught) == (
+        f"There is no index.\nWhere: {tmp_path}/none\n"
+        f"Do: Build one: arag-search index SOURCE --to {tmp_path}/none"
+    )
+    with pytest.raises(IndexNotFoundError, match=r"^The folder holds no index\."):
+        hold_live(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(IndexNotFoundError, match=r"^There is a file, not an index\."):
+        hold_live(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "kind", "what"),
+    [
+        ("{}", IndexDamagedError, "manifest.json is not that of an index."),
+        ("half", IndexDamagedError, "manifest.json is not that of an index."),
+        (
+            '{"format": "arag-index", "version": 2, "live": "g1"}',
+            IndexVersionError,
+            "The location has format version 2.",
+        ),
+        (
+            '{"format": "arag-index", "version": 1, "live": "../g1"}',
+            IndexDamagedError,
+            "manifest.json names no generation.",
+        ),
+        (
+            '{"format": "arag-index", "version": 1, "live": "g7"}',
+            IndexDamagedError,
+            "manifest.json names the generation g7, which is not there.",
+        ),
+    ],
+)
+def test_a_damaged_location_says_so(
+    tmp_path: Path, manifest: str, kind: type[AragError], what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arag_search.engines.lucene.location._PAUSE_S", 0)
+    built(tmp_path)
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(kind) as caught:
+        hold_live(tmp_path)
+    assert caught.value.what == what
+    built(tmp_path, content="again")
+    hold_live(tmp_path).release()
+
+
+def test_a_generation_outside_of_the_location_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arag_search.engines.lucene.location._PAUSE_S", 0)
+    outside, location = tmp_path / "outside", tmp_path / "index"
+    built(outside)
+    built(location)
+    (location / "g2").symlink_to(outside / "g1")
+    (location / "manifest.json").write_text('{"format":"arag-index","version":1,"live":"g2"}')
+    with pytest.raises(IndexDamagedError):
+        hold_live(location)
+    built(location)
+    assert (outside / "g1" / "data").exists()
+
+
+def test_an_index_is_replaced_only_when_told(tmp_path: Path) -> None:
+    built(tmp_path)
+    with pytest.raises(IndexExistsError) as caught, BuildSite(tmp_path):
+        pass
+    assert message(caught) == (
+        f"There is an index already.\nWhere: {tmp_path}\n"
+        "Do: Say --overwrite to replace it, or name another folder."
+    )
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.json", "g1"])
+def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"name": "web"}')
+    with pytest.raises(IndexExistsError) as caught, BuildSite(tmp_path, overwrite=True):
+        pass
+    assert message(caught) == (
+        f"The folder holds files that are not of an index.\nWhere: {tmp_path}\n"
+        "Allowed: a folder that is empty or not there yet, or an index with --overwrite\n"
+        "Do: Name another folder."
+    )
+    assert os.listdir(tmp_path) == [name]
+    with pytest.raises(IndexExistsError, match=r"^There is a file in the place of the index\."):
+        BuildSite(tmp_path / name).__enter__()
+
+
+def test_a_second_builder_is_refused_at_once(tmp_path: Path) -> None:
+    location = tmp_path / "index"
+    with BuildSite(location):
+        with pytest.raises(IndexLockedError) as caught, BuildSite(location):
+            pass
+        assert message(caught) == (
+            f"Another build is at work there (process {os.getpid()}).\nWhere: {location}\n"
+            "Do: Wait for it, or stop it; or name another folder."
+        )
+    assert not location.exists(), "nothing was built, so nothing stays"
+    with BuildSite(location) as site:
+        site.begin({})
+    assert sorted(os.listdir(location)) == ["build.lock", "g1"]
+
+
+def test_a_killed_builder_leaves_no_lock(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from arag_search.engines.lucene.location import BuildSite\n"
+        "site = BuildSite(Path(sys.argv[1])).__enter__()\nsite.begin({'a': 1})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    child = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert child.returncode == -9
+    with BuildSite(tmp_path) as site:
+        assert site.begin({"a": 1})[1]
+
+
+def test_discarding_removes_only_what_is_not_live(tmp_path: Path) -> None:
+    built(tmp_path)
+    with BuildSite(tmp_path, overwrite=True) as site:
+        site.discard(tmp_path / "g1")
+        generation, _, _ = site.begin({})
+        site.discard(generation)
+    assert sorted(path.name for path in tmp_path.glob("g*")) == ["g1"]

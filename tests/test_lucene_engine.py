@@ -1,0 +1,431 @@
+"""What opening, searching and closing a Lucene index promise, beyond what MemoryEngine checks."""
+
+import os
+import shutil
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import KeywordRequest, Page, SearchRequest
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.errors import (
+    IndexClosedError,
+    IndexDamagedError,
+    IndexVersionError,
+    JvmError,
+    NotServedError,
+    UnknownChunkError,
+)
+from arag_search.query.tree import (
+    And,
+    KeywordEquals,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+)
+from tests.lucene_indexes import METADATA, build, chunk, final_data
+
+WORDS = ("opera", "vivaldi", "venice", "born", "libretto", "in", "the", "season", "1678", "winter")
+
+
+def random_chunks(random: Random, count: int) -> list[Chunk]:
+    return [
+        chunk(
+            number,
+            "".join(
+                " ".join(random.choices(WORDS, k=random.randint(0, 9))) + ".\n"
+                for _ in range(random.randint(0, 5))
+            ),
+            title=" ".join(random.choices(WORDS, k=random.randint(0, 2))),
+            metadata={"lang": random.choice(("en", "de")), "year": 1670 + number % 12},
+        )
+        for number in range(count)
+    ]
+
+
+CHUNKS = random_chunks(Random(1), 120)
+QUERIES: list[Node] = [
+    And((Term("opera"), Or((Phrase("born in"), Prefix("libr", weight=2.0))), Not(Term("winter")))),
+    Or((Term("vivaldi", "title", 3.0), Phrase("the season", 2), KeywordEquals("lang", "de"))),
+    And((Term("venice"), NumberRange("year", 1672, 1675))),
+    Or((KeywordEquals("lang", "en"), NumberRange("year", None, 1671))),
+    Term("nothing"),
+]
+GERMAN_EXCLUDED = Scope(exclude=(KeywordEquals("lang", "de"),))
+
+
+@pytest.fixture(name="engine", scope="module")
+def engine_over_chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LuceneEngine]:
+    engine = build(tmp_path_factory.mktemp("index"), CHUNKS, segments=3)
+    yield engine
+    engine.close()
+
+
+def every_kind_of_call(engine: LuceneEngine, number: int) -> object:
+    """The answer to one of 50 requests."""
+    query = QUERIES[number % 5]
+    scope = GERMAN_EXCLUDED if number % 2 else None
+    match number % 25:
+        case 0:
+            return engine.search(SearchRequest(query, granularity="sentence", scope=scope))
+        case 6:
+            return engine.search(SearchRequest(query, offset=2, scope=scope))
+        case 12:
+            return engine.keyword_search(KeywordRequest(("born in", "opera"), scope=scope))
+        case 18:
+            return engine.counts([(query, "chunk"), (query, "sentence")], scope)
+        case 24:
+            return engine.read(["d1.1", "d50.1", "d999.1"], scope)
+        case _:
+            return engine.search(SearchRequest(query, 3, scope=scope, with_text=False))
+
+
+def test_chunks_come_back_as_they_were_given(tmp_path: Path) -> None:
+    random = Random(2)
+    ids = {
+        "".join(
+            chr(random.choice((0, 9, 65, 0x2019, 0x5D0, 0x6771, 0xFFFF, 0x1F600, 0x10FFFF)))
+            for _ in range(random.randint(1, 6))
+        )
+        for _ in range(30)
+    }
+    given = [chunk(n, "", title="", doc_id=name) for n, name in enumerate(sorted(ids))]
+    given.append(chunk(40, "Vor\x00her 😀.\nEnd", title="T" * 100_000, doc_id="long"))
+    given.append(chunk(41, "x" * 70_000 + "\n" * 2000, metadata={"lang": ("en", "en"), "n": 1.5}))
+    engine = build(tmp_path, given, segments=4)
+    assert list(engine.scan(None)) == given
+    shuffled = random.sample(given, len(given))
+    assert engine.read([each.id for each in shuffled], None) == shuffled
+    assert engine.read(["", "\ud800", "long.1", "long.1"], None)[:3] == [None, None, given[-2]]
+    assert engine.read([], None) == []
+    engine.close()
+
+
+def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
+    engine = build(tmp_path, [])
+    for number in range(50):
+        assert every_kind_of_call(engine, number) in (
+            Page((), 0, True, 0),
+            [0, 0],
+            [None, None, None],
+        )
+    assert list(engine.scan(None)) == []
+    engine.close()
+
+
+def test_without_text_a_hit_is_the_same_but_for_its_text(engine: LuceneEngine) -> None:
+    for granularity in ("chunk", "sentence"):
+        whole = engine.search(SearchRequest(QUERIES[0], granularity=granularity)).hits
+        bare = engine.search(
+            SearchRequest(QUERIES[0], granularity=granularity, with_text=False)
+        ).hits
+        assert whole
+        for with_text, without in zip(whole, bare, strict=True):
+            assert with_text.content is not None
+            assert (without.content, without.sentence_ends) == (None, ())
+            assert (with_text.id, with_text.score, with_text.matched_sentences) == (
+                without.id,
+                without.score,
+                without.matched_sentences,
+            )
+
+
+def test_matched_sentences_are_all_of_a_hit_however_many_match(tmp_path: Path) -> None:
+    given = [chunk(n, "opera.\nno.\n" * (50 + n)) for n in range(12)]
+    engine = build(tmp_path, given, segments=2)
+    page = engine.search(SearchRequest(Term("opera"), 3, 2, "sentence"))
+    assert [hit.id for hit in page.hits] == ["d2.1", "d3.1", "d4.1"]
+    assert page.hits[1].matched_sentences == tuple(range(0, 2 * 53, 2))
+    assert (page.count, page.count_is_exact, page.passages) == (666, True, None)
+    beyond = engine.search(SearchRequest(Term("opera"), 5, 12, "sentence"))
+    assert (beyond.hits, beyond.passages) == ((), 12)
+    engine.close()
+
+
+def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
+    given = [chunk(n, "opera.\n" * (500 + n)) for n in range(3)]
+    engine = build(tmp_path, given)
+    assert engine.counts([(Term("opera"), "sentence"), (Term("opera"), "chunk")], None) == [1001, 3]
+    page = engine.search(SearchRequest(Term("opera"), granularity="sentence"))
+    assert (page.total, page.total_is_exact) == (1000, False)
+    assert len(page.hits) == page.passages == 3
+    scope = Scope(include=(KeywordEquals("doc_id", "d0"),))
+    assert engine.counts([(Term("opera"), "sentence")], scope) == [500]
+    engine.close()
+
+
+def test_a_scope_of_exclusions_alone_leaves_the_rest(engine: LuceneEngine) -> None:
+    scope = Scope(exclude=(KeywordEquals("lang", "de"), NumberRange("year", 1671, None)))
+    allowed = [
+        each.id
+        for each in CHUNKS
+        if each.metadata["lang"] == "en" and each.metadata["year"] == 1670
+    ]
+    assert [each.id for each in engine.scan(scope)] == allowed
+    assert engine.read(["d0.1", "d1.1"], scope) == [
+        each if each.id in allowed else None for each in CHUNKS[:2]
+    ]
+    found = engine.search(SearchRequest(Term("opera"), 100, scope=scope)).hits
+    assert {hit.id for hit in found} <= set(allowed)
+
+
+def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
+    names = [f"d{number}" for number in range(0, 10_000, 3)]
+    wanted = [each.id for each in CHUNKS if each.doc_id in set(names)]
+    one_field = Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),))
+    assert [each.id for each in engine.scan(one_field)] == wanted
+    excluded = Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names))
+    assert [each.id for each in engine.scan(excluded)] == [
+        each.id for each in CHUNKS if each.id not in wanted
+    ]
+    ranges = (NumberRange("year", number, number + 0.5) for number in range(1670, 4000))
+    mixed = Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),))
+    assert len(list(engine.scan(mixed))) == len(CHUNKS)
+
+
+def test_the_leaves_of_an_explanation_add_up_to_the_score(engine: LuceneEngine) -> None:
+    query = And(
+        (
+            Term("opera", weight=0.3),
+            Or((Phrase("born in"), Prefix("libr", weight=2.0)), weight=1.7),
+            Not(Term("winter")),
+        ),
+        weight=2.5,
+    )
+    for granularity in ("chunk", "sentence"):
+        request = SearchRequest(query, 20, granularity=granularity)
+        hits = engine.search(request).hits
+        explained = engine.explain(request, [hit.id for hit in hits])
+        assert hits
+        for hit, leaves in zip(hits, explained, strict=True):
+            assert [each.leaf for each in leaves] == ["opera^0.3", '"born in"', "libr*^2"]
+            total = sum(max(each.scores.values(), default=0.0) for each in leaves)
+            assert total == pytest.approx(hit.score, rel=1e-6)
+
+
+def test_explaining_an_unknown_chunk_is_refused(engine: LuceneEngine) -> None:
+    with pytest.raises(UnknownChunkError, match=r'^No chunk "d999\.1"\.$'):
+        engine.explain(SearchRequest(Term("opera")), ["d1.1", "d999.1"])
+
+
+def test_neighbours_are_parts_of_the_document_or_the_corpus_where_it_came_cut(
+    tmp_path: Path,
+) -> None:
+    parts = [chunk(1, "a", part=part, parts=3) for part in (1, 2, 3)]
+    given = [chunk(0, "a"), *parts, chunk(2, "a", metadata={"lang": "en"})]
+    engine = build(tmp_path / "a", given)
+    assert engine.neighbours(given[0], None) == (None, None)
+    assert engine.neighbours(given[1], None) == (None, "d1.2")
+    assert engine.neighbours(given[2], None) == ("d1.1", "d1.3")
+    engine.close()
+    engine = build(tmp_path / "b", given, already_chunked=True)
+    assert engine.neighbours(given[0], None) == (None, "d1.1")
+    assert engine.neighbours(given[3], None) == ("d1.2", "d2.1")
+    scope = Scope(include=(KeywordEquals("lang", "en"),))
+    assert engine.neighbours(given[0], scope) == (None, "d2.1")
+    engine.close()
+
+
+def test_substring_and_token_matching_differ_inside_words(tmp_path: Path) -> None:
+    given = [chunk(0, "operatic opera OPERA", title="Opera"), chunk(1, "soap-opera")]
+    engine = build(tmp_path, given)
+    scores = {
+        matching: [
+            (hit.id, hit.score)
+            for hit in engine.keyword_search(KeywordRequest(("Opera",), matching=matching)).hits
+        ]
+        for matching in ("token", "substring")
+    }
+    assert scores == {
+        "token": [("d0.1", 15.0), ("d1.1", 5.0)],
+        "substring": [("d0.1", 20.0), ("d1.1", 5.0)],
+    }
+    assert engine.keyword_search(KeywordRequest(("...", ""))) == Page((), 0, True, 0)
+    engine.close()
+
+
+def test_threads_get_what_one_thread_gets_and_a_clear_error_after_closing(tmp_path: Path) -> None:
+    engine = build(tmp_path, CHUNKS, segments=3)
+    expected = [every_kind_of_call(engine, number) for number in range(50)]
+    halfway = threading.Barrier(8)
+
+    def work(first: int) -> tuple[int, int]:
+        right = refused = 0
+        for number in range(first, first + 500):
+            if number == first + 400 and halfway.wait(60) == 0:
+                engine.close()
+            try:
+                right += every_kind_of_call(engine, number % 50) == expected[number % 50]
+            except IndexClosedError as error:
+                assert str(error) == (
+                    "The index the test index is closed.\nDo: Open it again with open_index."
+                )
+                refused += 1
+        return right, refused
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, range(8)))
+    assert all(right >= 400 and right + refused == 500 for right, refused in results)
+    assert sum(refused for _, refused in results) > 0
+
+
+def test_two_engines_on_one_index_do_not_disturb_each_other(tmp_path: Path) -> None:
+    first = build(tmp_path, CHUNKS)
+    second = LuceneEngine.open(tmp_path, "the test index")
+    assert every_kind_of_call(first, 3) == every_kind_of_call(second, 3)
+    first.close()
+    first.close()
+    assert every_kind_of_call(second, 3)
+    second.close()
+
+
+def test_a_scan_that_paused_does_not_keep_an_index_from_closing(tmp_path: Path) -> None:
+    engine = build(tmp_path, [chunk(number, "opera") for number in range(600)])
+    scan = engine.scan(None)
+    assert next(scan).id == "d0.1"
+    engine.close()
+    with pytest.raises(IndexClosedError):
+        list(scan)
+
+
+def test_sentence_granularity_of_an_index_without_sentences_is_refused(tmp_path: Path) -> None:
+    engine = build(tmp_path, CHUNKS[:3], sentences=False)
+    message = (
+        "The index holds no sentences.\nAllowed: granularity chunk\n"
+        "Do: Build it again without leaving sentences out."
+    )
+    for call in (
+        lambda: engine.search(SearchRequest(Term("a"), granularity="sentence")),
+        lambda: engine.counts([(Term("a"), "sentence")], None),
+        lambda: engine.explain(SearchRequest(Term("a"), granularity="sentence"), ["d0.1"]),
+    ):
+        with pytest.raises(NotServedError) as caught:
+            call()
+        assert str(caught.value) == message
+    engine.close()
+
+
+def test_statistics_are_of_what_is_on_disk(tmp_path: Path, engine: LuceneEngine) -> None:
+    statistics = engine.statistics()
+    assert statistics.sentences is not None
+    assert (statistics.chunks.documents, statistics.chunks.segments) == (120, 3)
+    assert statistics.sentences.documents == sum(len(each.sentence_ends) for each in CHUNKS)
+    assert (statistics.chunks.deleted, statistics.sentences.deleted) == (0, 0)
+    engine.verify()
+    small = build(tmp_path, CHUNKS[:2], sentences=False)
+    on_disk = [path for path in (tmp_path / "chunks").iterdir() if path.name != "write.lock"]
+    found = small.statistics()
+    assert found.sentences is None
+    assert (found.chunks.files, found.chunks.bytes) == (
+        len(on_disk),
+        sum(path.stat().st_size for path in on_disk),
+    )
+    small.close()
+
+
+def test_a_folder_without_an_index_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "chunks").mkdir()
+    with pytest.raises(IndexDamagedError) as caught:
+        LuceneEngine.open(tmp_path, "my index")
+    assert caught.value.what.startswith(
+        "The chunks of the index cannot be opened: IndexNotFoundException: no segments"
+    )
+    assert (caught.value.where, caught.value.do) == (
+        "my index",
+        "Build the index again with --overwrite.",
+    )
+
+
+@pytest.mark.parametrize("folder", ["chunks", "sentences"])
+def test_a_file_that_is_missing_or_cut_short_is_told_at_opening(
+    folder: str, tmp_path: Path
+) -> None:
+    build(tmp_path, CHUNKS[:5]).close()
+    largest = max((tmp_path / folder).iterdir(), key=lambda path: path.stat().st_size)
+    for harm in (lambda: os.truncate(largest, 100), largest.unlink):
+        harm()
+        with pytest.raises(
+            IndexDamagedError, match=f"^The {folder} of the index cannot be opened: "
+        ):
+            LuceneEngine.open(tmp_path, "my index")
+
+
+def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
+    build(tmp_path, CHUNKS[:5]).close()
+    (data,) = (tmp_path / "chunks").glob("*.cfs")
+    content = data.read_bytes()
+    assert content.count(b'"d3.1"') == 1
+    data.write_bytes(content.replace(b'"d3.1"', b'"d4.1"'))
+    engine = LuceneEngine.open(tmp_path, "my index")
+    with pytest.raises(IndexDamagedError, match=r"^A file of the index is broken: "):
+        engine.verify()
+    engine.close()
+
+
+def finished(folder: Path, data: dict[str, str]) -> None:
+    writer = LuceneWriter(folder, metadata=METADATA, sentences=True, resume=False)
+    writer.add(CHUNKS[:2])
+    writer.finish(data)
+
+
+def test_sentences_of_another_update_are_refused(tmp_path: Path) -> None:
+    data = final_data(CHUNKS[:2])
+    finished(tmp_path / "a", data)
+    finished(tmp_path / "b", {**data, "update": "7"})
+    shutil.rmtree(tmp_path / "a" / "sentences")
+    (tmp_path / "b" / "sentences").rename(tmp_path / "a" / "sentences")
+    with pytest.raises(IndexDamagedError) as caught:
+        LuceneEngine.open(tmp_path / "a", "my index")
+    assert str(caught.value) == (
+        "The sentences are of update 7, the chunks of update 1.\n"
+        "Where: my index\n"
+        "Do: Build the index again with --overwrite."
+    )
+
+
+def test_a_manifest_that_is_absent_or_of_something_else_is_refused(tmp_path: Path) -> None:
+    data = final_data(CHUNKS[:2])
+    finished(tmp_path / "a", {"update": "1"})
+    with pytest.raises(IndexDamagedError, match=r"^The index has no manifest\.\n"):
+        LuceneEngine.open(tmp_path / "a", "my index")
+    other = data["manifest"].replace('"lucene"', '"other"')
+    finished(tmp_path / "b", {**data, "manifest": other})
+    with pytest.raises(
+        IndexDamagedError, match=r'^The manifest is of an index of engine "other"\.\n'
+    ):
+        LuceneEngine.open(tmp_path / "b", "my index")
+    newer = data["manifest"].replace('"format_version":1', '"format_version":99')
+    finished(tmp_path / "c", {**data, "manifest": newer})
+    with pytest.raises(IndexVersionError, match=r"^The index has format version 99\."):
+        LuceneEngine.open(tmp_path / "c", "my index")
+
+
+def test_an_engine_is_of_no_use_in_a_forked_process(engine: LuceneEngine) -> None:
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        child = os.fork()
+    if not child:
+        try:
+            engine.read(["d1.1"], None)
+            said = "read"
+        except JvmError as error:
+            said = error.what
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read().startswith("This process was forked from one in which Java was running")

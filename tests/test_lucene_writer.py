@@ -1,0 +1,246 @@
+"""Builds that are resumed, refused and abandoned."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.lucene.jvm import java
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.errors import BuildError, IndexLockedError
+from arag_search.query.tree import NumberRange, Term
+from tests.lucene_indexes import METADATA, build, chunk, final_data
+
+CHUNKS = [
+    chunk(
+        number,
+        f"Opera number {number}.\nBorn in Venice.\n",
+        title=f"Title {number % 3}",
+        metadata={"year": number, "lang": ("en", "de")[: 1 + number % 2]},
+    )
+    for number in range(12)
+]
+
+
+def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
+    """All chunks, and what some searches find, scores included."""
+    try:
+        pages = [
+            engine.search(SearchRequest(Term(word), 20, granularity=granularity))
+            for word in ("opera", "title", "5")
+            for granularity in ("chunk", "sentence")
+        ]
+        return list(engine.scan(None)), list(pages)
+    finally:
+        engine.close()
+
+
+def commits(folder: Path) -> int:
+    directory = java("org.apache.lucene.store.FSDirectory").open(
+        java("java.nio.file.Paths").get(str(folder))
+    )
+    try:
+        return len(java("org.apache.lucene.index.DirectoryReader").listCommits(directory))
+    finally:
+        directory.close()
+
+
+def writer(folder: Path, *, resume: bool, sentences: bool = True) -> LuceneWriter:
+    return LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=resume)
+
+
+def resumed_to_the_end(folder: Path, after: int) -> LuceneEngine:
+    again = writer(folder, resume=True)
+    assert again.checkpoint == {"after": str(after)}
+    assert sorted(again.document_ids()) == sorted(each.doc_id for each in CHUNKS[:after])
+    again.add(CHUNKS[after:])
+    again.finish(final_data(CHUNKS))
+    return LuceneEngine.open(folder, "the test index")
+
+
+def test_a_new_build_has_no_checkpoint(tmp_path: Path) -> None:
+    first = writer(tmp_path, resume=True)
+    assert first.checkpoint == {}
+    assert list(first.document_ids()) == []
+    first.abort()
+
+
+def test_a_build_that_is_abandoned_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    first = writer(tmp_path / "a", resume=False)
+    first.add(CHUNKS[:3])
+    first.commit({"after": "3"})
+    first.add(CHUNKS[3:5])
+    first.commit({"after": "5"})
+    first.add(CHUNKS[5:7])
+    first.abort()
+    first.abort()
+    engine = resumed_to_the_end(tmp_path / "a", 5)
+    assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
+    assert commits(tmp_path / "a" / "chunks") == commits(tmp_path / "a" / "sentences") == 1
+
+
+def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_before(
+    tmp_path: Path,
+) -> None:
+    script = """
+        import os, sys
+        from pathlib import Path
+        from tests.test_lucene_writer import CHUNKS, writer
+
+        first = writer(Path(sys.argv[1]), resume=False)
+        first.add(CHUNKS[:4])
+        first.commit({"after": "4"})
+        first.add(CHUNKS[4:8])
+        sentences = first._indexes[1]
+        sentences.commit = lambda: os._exit(9)
+        first.commit({"after": "8"})
+        """
+    killed = subprocess.run(
+        [sys.executable, "-c", dedent(script), str(tmp_path / "a")],
+        cwd=Path(__file__).parent.parent,
+        check=False,
+        timeout=60,
+    )
+    assert killed.returncode == 9
+    assert commits(tmp_path / "a" / "chunks") == 2
+    assert commits(tmp_path / "a" / "sentences") == 1
+    engine = resumed_to_the_end(tmp_path / "a", 4)
+    assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
+    assert commits(tmp_path / "a" / "chunks") == 1
+
+
+def test_a_commit_that_fails_halfway_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = writer(tmp_path / "a", resume=False)
+    first.add(CHUNKS[:4])
+    first.commit({"after": "4"})
+    first.add(CHUNKS[4:8])
+
+    def fail() -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(first._indexes[1], "commit", fail)  # pyright: ignore
+        with pytest.raises(BuildError) as caught:
+            first.commit({"after": "8"})
+    assert str(caught.value) == (
+        "The index cannot be written: No space left on device\n"
+        f"Where: {tmp_path / 'a'}\n"
+        "Do: See to space and permissions there; the same command then goes on."
+    )
+    first.abort()
+    engine = resumed_to_the_end(tmp_path / "a", 4)
+    assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
+
+
+def test_a_build_that_died_before_its_first_checkpoint_was_whole_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = writer(tmp_path, resume=False)
+    first.add(CHUNKS[:4])
+    monkeypatch.setattr(first._indexes[1], "commit", first.abort)  # pyright: ignore
+    with pytest.raises(BuildError):
+        first.commit({"after": "4"})
+    again = writer(tmp_path, resume=True)
+    assert again.checkpoint == {}
+    assert list(again.document_ids()) == []
+    again.add(CHUNKS)
+    again.finish(final_data(CHUNKS))
+    engine = LuceneEngine.open(tmp_path, "the test index")
+    assert [each.id for each in engine.scan(None)] == [each.id for each in CHUNKS]
+    engine.close()
+
+
+def test_a_build_that_is_not_resumed_keeps_nothing_of_the_one_before(tmp_path: Path) -> None:
+    build(tmp_path, CHUNKS, segments=2).close()
+    again = writer(tmp_path, resume=False)
+    assert list(again.document_ids()) == []
+    again.add(CHUNKS[:1])
+    again.finish(final_data(CHUNKS[:1]))
+    engine = LuceneEngine.open(tmp_path, "the test index")
+    assert list(engine.scan(None)) == CHUNKS[:1]
+    engine.close()
+
+
+def test_a_writer_knows_every_document_it_was_given(tmp_path: Path) -> None:
+    first = writer(tmp_path, resume=False, sentences=False)
+    first.add(CHUNKS[:2])
+    assert first.has_document("d1")
+    assert not first.has_document("d2")
+    first.commit({})
+    assert first.has_document("d1")
+    first.abort()
+
+
+def test_without_sentences_there_is_no_index_of_them(tmp_path: Path) -> None:
+    build(tmp_path, CHUNKS, sentences=False).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["chunks"]
+
+
+def test_two_writers_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
+    first = writer(tmp_path, resume=False)
+    with pytest.raises(IndexLockedError) as caught:
+        writer(tmp_path, resume=True)
+    assert str(caught.value) == (
+        f"Another writer is at work there.\nWhere: {tmp_path}\nDo: Wait until it has finished."
+    )
+    first.add(CHUNKS)
+    first.finish(final_data(CHUNKS))
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BuildError) as caught:
+        writer(tmp_path / "file", resume=False)
+    assert str(caught.value) == (
+        "The index cannot be written: Not a directory\n"
+        f"Where: {tmp_path / 'file'}\n"
+        "Do: See to space and permissions there; the same command then goes on."
+    )
+
+
+def test_an_id_too_long_for_lucene_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    first = writer(tmp_path, resume=False)
+    with pytest.raises(BuildError) as caught:
+        first.add([chunk(1, "opera", doc_id="é" * 16_383)])
+    assert str(caught.value) == (
+        "An id or keyword of 32,768 bytes.\n"
+        f"Where: chunk {'é' * 60!r}\n"
+        "Allowed: at most 32,766 bytes in UTF-8\n"
+        "Do: Shorten it, or leave that metadata field undeclared."
+    )
+    first.add([chunk(1, "opera", doc_id="é" * 16_380)])
+    first.abort()
+
+
+def test_a_chunk_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
+    first = writer(tmp_path, resume=False)
+    for bad in (chunk(1, "opera", title="\ud800"), chunk(1, "opera \ud800")):
+        with pytest.raises(BuildError, match="A chunk that cannot be stored: "):
+            first.add([bad])
+    first.abort()
+
+
+def test_documents_of_every_shape_of_metadata_are_found_by_it(tmp_path: Path) -> None:
+    shapes = [
+        chunk(0, "a", metadata={"year": (1, 2, 3)}),
+        chunk(1, "a", metadata={}),
+        chunk(2, "a", metadata={"year": 2, "lang": "en", "published": "2001-05"}),
+        chunk(3, "a", metadata={"year": (4, 2), "undeclared": "kept"}),
+        chunk(4, "a", metadata={"year": -0.0}),
+    ]
+    engine = build(tmp_path, shapes)
+    found = {
+        year: [hit.id for hit in engine.search(SearchRequest(NumberRange("year", year, year))).hits]
+        for year in (0, 2, 3)
+    }
+    assert found == {0: ["d4.1"], 2: ["d0.1", "d2.1", "d3.1"], 3: ["d0.1"]}
+    assert list(engine.scan(None)) == shapes
+    engine.close()
