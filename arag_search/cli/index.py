@@ -1,0 +1,156 @@
+"""arag-search index: a corpus becomes an index."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
+
+INTERRUPTED = 130
+
+
+class FormatName(StrEnum):
+    auto = "auto"
+    text = "text"
+    documents = "documents"
+    passages = "passages"
+    arag_chunks = "arag-chunks"
+    graphrag_bench = "graphrag-bench"
+
+
+def index_command(
+    source: Annotated[
+        list[str],
+        typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE..."),
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The folder of the index.", metavar="INDEX")],
+    format: Annotated[
+        FormatName,
+        typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
+    ] = FormatName.auto,
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the document id.  [default: id, else made of file name and line]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    title_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the title.  [default: title]", metavar="NAME", show_default=False
+        ),
+    ] = None,
+    text_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of the text.  [default: text, for passages sentences]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    chunk_tokens: Annotated[
+        int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
+    ] = 1000,
+    bm25: Annotated[
+        str,
+        typer.Option(
+            help="k1 and b of the ranking; long documents want others. Kept in the index.",
+            metavar="K1,B",
+        ),
+    ] = "1.2,0.75",
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            help="Fields of the records to keep for queries, each with its type: keyword, number "
+            "or date. Others are ignored and counted.",
+            metavar="NAME:TYPE,...",
+            show_default=False,
+        ),
+    ] = None,
+    without: Annotated[
+        str | None,
+        typer.Option(
+            help="What to leave out: sentences makes a smaller index without --granularity "
+            "sentence.",
+            metavar="sentences",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace the index that is there. It is searched until the new one is finished.",
+        ),
+    ] = False,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+        ),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON object.")
+    ] = False,
+) -> int:
+    """Build an index from a corpus.
+
+    Sources are folders of .txt and .md files, JSON lines of documents {"id", "title", "text", ...}
+    or of passages {"title", "sentences": [...]}, A-RAG chunk files ["0:text", ...], and
+    GraphRAG-Bench files [{"corpus_name", "context"}]; with gzip too. Only text is read: convert
+    PDF and HTML before.
+
+    Documents are cut into passages of whole sentences. A passage is found and read as one hit.
+
+    A build that was stopped (Ctrl-C, a full disk, a crash) is continued by the same command; the
+    index appears when it is finished.
+
+    Examples:
+
+    \b
+      arag-search index notes/ --to my-index
+      arag-search index corpus.jsonl --to my-index --metadata year:number,lang:keyword
+      arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
+      arag-search index chunks.json --to my-index --overwrite --json > report.json
+
+    Then:
+
+    \b
+      arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
+      arag-search info my-index
+    """
+    from index_jobs.build import build_index
+    from index_jobs.formats import Fields
+    from index_jobs.metadata import parse_metadata
+    from index_jobs.options import BuildOptions, parse_bm25, parse_names
+    from index_jobs.progress import open_progress
+
+    k1, b = parse_bm25(bm25)
+    options = BuildOptions(
+        format=None if format is FormatName.auto else format.value,
+        fields=Fields(id=id_field, title=title_field, text=text_field),
+        chunk_tokens=chunk_tokens,
+        k1=k1,
+        b=b,
+        metadata=parse_metadata(metadata) if metadata is not None else {},
+        without=parse_names(without) if without is not None else (),
+        overwrite=overwrite,
+        skip_bad_lines=skip_bad_lines,
+    )
+    try:
+        report = build_index(source, to, options, open_progress())
+    except KeyboardInterrupt:
+        return INTERRUPTED  # the progress has said how to go on
+    if json:
+        for warning in report.warnings():
+            typer.echo(warning, err=True)
+        typer.echo(report.to_json())
+    else:
+        typer.echo(report.to_text())
+    return 0

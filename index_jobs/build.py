@@ -1,0 +1,418 @@
+"""Building an index: sources are read, cut, counted and written, with checkpoints on the way."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from arag_search.corpus import Chunk, Document
+from arag_search.engines.lucene import schema
+from arag_search.engines.lucene.jvm import LUCENE_VERSION
+from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.errors import AragError, BuildError, EngineError, SourceError
+from arag_search.manifest import Manifest
+from index_jobs.chunking import cut
+from index_jobs.duplicates import SeenIds
+from index_jobs.formats import SKIP
+from index_jobs.interrupts import Interrupts
+from index_jobs.metadata import MetadataReader
+from index_jobs.options import BuildOptions
+from index_jobs.progress import Progress, SilentProgress
+from index_jobs.report import SHOWN_EXAMPLES, BuildReport, BuildState, listed
+from index_jobs.sources import Source, open_sources
+
+BATCH_CHUNKS = 64
+BATCH_CHARACTERS = 1 << 18
+BATCH_RECORDS = 4096
+"""A batch is written when it has so many chunks or characters, or so many records were read, good
+or bad. Between batches the build looks at the clock and for Ctrl-C."""
+
+_STATE = "build"
+_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+_FULL_REASONS = ("No space left", "File too large", "quota exceeded")
+_DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
+_SHARE_OF_CHECKPOINTS = 20  # a checkpoint takes at most a twentieth of the time
+
+
+def build_index(
+    sources: Sequence[str],
+    location: Path,
+    options: BuildOptions,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build an index from ``sources`` (folders and files) at ``location``.
+
+    The index appears, or replaces the one there, when it is finished. A build that was stopped by
+    whatever goes on from its last checkpoint where sources and options are the same; else it begins
+    anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError; after a
+    KeyboardInterrupt a checkpoint is written and the interrupt raised again.
+    """
+    shown = progress or SilentProgress()
+    with BuildSite(location, overwrite=options.overwrite) as site:
+        try:
+            return _Build(list(sources), location, options, shown, site).run()
+        finally:
+            shown.end()
+
+
+class _Build:
+    """One run of a build. Between batches, ``_state`` is what the writer has."""
+
+    def __init__(
+        self,
+        names: list[str],
+        location: Path,
+        options: BuildOptions,
+        progress: Progress,
+        site: BuildSite,
+    ) -> None:
+        self._began = time.monotonic()
+        self._location = location
+        self._options = options
+        self._progress = progress
+        self._site = site
+        self._metadata = MetadataReader(options.metadata)
+        self._sources = open_sources(names, options.format, options.fields, self._metadata)
+        self._check_formats()
+        self._signature = {**options.signature(), "the sources": self._source_signatures()}
+        self._state = BuildState()
+        self._ids = SeenIds()
+        self._seconds_before = 0.0
+        self._continued = 0
+        self._kept = 0
+        self._chunks: list[Chunk] = []
+        self._characters = 0
+        self._batch_ids: set[str] = set()
+
+    def run(self) -> BuildReport:
+        with Interrupts() as self._interrupts, _room(str(self._location), self._outlook):
+            self._open()
+            try:
+                self._read_all()
+                self._finish_writing()
+            except KeyboardInterrupt:
+                self._interrupted()
+                raise
+            except BaseException:
+                self._give_up()
+                raise
+            self._site.publish(self._generation.name)
+        return self._report()
+
+    # Opening
+
+    def _open(self) -> None:
+        """Find the checkpoint to go on from, or begin."""
+        for source in self._sources[:SHOWN_EXAMPLES]:
+            if source.recognised:
+                self._progress.note(f"{source.name}: recognised as {source.format}")
+        generation, resumed, why = self._site.begin(self._signature)
+        if resumed:
+            try:
+                self._writer = self._open_writer(generation, resume=True)
+            except (BuildError, EngineError) as error:
+                if not any(reason in str(error) for reason in _DAMAGE):
+                    raise
+                self._site.discard(generation)
+                generation, resumed, _ = self._site.begin(self._signature)
+                why = "what there was of it is damaged"
+        if not resumed:
+            self._writer = self._open_writer(generation, resume=False)
+        elif _STATE in self._writer.checkpoint:
+            why = self._go_on(self._writer.checkpoint[_STATE], why)
+        else:
+            resumed, why = False, "it was stopped before its first checkpoint"
+        self._generation, self._why = generation, why
+        if why:
+            self._progress.note(f"{'Continuing' if resumed else 'Beginning anew'}: {why}.")
+        done = sum(source.size for source in self._sources[: self._state.shard])
+        self._progress.begin(sum(source.size for source in self._sources), done)
+
+    def _open_writer(self, generation: Path, *, resume: bool) -> LuceneWriter:
+        try:
+            return LuceneWriter(
+                generation,
+                metadata=self._options.metadata,
+                sentences="sentences" not in self._options.without,
+                resume=resume,
+            )
+        except BaseException:
+            if not resume:
+                self._site.discard(generation)
+            raise
+
+    def _go_on(self, state: str, why: str) -> str:
+        """Take up what an earlier run has counted; why, in words."""
+        self._state = BuildState.from_json(state)
+        for identifier in self._writer.document_ids():
+            self._ids.add(identifier)
+        self._seconds_before = self._state.seconds
+        self._continued = self._kept = self._state.documents
+        self._metadata.undeclared = dict(self._state.undeclared)
+        self._metadata.seen = set(self._state.seen)
+        return f"after {self._continued:,} documents, {why}"
+
+    def _check_formats(self) -> None:
+        formats = {source.format for source in self._sources}
+        self._already_chunked = "arag-chunks" in formats
+        if self._already_chunked and len(formats) > 1:
+            raise SourceError(
+                "Chunks that came cut and documents cannot be in one index.",
+                where=", ".join(f"{source.name} ({source.format})" for source in self._sources[:5]),
+                do="Build an index for each.",
+            )
+
+    def _source_signatures(self) -> list[dict[str, object]]:
+        return [source.signature() for source in self._sources]
+
+    # Reading
+
+    def _read_all(self) -> None:
+        self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
+        done = 0
+        for shard, source in enumerate(self._sources):
+            if shard == self._state.shard:
+                self._read(shard, source, done)
+                self._state.shard += 1
+                self._state.records = self._state.shard_documents = 0
+            done += source.size
+        self._write()
+        self._interrupts.check()
+
+    def _read(self, shard: int, source: Source, done_bytes: int) -> None:
+        state = self._state
+        for number, entry in source.documents(state.records):
+            problem = self._take(shard, entry) if isinstance(entry, Document) else entry
+            if problem is not None:
+                if not self._options.skip_bad_lines:
+                    raise problem
+                state.skip(problem)
+            state.records = number
+            if (
+                len(self._chunks) >= BATCH_CHUNKS
+                or self._characters >= BATCH_CHARACTERS
+                or number % BATCH_RECORDS == 0
+            ):
+                self._write()
+                self._progress.update(done_bytes + source.bytes_read, state.documents)
+                self._interrupts.check()
+                if time.monotonic() >= self._next_checkpoint:
+                    self._checkpoint()
+
+    def _take(self, shard: int, document: Document) -> SourceError | None:
+        """Cut and count a document, or say why it cannot be taken."""
+        state = self._state
+        if self._is_duplicate(document.id):
+            return SourceError(
+                f'The id "{document.id}" was there before.', where=document.where, do=SKIP
+            )
+        chunks, tokens = cut(
+            document,
+            shard=shard,
+            number=state.shard_documents,
+            chunk_tokens=self._options.chunk_tokens,
+        )
+        state.take(chunks, tokens)
+        self._chunks += chunks
+        self._characters += len(document.text)
+        self._batch_ids.add(document.id)
+        return None
+
+    def _is_duplicate(self, identifier: str) -> bool:
+        if not self._ids.add(identifier):
+            return False
+        if identifier in self._batch_ids:
+            return True
+        self._write()
+        return self._writer.has_document(identifier)
+
+    # Writing
+
+    def _write(self) -> None:
+        """Write the batch. Between records, the state is then what the writer has."""
+        self._writer.add(self._chunks)
+        self._chunks, self._characters, self._batch_ids = [], 0, set()
+
+    def _update_state(self) -> None:
+        self._state.undeclared = self._metadata.undeclared
+        self._state.seen = sorted(self._metadata.seen)
+        self._state.seconds = self._seconds_before + time.monotonic() - self._began
+
+    def _checkpoint(self) -> None:
+        began = time.monotonic()
+        self._commit()
+        now = time.monotonic()
+        wait_s = max(self._options.checkpoint_s, (now - began) * _SHARE_OF_CHECKPOINTS)
+        self._next_checkpoint = now + (wait_s if self._options.checkpoint_s else 0)
+
+    def _commit(self) -> None:
+        """Write a checkpoint; all that was read must have been written."""
+        self._update_state()
+        self._writer.commit({_STATE: self._state.to_json()})
+        self._kept = self._state.documents
+
+    def _finish_writing(self) -> None:
+        if not self._state.documents:
+            raise self._empty()
+        if self._source_signatures() != self._signature["the sources"]:
+            raise SourceError(
+                "A source was changed while it was read.",
+                where=self._names(),
+                do="Run the same command again when nothing writes to it.",
+            )
+        self._update_state()
+        manifest = self._manifest().to_json()
+        state = self._state.to_json()
+        self._writer.finish({schema.MANIFEST_KEY: manifest, schema.UPDATE_KEY: "1", _STATE: state})
+        self._kept = self._state.documents
+        self._verify()
+
+    def _verify(self) -> None:
+        """Open what was built and compare counts, before anybody else can."""
+        engine = LuceneEngine.open(self._generation, str(self._location))
+        try:
+            found = engine.statistics()
+        finally:
+            engine.close()
+        chunks = found.chunks.documents
+        sentences = self._state.sentences if found.sentences is None else found.sentences.documents
+        if (chunks, sentences) != (self._state.chunks, self._state.sentences):
+            self._kept = 0
+            raise BuildError(
+                f"The index holds {chunks:,} chunks and {sentences:,} sentences, but"
+                f" {self._state.chunks:,} and {self._state.sentences:,} were written.",
+                where=str(self._location),
+                do="Run the same command again: it begins anew.",
+            )
+
+    def _empty(self) -> SourceError:
+        left_out = self._left_out()
+        found = f"; left out: {listed(left_out)} (not text)" if left_out else ""
+        if self._state.skipped:
+            found += f"; bad records skipped: {self._state.skipped:,}"
+        return SourceError(
+            f"The corpus is empty: no document was found{found}.",
+            where=self._names(),
+            do="Name a folder with .txt or .md files, or files of records.",
+        )
+
+    def _names(self) -> str:
+        names = [source.name for source in self._sources[:SHOWN_EXAMPLES]]
+        return ", ".join(names) + (", ..." if len(self._sources) > SHOWN_EXAMPLES else "")
+
+    def _left_out(self) -> dict[str, int]:
+        left_out: dict[str, int] = {}
+        for source in self._sources:
+            for ending, count in source.left_out.items():
+                left_out[ending] = left_out.get(ending, 0) + count
+        return left_out
+
+    def _manifest(self) -> Manifest:
+        state, options = self._state, self._options
+        return Manifest(
+            engine=schema.ENGINE,
+            engine_version=LUCENE_VERSION,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            sources=tuple(source.name for source in self._sources),
+            source_format=", ".join(sorted({source.format for source in self._sources})),
+            documents=state.documents,
+            chunks=state.chunks,
+            sentences=state.sentences,
+            tokens=state.tokens,
+            title_characters=state.title_characters,
+            chunk_tokens=options.chunk_tokens,
+            already_chunked=self._already_chunked,
+            k1=options.k1,
+            b=options.b,
+            metadata=dict(options.metadata),
+            undeclared_metadata=state.undeclared,
+            without=tuple(options.without),
+            skipped_lines=state.skipped,
+            fingerprint=state.fingerprint,
+        )
+
+    # Stopping
+
+    def _outlook(self) -> str:
+        if self._kept:
+            return f"it continues after {self._kept:,} documents"
+        return "it begins anew"
+
+    def _interrupted(self) -> None:
+        """Write a checkpoint, if that is possible, and say how to go on."""
+        try:
+            if self._interrupts.between_batches:
+                self._commit()
+        except AragError as error:
+            self._progress.note(f"No checkpoint could be written: {error.what}")
+        finally:
+            self._give_up()
+        self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
+
+    def _give_up(self) -> None:
+        self._writer.abort()
+        if not self._kept:
+            self._site.discard(self._generation)
+
+    # Reporting
+
+    def _report(self) -> BuildReport:
+        state = self._state
+        seconds = time.monotonic() - self._began
+        return BuildReport(
+            location=str(self._location),
+            generation=self._generation.name,
+            sources=tuple((source.name, source.format) for source in self._sources),
+            documents=state.documents,
+            chunks=state.chunks,
+            sentences=state.sentences,
+            tokens=state.tokens,
+            fingerprint=state.fingerprint,
+            seconds=round(self._seconds_before + seconds, 3),
+            run_seconds=round(seconds, 3),
+            documents_per_second=round((state.documents - self._continued) / seconds, 1),
+            continued=self._continued,
+            why=self._why,
+            skipped_lines=state.skipped,
+            skipped_examples=tuple(state.skipped_examples),
+            left_out=self._left_out(),
+            undeclared_metadata=state.undeclared,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        return tuple(
+            f"declared with --metadata, but in no record: {name}"
+            for name in self._options.metadata
+            if name not in self._metadata.seen
+        )
+
+
+@contextmanager
+def _room(where: str, outlook: Callable[[], str]) -> Generator[None]:
+    """Turn a full disk, a quota or a file-size limit into a BuildError."""
+    try:
+        yield
+    except (OSError, BuildError, EngineError) as error:
+        reason = _full_reason(error)
+        if reason is None and not isinstance(error, OSError):
+            raise
+        if reason is None:
+            raise BuildError(f"The index cannot be written ({error}).", where=where) from error
+        raise BuildError(
+            f"There is no room to write the index ({reason}).",
+            where=where,
+            do=f"Make room and run the same command again: {outlook()}.",
+        ) from error
+
+
+def _full_reason(error: Exception) -> str | None:
+    if isinstance(error, OSError):
+        return error.strerror if error.errno in _FULL else None
+    return next((reason for reason in _FULL_REASONS if reason in str(error)), None)

@@ -1,0 +1,167 @@
+"""Documents to chunks: whole sentences, about a given number of tokens, nothing lost."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
+from arag_search.tokens import count_tokens
+from index_jobs.sentences import sentence_ends
+
+CHUNKING_VERSION = 1
+"""Grows when the same document would be cut differently, so that no resume mixes the two."""
+
+DEFAULT_CHUNK_TOKENS = 1_000
+MIN_CHUNK_TOKENS = 16
+MAX_CHUNK_TOKENS = 100_000
+
+_CHARACTERS_PER_TOKEN = 6  # a text with more per chunk token is not worth a count in one piece
+_LONGEST_TOKEN = 8  # characters per token to look ahead when a long sentence is cut
+_BLANK = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a document that becomes one chunk: offsets into the NFC text.
+
+    ``ends`` are the offsets after each of its sentences, the last being ``end``. ``tokens`` is the
+    o200k count of the stretch on its own.
+    """
+
+    start: int
+    end: int
+    ends: tuple[int, ...]
+    tokens: int
+
+
+def cut(
+    document: Document, *, shard: int, number: int, chunk_tokens: int
+) -> tuple[list[Chunk], int]:
+    """The chunks of a document in order, and their tokens altogether.
+
+    ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
+    the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
+    ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or where it must be. A
+    ``whole`` document is one chunk with the id of the document. Raises BuildError for a document of
+    more chunks than an ordinal can number.
+    """
+    text = nfc(document.text)
+    if document.whole:
+        passages = [_whole(text, document.sentence_ends)]
+    else:
+        passages = list(passages_of(text, document.sentence_ends, chunk_tokens))
+    parts = len(passages)
+    chunks: list[Chunk] = []
+    total = 0
+    for part, passage in enumerate(passages):
+        start = passage.start
+        chunks.append(
+            Chunk(
+                id=document.id if document.whole else f"{document.id}.{part + 1}",
+                doc_id=document.id,
+                title=document.title,
+                content=text if parts == 1 else text[start : passage.end],
+                part=part + 1,
+                parts=parts,
+                ordinal=ordinal_of(shard, number, part),
+                sentence_ends=tuple(end - start for end in passage.ends) if start else passage.ends,
+                metadata=document.metadata,
+            )
+        )
+        total += passage.tokens
+    return chunks, total
+
+
+def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Iterator[Passage]:
+    """Cut a text into passages. ``ends`` are its sentences where they are known.
+
+    The empty text is one empty passage.
+    """
+    if ends is None:
+        ends = sentence_ends(text)
+    if len(ends) <= MAX_SENTENCES and len(text) <= chunk_tokens * _CHARACTERS_PER_TOKEN:
+        tokens = count_tokens(text)
+        if tokens <= chunk_tokens:
+            yield Passage(0, len(text), tuple(ends), tokens)
+            return
+    yield from _packed(text, _fitting(text, ends, chunk_tokens), chunk_tokens)
+
+
+def _whole(text: str, ends: Sequence[int] | None) -> Passage:
+    """The text in one piece, whatever its length."""
+    kept = tuple(sentence_ends(text) if ends is None else ends)
+    if len(kept) > MAX_SENTENCES:
+        kept = (*kept[: MAX_SENTENCES - 1], len(text))
+    return Passage(0, len(text), kept, count_tokens(text))
+
+
+def _packed(text: str, pieces: Iterable[tuple[int, int]], chunk_tokens: int) -> Iterator[Passage]:
+    """Pack pieces (end, tokens) greedily, in order.
+
+    The tokens of joined pieces are not quite the sum, so each passage is counted, and gives its
+    last pieces back where it came out too long.
+    """
+    start = 0
+    held: list[tuple[int, int]] = []
+    estimate = 0
+    for piece in pieces:
+        while held and (estimate + piece[1] > chunk_tokens or len(held) == MAX_SENTENCES):
+            passage, held = _first_passage(text, start, held, chunk_tokens)
+            yield passage
+            start = passage.end
+            estimate = sum(tokens for _, tokens in held)
+        held.append(piece)
+        estimate += piece[1]
+    while held or not start:
+        passage, held = _first_passage(text, start, held, chunk_tokens)
+        yield passage
+        start = passage.end or 1
+
+
+def _first_passage(
+    text: str, start: int, held: list[tuple[int, int]], chunk_tokens: int
+) -> tuple[Passage, list[tuple[int, int]]]:
+    """As many of the held pieces as fit into one passage, and the rest."""
+    kept = len(held)
+    while True:
+        end = held[kept - 1][0] if held else 0
+        tokens = count_tokens(text[start:end])
+        if tokens <= chunk_tokens or kept <= 1:
+            ends = tuple(end for end, _ in held[:kept])
+            return Passage(start, end, ends, tokens), held[kept:]
+        kept -= 1
+
+
+def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tuple[int, int]]:
+    """Sentences as pieces (end, tokens) that each fit into a chunk, long ones cut."""
+    start = 0
+    for end in ends:
+        while True:
+            if end - start <= chunk_tokens * _LONGEST_TOKEN:
+                tokens = count_tokens(text[start:end])
+                if tokens <= chunk_tokens:
+                    break
+            start, tokens = _cut_off(text, start, end, chunk_tokens)
+            yield start, tokens
+        # The blank at its end will be the first character of the next word's token.
+        yield end, tokens - 1 if text[end - 1] == " " else tokens
+        start = end
+
+
+def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, int]:
+    """The end and the tokens of the longest beginning of a sentence that fits into a chunk."""
+
+    def tokens_to(offset: int) -> int:
+        return count_tokens(text[start:offset])
+
+    look = min(end, start + chunk_tokens * _LONGEST_TOKEN)
+    blanks = [match.end() for match in _BLANK.finditer(text, start, look)]
+    fitting = bisect_right(blanks, chunk_tokens, key=tokens_to)
+    if fitting:
+        cut_at = blanks[fitting - 1]
+    else:
+        cut_at = start + max(1, bisect_right(range(start + 1, look), chunk_tokens, key=tokens_to))
+    return cut_at, tokens_to(cut_at)

@@ -1,0 +1,51 @@
+"""Telling whether an id was seen before, in little memory."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+
+
+class SeenIds:
+    """A set of 64-bit hashes of ids: at most 22 bytes an id, 33 while it grows.
+
+    An equal hash is a suspicion, not a proof: among 20 million different ids there is one chance in
+    90,000 of any. Whoever asks must confirm it.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 << 10))
+        self._mask = len(self._slots) - 1
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    def add(self, identifier: str) -> bool:
+        """Take note of an id. True where it may have been added before."""
+        digest = hashlib.blake2b(identifier.encode(), digest_size=8).digest()
+        if not self._put(int.from_bytes(digest, "little") or 1):
+            return True
+        self._used += 1
+        if self._used * 4 > len(self._slots) * 3:
+            self._grow()
+        return False
+
+    def _put(self, value: int) -> bool:
+        """Open addressing with linear probing; 0 is a free slot. False where it is there."""
+        slots, mask = self._slots, self._mask
+        place = value & mask
+        while found := slots[place]:
+            if found == value:
+                return False
+            place = (place + 1) & mask
+        slots[place] = value
+        return True
+
+    def _grow(self) -> None:
+        before = self._slots
+        self._slots = array("Q", bytes(len(before) * 16))
+        self._mask = len(self._slots) - 1
+        for value in before:
+            if value:
+                self._put(value)

@@ -1,0 +1,322 @@
+"""From a record of a corpus file to a document: one class a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
+
+from arag_search.corpus import Document, nfc
+from arag_search.errors import SourceError
+from index_jobs.metadata import MetadataReader
+
+Format = Literal["text", "documents", "passages", "arag-chunks", "graphrag-bench"]
+FORMATS: tuple[Format, ...] = ("text", "documents", "passages", "arag-chunks", "graphrag-bench")
+
+MAX_ID_BYTES = 512
+"""The longest document id in bytes of UTF-8; an id is shown with every hit."""
+
+SKIP = "Correct it, or leave it out with --skip-bad-lines."
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names of the fields of a record. None: the usual name (id, title, text or sentences).
+
+    A name for the id that was given must be in every record.
+    """
+
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+
+
+class RecordFormat(Protocol):
+    """How records of one file become documents."""
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        """The document of record ``number`` (from 1). Raises SourceError that names ``where``."""
+        ...
+
+    def pass_over(self, record: Any) -> None:
+        """Take note of a record that was read in an earlier run."""
+        ...
+
+
+class _Objects:
+    """What the formats of JSON objects share."""
+
+    def __init__(
+        self, stem: str, fields: Fields, text_field: str, metadata: MetadataReader
+    ) -> None:
+        self._stem = stem
+        self._id_field = fields.id or "id"
+        self._id_is_needed = fields.id is not None
+        self._title_field = fields.title or "title"
+        self._text_field = fields.text or text_field
+        self._known = frozenset((self._id_field, self._title_field, self._text_field))
+        self._metadata = metadata
+
+    def pass_over(self, record: Any) -> None:
+        pass
+
+    def _finished(
+        self,
+        record: Mapping[str, Any],
+        number: int,
+        where: str,
+        text: str,
+        ends: tuple[int, ...] | None,
+    ) -> Document:
+        title = title_of(record.get(self._title_field), self._title_field, where)
+        if not title and not text:
+            raise SourceError("There is neither text nor title.", where=where, do=SKIP)
+        try:
+            metadata = self._metadata.read(record, self._known)
+        except ValueError as error:
+            what, allowed = error.args
+            raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+        return Document(self._id(record, number, where), title, text, metadata, ends, False, where)
+
+    def _id(self, record: Mapping[str, Any], number: int, where: str) -> str:
+        value = record.get(self._id_field)
+        if value is None:
+            if self._id_is_needed:
+                raise SourceError(
+                    f'There is no field "{self._id_field}".',
+                    where=where,
+                    allowed=f"one of the fields there are: {', '.join(record)}",
+                    do=f"Name the field of the id with --id-field. {SKIP}",
+                )
+            return checked_id(f"{self._stem}-{number}", where)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise SourceError(
+                f'The field "{self._id_field}" is {kind_of(value)}.',
+                where=where,
+                allowed="a string or a number",
+                do=SKIP,
+            )
+        return checked_id(str(value), where)
+
+
+class Documents(_Objects):
+    """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text must be there."""
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
+        super().__init__(stem, fields, "text", metadata)
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        found = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
+        text = text_of(found, self._text_field, where)
+        return self._finished(found, number, where, text, None)
+
+
+class Passages(_Objects):
+    """``{"title": ..., "sentences": ["...", ...]}``: documents with sentences of their own."""
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
+        super().__init__(stem, fields, "sentences", metadata)
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        found = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
+        name = self._text_field
+        if name not in found:
+            raise _absent(found, name, where)
+        value = found[name]
+        if not isinstance(value, list):
+            raise _wrong_type(name, value, "a list of strings", where)
+        sentences = cast("list[object]", value)
+        for sentence in sentences:
+            if not isinstance(sentence, str):
+                raise _wrong_type(f"{name}[]", sentence, "a string", where)
+        text, ends = joined(
+            [clean(sentence, name, where) for sentence in cast("list[str]", sentences)]
+        )
+        return self._finished(found, number, where, text, ends)
+
+
+class GraphragBench:
+    """``{"corpus_name": ..., "context": ...}`` of GraphRAG-Bench: long documents with a name.
+
+    The name is title and id; where it comes again, the id is ``<name>-2`` and so on.
+    """
+
+    def __init__(self, metadata: MetadataReader) -> None:
+        self._metadata = metadata
+        self._times: dict[str, int] = {}
+
+    def pass_over(self, record: Any) -> None:
+        if isinstance(record, dict):
+            name = cast("dict[str, Any]", record).get("corpus_name")
+            if isinstance(name, str):
+                self._times[name] = self._times.get(name, 0) + 1
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        self.pass_over(record)
+        found = object_of(record, where, '{"corpus_name": "Medical", "context": "..."}')
+        name = found.get("corpus_name")
+        if not isinstance(name, str):
+            raise _wrong_type("corpus_name", name, "a string", where)
+        text = text_of(found, "context", where)
+        if not text:
+            raise SourceError("There is no text.", where=where, do=SKIP)
+        times = self._times[name]
+        title = title_of(name, "corpus_name", where)
+        identifier = checked_id(name if times == 1 else f"{name}-{times}", where)
+        try:
+            metadata = self._metadata.read(found, ("corpus_name", "context"))
+        except ValueError as error:
+            what, allowed = error.args
+            raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
+        return Document(identifier, title, text, metadata, None, False, where)
+
+
+class AragChunks:
+    """``"17:text"`` of A-RAG's chunk files: chunks that came already cut, with their ids."""
+
+    def pass_over(self, record: Any) -> None:
+        pass
+
+    def document(self, record: Any, number: int, where: str) -> Document:
+        if not isinstance(record, str):
+            raise SourceError(
+                f"The item is {kind_of(record)}.",
+                where=where,
+                allowed='a string such as "17:text"',
+                do=SKIP,
+            )
+        identifier, colon, text = record.partition(":")
+        if not colon:
+            raise SourceError(
+                "The chunk has no id.", where=where, allowed='a string such as "17:text"', do=SKIP
+            )
+        text = clean(text, "text", where)
+        if not text:
+            raise SourceError("There is no text.", where=where, do=SKIP)
+        return Document(checked_id(identifier.strip(), where), "", text, {}, None, True, where)
+
+
+# Parts of records
+
+
+def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
+    """The record, which must be a JSON object."""
+    if not isinstance(record, dict):
+        raise SourceError(
+            f"The record is {kind_of(record)}.",
+            where=where,
+            allowed=f"an object such as {example}",
+            do=SKIP,
+        )
+    return cast("dict[str, Any]", record)
+
+
+def text_of(record: Mapping[str, Any], name: str, where: str) -> str:
+    """The text in NFC; empty where there is only white space."""
+    value = record.get(name)
+    if not isinstance(value, str):
+        if name not in record:
+            raise _absent(record, name, where)
+        raise _wrong_type(name, value, "a string", where)
+    return clean(value, name, where)
+
+
+def title_of(value: Any, name: str, where: str) -> str:
+    """The title in NFC on one line; empty where there is none."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong_type(name, value, "a string", where)
+    return " ".join(clean(value, name, where).split())
+
+
+def clean(text: str, name: str, where: str) -> str:
+    """The text in NFC, or empty if it is only white space. Lone surrogates are refused."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise SourceError(
+                f'The field "{name}" holds half a character (a lone surrogate).',
+                where=f"{where}, character {error.start + 1} of the field",
+                do=SKIP,
+            ) from None
+        text = nfc(text)
+    return "" if text.isspace() else text
+
+
+def checked_id(identifier: str, where: str) -> str:
+    """The id in NFC. Raises SourceError for one that could not be shown or looked up."""
+    if identifier.isascii() and identifier.isprintable() and 0 < len(identifier) <= MAX_ID_BYTES:
+        if identifier[0] != " " != identifier[-1]:
+            return identifier
+    else:
+        identifier = nfc(identifier)
+        if identifier.strip() == identifier and _fits(identifier):
+            return identifier
+    shown = repr(identifier if len(identifier) <= 80 else identifier[:77] + "...")
+    raise SourceError(
+        f"The id {shown} cannot be used.",
+        where=where,
+        allowed=f"1 to {MAX_ID_BYTES} bytes of UTF-8, without control characters and without"
+        " white space at either end",
+        do=SKIP,
+    )
+
+
+def _fits(identifier: str) -> bool:
+    if any(ord(character) < 32 or character in "\x7f\x85\u2028\u2029" for character in identifier):
+        return False
+    try:
+        return 0 < len(identifier.encode()) <= MAX_ID_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Sentences joined to a text, and the offsets after each.
+
+    A blank is put where neither side has white space. Empty ones are left out.
+    """
+    pieces: list[str] = []
+    ends: list[int] = []
+    length = 0
+    for sentence in sentences:
+        if not sentence:
+            continue
+        if pieces and not pieces[-1][-1].isspace() and not sentence[0].isspace():
+            pieces[-1] += " "
+            length += 1
+            ends[-1] = length
+        pieces.append(sentence)
+        length += len(sentence)
+        ends.append(length)
+    return "".join(pieces), tuple(ends)
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, int | float):
+        return "a number"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _absent(record: Mapping[str, Any], name: str, where: str) -> SourceError:
+    return SourceError(
+        f'There is no field "{name}".',
+        where=where,
+        allowed=f"one of the fields there are: {', '.join(record) or 'none'}",
+        do=f"Name the field of the text with --text-field. {SKIP}",
+    )
+
+
+def _wrong_type(name: str, value: object, allowed: str, where: str) -> SourceError:
+    return SourceError(
+        f'The field "{name}" is {kind_of(value)}.', where=where, allowed=allowed, do=SKIP
+    )

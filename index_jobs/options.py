@@ -1,0 +1,117 @@
+"""What a build is told to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from arag_search.errors import ArgumentError
+from arag_search.manifest import FORMAT_VERSION
+from arag_search.query.fields import MetadataType
+from index_jobs.chunking import (
+    CHUNKING_VERSION,
+    DEFAULT_CHUNK_TOKENS,
+    MAX_CHUNK_TOKENS,
+    MIN_CHUNK_TOKENS,
+)
+from index_jobs.formats import FORMATS, Fields, Format
+from index_jobs.metadata import check_metadata
+
+DEFAULT_K1 = 1.2
+DEFAULT_B = 0.75
+MAX_K1 = 100.0
+CHECKPOINT_S = 15.0
+DEFAULT_FIELDS = Fields()
+LEAVABLE = ("sentences",)
+"""What a build can do without, and an index then does not serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to build an index.
+
+    ``format`` None recognises every source by its beginning. ``fields`` are names of the fields of
+    records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are those of BM25.
+    ``metadata`` declares fields and types. ``without`` names what to leave out. ``skip_bad_lines``
+    counts records that cannot be read instead of stopping. A checkpoint is written every
+    ``checkpoint_s`` seconds. Raises ArgumentError for a value that is not allowed.
+    """
+
+    format: Format | None = None
+    fields: Fields = DEFAULT_FIELDS
+    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
+    k1: float = DEFAULT_K1
+    b: float = DEFAULT_B
+    metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
+    without: tuple[str, ...] = ()
+    overwrite: bool = False
+    skip_bad_lines: bool = False
+    checkpoint_s: float = CHECKPOINT_S
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in FORMATS:
+            raise ArgumentError(
+                f'--format: "{self.format}" is not known.', allowed=f"auto, {', '.join(FORMATS)}"
+            )
+        for option, name in (
+            ("--id-field", self.fields.id),
+            ("--title-field", self.fields.title),
+            ("--text-field", self.fields.text),
+        ):
+            if name == "":
+                raise ArgumentError(f"{option}: the name is empty.", allowed="a key of the records")
+        if not MIN_CHUNK_TOKENS <= self.chunk_tokens <= MAX_CHUNK_TOKENS:
+            raise ArgumentError(
+                f"--chunk-tokens: {self.chunk_tokens:,} is outside of the bounds.",
+                allowed=f"{MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS:,}",
+            )
+        if not 0 <= self.k1 <= MAX_K1 or not 0 <= self.b <= 1:  # false for NaN too
+            raise ArgumentError(
+                f"--bm25: k1 = {self.k1:g}, b = {self.b:g} is outside of the bounds.",
+                allowed=f"k1 from 0 to {MAX_K1:g}, b from 0 to 1",
+            )
+        for name in self.without:
+            if name not in LEAVABLE:
+                raise ArgumentError(
+                    f'--without: "{name}" is not known.', allowed=", ".join(LEAVABLE)
+                )
+        if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:
+            raise ArgumentError(
+                f"checkpoint_s is {self.checkpoint_s}.", allowed="seconds, 0 or more"
+            )
+        check_metadata(self.metadata)
+
+    def signature(self) -> dict[str, Any]:
+        """What a build that goes on must have in common with the one that was stopped."""
+        return {
+            "--format": self.format,
+            "--id-field": self.fields.id,
+            "--title-field": self.fields.title,
+            "--text-field": self.fields.text,
+            "--chunk-tokens": self.chunk_tokens,
+            "--bm25": [self.k1, self.b],
+            "--metadata": list(self.metadata.items()),
+            "--without": sorted(self.without),
+            "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
+        }
+
+
+def parse_bm25(text: str) -> tuple[float, float]:
+    """k1 and b of ``1.2,0.75``. Raises ArgumentError."""
+    pieces = text.split(",")
+    try:
+        k1, b = (float(piece) for piece in pieces)
+    except ValueError:
+        raise ArgumentError(
+            f'--bm25: "{text}" is not two numbers.',
+            allowed=f"k1,b such as {DEFAULT_K1:g},{DEFAULT_B:g}",
+        ) from None
+    return k1, b
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The names in ``a,b``; empty for the empty text."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))

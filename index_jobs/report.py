@@ -1,0 +1,143 @@
+"""What a build has done: the counts as it goes, which a checkpoint keeps, and the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from arag_search.corpus import Chunk
+from arag_search.errors import SourceError
+from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
+from index_jobs.progress import duration
+
+SHOWN_EXAMPLES = 5
+
+
+@dataclass(slots=True)
+class BuildState:
+    """How far a build is, and what it has counted.
+
+    ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
+    ``shard_documents`` the documents taken from it. ``seconds`` is the time spent.
+    """
+
+    shard: int = 0
+    records: int = 0
+    shard_documents: int = 0
+    documents: int = 0
+    chunks: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    title_characters: int = 0
+    fingerprint: str = "0" * 64
+    skipped: int = 0
+    skipped_examples: list[str] = field(default_factory=list[str])
+    undeclared: dict[str, int] = field(default_factory=dict[str, int])
+    seen: list[str] = field(default_factory=list[str])
+    seconds: float = 0.0
+
+    def take(self, chunks: list[Chunk], tokens: int) -> None:
+        """Count the chunks of one document."""
+        fingerprint = int(self.fingerprint, 16)
+        for chunk in chunks:
+            fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+            self.sentences += len(chunk.sentence_ends)
+        self.fingerprint = fingerprint_hex(fingerprint)
+        self.documents += 1
+        self.shard_documents += 1
+        self.chunks += len(chunks)
+        self.tokens += tokens
+        self.title_characters += len(chunks[0].title)
+
+    def skip(self, problem: SourceError) -> None:
+        """Count a record that is left out."""
+        self.skipped += 1
+        if len(self.skipped_examples) < SHOWN_EXAMPLES:
+            self.skipped_examples.append(f"{problem.where}: {problem.what}")
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> BuildState:
+        return BuildState(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What was built, from what, how fast, and what was left out.
+
+    ``sources`` has a name and a format for each. ``seconds`` counts the runs before a resume, too;
+    ``run_seconds`` and ``documents_per_second`` this run only. ``continued`` is the number of
+    documents that were there when the run began; ``why`` says why it went on or began anew.
+    """
+
+    location: str
+    generation: str
+    sources: tuple[tuple[str, str], ...]
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    fingerprint: str
+    seconds: float
+    run_seconds: float
+    documents_per_second: float
+    continued: int
+    why: str
+    skipped_lines: int
+    skipped_examples: tuple[str, ...]
+    left_out: Mapping[str, int]
+    undeclared_metadata: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        found: dict[str, Any] = dataclasses.asdict(self)
+        found["sources"] = [{"name": name, "format": kind} for name, kind in self.sources]
+        return json.dumps(found, ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The report in words, one line for each thing."""
+        lines = [
+            f"Built {self.location}: {_counted(self.documents, 'document')} in"
+            f" {_counted(self.chunks, 'chunk')}, {_counted(self.sentences, 'sentence')},"
+            f" {_counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
+            f" {self.documents_per_second:,.0f} documents/s."
+        ]
+        lines += [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
+        if len(self.sources) > SHOWN_EXAMPLES:
+            lines.append(f"... and {len(self.sources) - SHOWN_EXAMPLES:,} more sources")
+        return "\n".join([*lines, *self.warnings()])
+
+    def warnings(self) -> list[str]:
+        """What was left out or looks like a mistake, one line for each."""
+        lines: list[str] = []
+        if self.left_out:
+            lines.append(f"left out: {listed(self.left_out)} (not text)")
+        if self.undeclared_metadata:
+            lines.append(
+                f"ignored, not declared with --metadata: {listed(self.undeclared_metadata, True)}"
+            )
+        if self.skipped_lines:
+            lines.append(f"skipped: {_counted(self.skipped_lines, 'bad record')}")
+            lines += [f"  {example}" for example in self.skipped_examples]
+            if self.skipped_lines > len(self.skipped_examples):
+                lines.append(f"  ... and {self.skipped_lines - len(self.skipped_examples):,} more")
+        return [*lines, *self.notes]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(counts: Mapping[str, int], names_first: bool = False) -> str:
+    """The ten greatest counts in words: ``3 .pdf, 1 .html`` or ``author (3), x (1)``."""
+    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = [
+        f"{name} ({count:,})" if names_first else f"{count:,} {name}" for name, count in order[:10]
+    ]
+    return ", ".join(shown) + (f" and {len(order) - 10:,} others" if len(order) > 10 else "")

@@ -1,0 +1,100 @@
+"""Where the sentences of a text end.
+
+``sentencex`` knows abbreviations, initials and quotations, but takes an unbalanced quote or
+parenthesis for the start of a quotation that may run for pages, in time that grows faster than the
+text. So it sees a bounded window at a time, and a sentence that is implausibly long is split again,
+first with quotes and parentheses hidden, then at plain full stops and line ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import sentencex
+
+WINDOW_CHARACTERS = 4_000
+"""How much text is looked at in one piece; no sentence is longer."""
+
+LONG_CHARACTERS = 600
+"""From here on a sentence is taken for several that were not told apart."""
+
+_LANGUAGE = "en"
+_get_boundaries = cast(
+    "Callable[[str, str], list[dict[str, Any]]]", cast("Any", sentencex).get_sentence_boundaries
+)
+_WIDE_BLANK = re.compile(r"[^\S\x00-\x7f]")
+_ENCLOSING = re.compile(r"[()\[\]{}\"'“”„‟«»‹›‘’‚‛]")
+_PLAIN_END = re.compile(r"[.!?…][)\]\"'”’»]*\s+(?=[^\Wa-z_]|[\"'“‘«(\[])|\n+")
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Offsets after each sentence of ``text``, in code points; the last is ``len(text)``.
+
+    The sentences partition the text: white space belongs to the sentence before it (at the
+    beginning to the first). Empty for the empty text. Time is linear in the length.
+    """
+    if len(text) <= WINDOW_CHARACTERS:
+        return _joined_blanks(text, _ends_of(text))
+    return _joined_blanks(text, list(_windowed(text)))
+
+
+def _windowed(text: str) -> Iterator[int]:
+    """Ends found window by window; the last sentence of a window may be cut and is read again."""
+    start = 0
+    while len(text) - start > WINDOW_CHARACTERS:
+        window = text[start : start + WINDOW_CHARACTERS]
+        ends = _ends_of(window)[:-1]
+        if not ends:
+            blank = max(window.rfind(" "), window.rfind("\n"))
+            ends = [blank + 1 if blank > 0 else WINDOW_CHARACTERS]
+        for end in ends:
+            yield start + end
+        start += ends[-1]
+    for end in _ends_of(text[start:]):
+        yield start + end
+
+
+def _ends_of(text: str) -> list[int]:
+    """Ends within one window, over-long sentences split again."""
+    ends = _boundaries(text)
+    if len(text) <= LONG_CHARACTERS:
+        return ends
+    refined: list[int] = []
+    start = 0
+    for end in ends:
+        if end - start > LONG_CHARACTERS:
+            refined.extend(start + offset for offset in _split_long(text[start:end]))
+        else:
+            refined.append(end)
+        start = end
+    return refined
+
+
+def _split_long(text: str) -> Iterator[int]:
+    start = 0
+    for end in _boundaries(_ENCLOSING.sub("-", text)):
+        if end - start > LONG_CHARACTERS:
+            yield from (start + match.end() for match in _PLAIN_END.finditer(text[start : end - 1]))
+        yield end
+        start = end
+
+
+def _boundaries(text: str) -> list[int]:
+    # sentencex fails on blanks of several bytes after an initial: it sees plain ones instead.
+    shown = text if text.isascii() else _WIDE_BLANK.sub(" ", text)
+    return [boundary["end_index"] for boundary in _get_boundaries(_LANGUAGE, shown)]
+
+
+def _joined_blanks(text: str, ends: list[int]) -> list[int]:
+    """The same ends moved behind the white space that follows, and none within white space."""
+    joined: list[int] = []
+    for end in ends:
+        while end < len(text) and text[end].isspace():
+            end += 1
+        if not joined or end > joined[-1]:
+            joined.append(end)
+    if len(joined) > 1 and text[: joined[0]].isspace():
+        del joined[0]
+    return joined

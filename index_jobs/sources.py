@@ -1,0 +1,365 @@
+"""Where documents come from: folders and files of text, and files of records.
+
+A source yields its documents in a fixed order, so that a build that was stopped can pass over what
+it has. A document that cannot be read is yielded as the SourceError it is: the build decides
+whether to stop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from arag_search.corpus import SHARD_BITS, Document
+from arag_search.errors import ArgumentError, SourceError
+from index_jobs.formats import (
+    FORMATS,
+    SKIP,
+    AragChunks,
+    Documents,
+    Fields,
+    Format,
+    GraphragBench,
+    Passages,
+    RecordFormat,
+    checked_id,
+    clean,
+    title_of,
+)
+from index_jobs.metadata import MetadataReader
+from index_jobs.records import CorpusFile, array_records, beginning, line_records, readable
+
+TEXT_ENDINGS = (".txt", ".md")
+MAX_SOURCES = 1 << SHARD_BITS
+
+Entry = tuple[int, Document | SourceError]
+"""How many records have been read with this one, and the document or what is wrong with it."""
+
+
+class Source(Protocol):
+    """One SOURCE of a build."""
+
+    name: str
+    """As the caller wrote it."""
+
+    format: Format
+    recognised: bool
+    """Whether the format was found by looking, not given."""
+
+    size: int
+    """Bytes on disk."""
+
+    left_out: Mapping[str, int]
+    """Files that are not text, by ending."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, for progress."""
+        ...
+
+    def signature(self) -> dict[str, Any]:
+        """What changes when the source does: name, size and times."""
+        ...
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        """The documents after the first ``skip`` records."""
+        ...
+
+
+def open_sources(
+    names: Sequence[str],
+    format: Format | None,
+    fields: Fields,
+    metadata: MetadataReader,
+) -> list[Source]:
+    """Look at every source. ``format`` None recognises each by its beginning.
+
+    Raises SourceError for one that cannot be read as what it is, ArgumentError for none at all, the
+    same one twice, or too many.
+    """
+    if not names:
+        raise ArgumentError("No source is given.", allowed="folders and files")
+    if len(names) > MAX_SOURCES:
+        raise ArgumentError(
+            f"{len(names):,} sources are given.",
+            allowed=f"at most {MAX_SOURCES:,}",
+            do="Give a folder, or join files.",
+        )
+    resolved: set[str] = set()
+    sources: list[Source] = []
+    for name in names:
+        path = os.path.realpath(name)
+        if path in resolved:
+            raise ArgumentError(f"The source {name} is given twice.")
+        resolved.add(path)
+        sources.append(open_source(name, format, fields, metadata))
+    return sources
+
+
+def open_source(
+    name: str, format: Format | None, fields: Fields, metadata: MetadataReader
+) -> Source:
+    """Look at one source; see ``open_sources``."""
+    path = Path(name)
+    if path.is_dir():
+        if format not in (None, "text"):
+            raise SourceError(
+                f"A folder cannot be read as {format}.",
+                where=name,
+                allowed="--format text or auto for a folder of .txt and .md files",
+                do="Give the files themselves as sources.",
+            )
+        return TextFolder(name, recognised=format is None)
+    if format == "text" or (format is None and path.suffix.lower() in TEXT_ENDINGS):
+        return TextFile(name, recognised=format is None)
+    return RecordFile(name, format, fields, metadata)
+
+
+# Text
+
+
+class TextFolder:
+    """The .txt and .md files below a folder, in the order of their relative paths.
+
+    Files and folders with a name that begins with a dot are passed over, and links to folders are
+    not followed.
+    """
+
+    format: Format = "text"
+
+    def __init__(self, name: str, *, recognised: bool) -> None:
+        self.name = name
+        self.recognised = recognised
+        self.bytes_read = 0
+        self._root = Path(name)
+        left_out: dict[str, int] = {}
+        self.size = int(self._look(left_out)["size"])
+        self.left_out: Mapping[str, int] = left_out
+
+    def signature(self) -> dict[str, Any]:
+        return self._look({})
+
+    def _look(self, left_out: dict[str, int]) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        files = size = 0
+        for relative, entry in _walk(self.name, self._root, ""):
+            ending = os.path.splitext(entry.name)[1].lower()
+            if ending not in TEXT_ENDINGS:
+                shown = ending or "without ending"
+                left_out[shown] = left_out.get(shown, 0) + 1
+                continue
+            with readable(f"{self.name}/{relative}"):
+                status = entry.stat()
+            files += 1
+            size += status.st_size
+            line = f"{relative}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+        return {
+            "source": os.path.realpath(self.name),
+            "files": files,
+            "size": size,
+            "digest": digest.hexdigest(),
+        }
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        number = 0
+        self.bytes_read = 0
+        for relative, entry in _walk(self.name, self._root, ""):
+            if os.path.splitext(entry.name)[1].lower() not in TEXT_ENDINGS:
+                continue
+            number += 1
+            if number > skip:
+                yield number, _text_document(Path(entry.path), relative, f"{self.name}/{relative}")
+            with readable(f"{self.name}/{relative}"):
+                self.bytes_read += entry.stat().st_size
+
+
+class TextFile:
+    """One file of text, which is one document."""
+
+    format: Format = "text"
+    left_out: Mapping[str, int] = {}
+
+    def __init__(self, name: str, *, recognised: bool) -> None:
+        self.name = name
+        self.recognised = recognised
+        self.bytes_read = 0
+        self.size = int(self.signature()["size"])
+
+    def signature(self) -> dict[str, Any]:
+        return _file_signature(self.name)
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        if not skip:
+            yield 1, _text_document(Path(self.name), Path(self.name).name, self.name)
+        self.bytes_read = self.size
+
+
+def _walk(name: str, folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Relative POSIX paths and files below a folder, sorted by path, one folder at a time."""
+    with readable(f"{name}/{prefix}"), os.scandir(folder) as entries:
+        found = [
+            (entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
+            for entry in entries
+            if not entry.name.startswith(".")
+        ]
+    found.sort(key=lambda pair: pair[0])
+    for shown, entry in found:
+        if shown.endswith("/"):
+            yield from _walk(name, folder / entry.name, prefix + shown)
+        elif entry.is_file():
+            yield prefix + shown, entry
+
+
+def _text_document(path: Path, relative: str, where: str) -> Document | SourceError:
+    try:
+        identifier = checked_id(relative, where)
+        with readable(where):
+            data = path.read_bytes()
+        text = clean(data.decode("utf-8-sig"), "text", where)
+        title = title_of(_heading(text) or path.stem, "title", where)
+    except UnicodeDecodeError as error:
+        return SourceError(
+            "The file is not UTF-8.",
+            where=f"{where}, byte {error.start + 1}",
+            allowed="text in UTF-8, with or without a byte order mark",
+            do=f"Convert it. {SKIP}",
+        )
+    except SourceError as error:
+        return error
+    return Document(identifier, title, text, where=where)
+
+
+def _heading(text: str) -> str:
+    """The first Markdown heading (``# ...``) outside of code and front matter, or nothing."""
+    fence = "---" if text.startswith("---\n") else ""
+    for number, line in enumerate(text.splitlines()):
+        if fence:
+            if number and line.startswith(fence):
+                fence = ""
+        elif line.startswith(("```", "~~~")):
+            fence = line[:3]
+        elif line.startswith("#"):
+            marks = len(line) - len(line.lstrip("#"))
+            rest = line[marks:]
+            if marks <= 6 and rest[:1].isspace() and (heading := rest.strip().rstrip("#").strip()):
+                return heading
+    return ""
+
+
+# Records
+
+
+class RecordFile:
+    """A file of records: JSON lines or a JSON array."""
+
+    left_out: Mapping[str, int] = {}
+
+    def __init__(
+        self, name: str, format: Format | None, fields: Fields, metadata: MetadataReader
+    ) -> None:
+        self.name = name
+        self._path = Path(name)
+        self._fields = fields
+        self._metadata = metadata
+        self._file: CorpusFile | None = None
+        self.size = int(self.signature()["size"])
+        self.recognised = format is None
+        with CorpusFile(self._path, name) as file:
+            self._is_array, record = beginning(file)
+        self.format: Format = format or recognise(record, name, fields)
+        if self.format == "arag-chunks" and not self._is_array:
+            raise SourceError(
+                "The file is not a JSON array.",
+                where=name,
+                allowed='for --format arag-chunks: ["0:text", "1:text", ...]',
+                do="Say --format documents or passages for JSON lines.",
+            )
+
+    @property
+    def bytes_read(self) -> int:
+        return self._file.bytes_read if self._file else 0
+
+    def signature(self) -> dict[str, Any]:
+        return _file_signature(self.name)
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        format = self._record_format()
+        place = "item" if self._is_array else "line"
+        with CorpusFile(self._path, self.name) as file:
+            self._file = file
+            records = (
+                array_records(file, skip, format.pass_over)
+                if self._is_array
+                else line_records(file, skip)
+            )
+            for number, record in records:
+                if isinstance(record, SourceError):
+                    yield number, record
+                    continue
+                try:
+                    document = format.document(record, number, f"{self.name}, {place} {number}")
+                except SourceError as error:
+                    yield number, error
+                else:
+                    yield number, document
+
+    def _record_format(self) -> RecordFormat:
+        stem = _stem(self._path)
+        match self.format:
+            case "documents" | "text":
+                return Documents(stem, self._fields, self._metadata)
+            case "passages":
+                return Passages(stem, self._fields, self._metadata)
+            case "arag-chunks":
+                return AragChunks()
+            case "graphrag-bench":
+                return GraphragBench(self._metadata)
+
+
+def recognise(record: Any, name: str, fields: Fields) -> Format:
+    """The format of a file with this first record. Raises SourceError where it is none."""
+    if isinstance(record, str):
+        return "arag-chunks"
+    if isinstance(record, dict):
+        found = cast("dict[str, Any]", record)
+        if isinstance(found.get(fields.text or "text"), str):
+            return "documents"
+        if isinstance(found.get(fields.text or "sentences"), list):
+            return "passages"
+        if not fields.text and "corpus_name" in found and isinstance(found.get("context"), str):
+            return "graphrag-bench"
+        wanted = f'no "{fields.text}"' if fields.text else 'neither "text" nor "sentences"'
+        raise SourceError(
+            f"The format is not recognised: the first record has {wanted}.",
+            where=name,
+            allowed=f"one of the fields there are: {', '.join(found) or 'none'}",
+            do="Name the field of the text with --text-field, and the format with --format "
+            f"{'|'.join(FORMATS)}.",
+        )
+    what = "the array is empty" if record is None else "its items are neither strings nor objects"
+    raise SourceError(
+        f"The format is not recognised: {what}.",
+        where=name,
+        allowed="a JSON array of chunks or of objects",
+        do=f"Name the format with --format {'|'.join(FORMATS)}.",
+    )
+
+
+def _stem(path: Path) -> str:
+    """The name without ``.gz`` and without the ending before it."""
+    name = path.name.removesuffix(".gz")
+    return Path(name).stem
+
+
+def _file_signature(name: str) -> dict[str, Any]:
+    with readable(name):
+        status = os.stat(name)
+    return {
+        "source": os.path.realpath(name),
+        "size": status.st_size,
+        "modified": status.st_mtime_ns,
+    }

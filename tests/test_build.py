@@ -1,0 +1,506 @@
+"""Building: whole or not at all, resumable, counted."""
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from arag_search.cli.index import index_command
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.lucene.location import BuildSite, hold_live
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    IndexExistsError,
+    IndexLockedError,
+    IndexNotFoundError,
+    SourceError,
+)
+from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.query.tree import Term, any_of
+from arag_search.tokens import count_tokens
+from index_jobs.build import build_index
+from index_jobs.duplicates import SeenIds
+from index_jobs.formats import Fields
+from index_jobs.options import BuildOptions, parse_bm25, parse_names
+from index_jobs.progress import PlainProgress, SilentProgress, duration
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
+PLAIN = BuildOptions()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_children(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "list[subprocess.Popen[str]]":
+    """Builds of a corpus and of one ten times as large, beside the other tests."""
+    if not any(item.name.startswith("test_memory") for item in request.session.items):
+        return []
+    folder = tmp_path_factory.mktemp("memory")
+    sources = [corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)]
+    return [
+        command("MEMORY", index, source, interval_s=15, folder=folder)
+        for index, source in enumerate(sources)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
+    """Manifest, chunks and the hits of a query, of what is live."""
+    held = hold_live(Path(location))
+    engine = LuceneEngine.open(held.path, str(location))
+    try:
+        page = engine.search(SearchRequest(QUERY, top_k=50))
+        hits = [(hit.id, hit.score) for hit in page.hits]
+        return engine.manifest, list(engine.scan(None)), hits
+    finally:
+        engine.close()
+        held.release()
+
+
+def corpus(name: str, documents: int, words: int = 30) -> str:
+    """A corpus of seeded nonsense, the same for the same arguments."""
+    chance = random.Random(documents)
+    with Path(name).open("w") as file:
+        for number in range(documents):
+            text = " ".join(f"w{int(chance.expovariate(0.1))}" for _ in range(words))
+            record = {
+                "id": f"d{number}",
+                "title": f"Title {number}",
+                "text": f"{text}. Sea. {text}.",
+            }
+            file.write(json.dumps(record) + "\n")
+    return name
+
+
+def built(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
+    """The lines of the report in words."""
+    return build_index(sources, Path(to), options).to_text().splitlines()
+
+
+def refusal(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> str:
+    with pytest.raises(AragError) as caught:
+        build_index(sources, Path(to), options)
+    return str(caught.value)
+
+
+# What is built
+
+
+def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
+    Path("one.jsonl").write_text(
+        '{"id": "a", "title": "Opera", "text": "One sentence. And another.",'
+        ' "year": 1700, "x": 1}\n'
+        '{"id": "b", "title": "Only a title", "text": ""}\n'
+    )
+    Path("notes").mkdir()
+    Path("notes/sea.md").write_text("# The Sea\n\n" + "The sea is wide. " * 14)
+    Path("notes/page.html").write_text("<p>")
+    options = BuildOptions(
+        chunk_tokens=50, metadata={"year": "number", "lang": "keyword"}, k1=0.9, b=0.4
+    )
+    report = build_index(["one.jsonl", "notes"], Path("index"), options)
+    manifest, chunks, _ = contents("index")
+    assert [chunk.id for chunk in chunks] == ["a.1", "b.1", "sea.md.1", "sea.md.2"]
+    assert [chunk.ordinal for chunk in chunks] == [
+        ordinal_of(0, 0, 0),
+        ordinal_of(0, 1, 0),
+        ordinal_of(1, 0, 0),
+        ordinal_of(1, 0, 1),
+    ]
+    assert [chunk.content for chunk in chunks[:2]] == ["One sentence. And another.", ""]
+    assert chunks[0].metadata == {"year": 1700}
+    assert chunks[3].parts == 2
+    fingerprint = 0
+    for chunk in chunks:
+        fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+    assert manifest.fingerprint == report.fingerprint == fingerprint_hex(fingerprint)
+    assert manifest.tokens == sum(count_tokens(chunk.content) for chunk in chunks)
+    assert manifest.sentences == sum(len(chunk.sentence_ends) for chunk in chunks) == 17
+    assert (manifest.documents, manifest.chunks, manifest.chunk_tokens) == (3, 4, 50)
+    assert (manifest.k1, manifest.b, manifest.source_format) == (0.9, 0.4, "documents, text")
+    assert manifest.undeclared_metadata == {"x": 1}
+    assert report.to_text().splitlines()[1:] == [
+        "one.jsonl: documents",
+        "notes: text",
+        "left out: 1 .html (not text)",
+        "ignored, not declared with --metadata: x (1)",
+        "declared with --metadata, but in no record: lang",
+    ]
+    assert json.loads(report.to_json())["sources"][0] == {
+        "name": "one.jsonl",
+        "format": "documents",
+    }
+
+
+def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> None:
+    Path("chunks.json").write_text(json.dumps(["7:The sea.", "3:" + "An opera. " * 300]))
+    built("chunks.json", options=BuildOptions(chunk_tokens=16, without=("sentences",)))
+    manifest, chunks, _ = contents("index")
+    assert [(chunk.id, chunk.doc_id, chunk.parts) for chunk in chunks] == [
+        ("7", "7", 1),
+        ("3", "3", 1),
+    ]
+    assert (manifest.already_chunked, manifest.without) == (True, ("sentences",))
+    assert not Path("index/g1/sentences").exists()
+    assert refusal("chunks.json", corpus("c.jsonl", 1), to="other") == (
+        "Chunks that came cut and documents cannot be in one index.\n"
+        "Where: chunks.json (arag-chunks), c.jsonl (documents)\nDo: Build an index for each."
+    )
+    assert not Path("other").exists()
+
+
+def test_hotpotqa_is_built() -> None:
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not there")
+    report = build_index([str(DATA / "hotpotqa/corpus.jsonl")], Path("index"), PLAIN)
+    manifest, chunks, hits = contents("index")
+    assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)
+    assert len(chunks) == report.chunks == 994
+    assert len(hits) == 18
+
+
+# What is refused or skipped
+
+
+def test_a_bad_line_stops_the_build_or_is_counted() -> None:
+    corpus("c.jsonl", 3)
+    with Path("c.jsonl").open("a") as file:
+        file.write('oops\n{"text": 3}\n' + '{"id": "d1", "text": "again"}\n' * 5)
+    fix = "Correct it, or leave it out with --skip-bad-lines."
+    problem = "The line is not JSON (unexpected character, expected a JSON value, column 1)."
+    assert refusal("c.jsonl") == f"{problem}\nWhere: c.jsonl, line 4\nDo: {fix}"
+    assert not Path("index").exists(), "nothing was kept, so nothing stays"
+    lines = built("c.jsonl", options=BuildOptions(skip_bad_lines=True))
+    assert lines[2:] == [
+        "skipped: 7 bad records",
+        f"  c.jsonl, line 4: {problem}",
+        '  c.jsonl, line 5: The field "text" is a number.',
+        '  c.jsonl, line 6: The id "d1" was there before.',
+        '  c.jsonl, line 7: The id "d1" was there before.',
+        '  c.jsonl, line 8: The id "d1" was there before.',
+        "  ... and 2 more",
+    ]
+    manifest, chunks, _ = contents("index")
+    assert (manifest.skipped_lines, len(chunks)) == (7, 3)
+
+
+def test_an_id_that_comes_again_is_named_however_far_apart() -> None:
+    corpus("c.jsonl", 200)
+    corpus("again.jsonl", 1)
+    assert refusal("c.jsonl", "again.jsonl") == (
+        'The id "d0" was there before.\nWhere: again.jsonl, line 1\n'
+        "Do: Correct it, or leave it out with --skip-bad-lines."
+    )
+
+
+def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
+    Path("folder").mkdir()
+    Path("folder/paper.pdf").touch()
+    assert refusal("folder") == (
+        "The corpus is empty: no document was found; left out: 1 .pdf (not text).\n"
+        "Where: folder\nDo: Name a folder with .txt or .md files, or files of records."
+    )
+    assert not Path("index").exists()
+
+
+def test_an_index_that_is_there_is_kept_until_the_next_is_finished() -> None:
+    built(corpus("c.jsonl", 2))
+    with pytest.raises(IndexExistsError):
+        build_index(["absent.jsonl"], Path("index"), PLAIN)
+    replace = BuildOptions(overwrite=True)
+    with pytest.raises(SourceError):
+        build_index(["absent.jsonl"], Path("index"), replace)
+    assert len(contents("index")[1]) == 2
+    built(corpus("c.jsonl", 3), options=replace)
+    assert len(contents("index")[1]) == 3
+
+
+def test_two_builds_at_once_are_refused() -> None:
+    with BuildSite(Path("index")), pytest.raises(IndexLockedError):
+        build_index(["absent.jsonl"], Path("index"), PLAIN)
+
+
+def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
+    class Growing(SilentProgress):
+        def update(self, read_bytes: int, documents: int) -> None:
+            Path("c.jsonl").open("a").close()
+            Path("c.jsonl").touch()
+
+    corpus("c.jsonl", 100)
+    with pytest.raises(SourceError) as caught:
+        build_index(["c.jsonl"], Path("index"), PLAIN, Growing())
+    assert str(caught.value) == (
+        "A source was changed while it was read.\nWhere: c.jsonl\n"
+        "Do: Run the same command again when nothing writes to it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (
+            lambda: BuildOptions(chunk_tokens=15),
+            "--chunk-tokens: 15 is outside of the bounds.\nAllowed: 16 to 100,000",
+        ),
+        (
+            lambda: BuildOptions(b=1.5),
+            "--bm25: k1 = 1.2, b = 1.5 is outside of the bounds.\n"
+            "Allowed: k1 from 0 to 100, b from 0 to 1",
+        ),
+        (
+            lambda: BuildOptions(k1=float("nan")),
+            "--bm25: k1 = nan, b = 0.75 is outside of the bounds.\n"
+            "Allowed: k1 from 0 to 100, b from 0 to 1",
+        ),
+        (
+            lambda: parse_bm25("1.2"),
+            '--bm25: "1.2" is not two numbers.\nAllowed: k1,b such as 1.2,0.75',
+        ),
+        (
+            lambda: BuildOptions(without=parse_names("sentences, exact")),
+            '--without: "exact" is not known.\nAllowed: sentences',
+        ),
+        (
+            lambda: BuildOptions(fields=Fields(text="")),
+            "--text-field: the name is empty.\nAllowed: a key of the records",
+        ),
+        (
+            lambda: BuildOptions(format="csv"),  # type: ignore[arg-type]
+            '--format: "csv" is not known.\n'
+            "Allowed: auto, text, documents, passages, arag-chunks, graphrag-bench",
+        ),
+    ],
+)
+def test_every_option_has_bounds(make: Callable[[], object], expected: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert str(caught.value) == expected
+
+
+# Parts
+
+
+def test_seen_ids_suspects_exactly_what_was_added_among_a_few() -> None:
+    seen = SeenIds()
+    assert not any(seen.add(f"id-{number}") for number in range(5000))
+    assert all(seen.add(f"id-{number}") for number in range(5000))
+    assert not seen.add("other")
+    assert len(seen) == 5001
+
+
+def test_plain_progress_shows_share_rate_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.begin(1000, 100)
+    progress.update(100, 50)
+    now += 10
+    progress.update(400, 1050)
+    progress.update(500, 1100)
+    assert stream.getvalue() == " 40%  1,050 documents  100/s  20 s left\n"
+    assert [duration(seconds) for seconds in (59, 200, 7500)] == ["59 s", "3 min 20 s", "2 h 5 min"]
+
+
+# Stops
+
+
+class Stopping(SilentProgress):
+    """Presses Ctrl-C when so many documents are taken; keeps notes."""
+
+    def __init__(self, documents: int) -> None:
+        self.notes: list[str] = []
+        self._documents = documents
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        if documents >= self._documents:
+            signal.raise_signal(signal.SIGINT)  # to this thread, not to one of Java
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def without_times(manifest: Manifest) -> Manifest:
+    return manifest.model_copy(update={"created": "", "sources": ()})
+
+
+def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
+    corpus("c.jsonl", 300)
+    stopping = Stopping(100)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, stopping)
+    assert stopping.notes == [
+        "c.jsonl: recognised as documents",
+        "Stopped. Run the same command again: it continues after 128 documents.",
+    ]
+    with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
+        hold_live(Path("index"))
+    notes = Stopping(1000)
+    report = build_index(["c.jsonl"], Path("index"), PLAIN, notes)
+    assert notes.notes[1:] == [
+        "Continuing: after 128 documents, nothing has changed since it was stopped."
+    ]
+    assert (report.continued, report.documents, report.seconds > report.run_seconds) == (
+        128,
+        300,
+        True,
+    )
+    built("c.jsonl", to="whole")
+    (manifest, chunks, hits), (manifest_whole, chunks_whole, hits_whole) = (
+        contents("index"),
+        contents("whole"),
+    )
+    assert without_times(manifest) == without_times(manifest_whole)
+    assert (chunks, hits) == (chunks_whole, hits_whole)
+
+
+def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
+    corpus("c.jsonl", 200)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, Stopping(100))
+    corpus("c.jsonl", 100)
+    notes = Stopping(1)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, notes)
+    assert notes.notes[1] == "Beginning anew: changed since it was stopped: the sources."
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
+    assert report.why == "changed since it was stopped: --chunk-tokens"
+    assert (report.continued, len(contents("index")[1])) == (0, 100)
+
+
+def test_ctrl_c_ends_the_command_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus("c.jsonl", 100)
+    monkeypatch.setattr("index_jobs.progress.open_progress", lambda: Stopping(1))
+    assert index_command(["c.jsonl"], Path("index")) == 130
+    monkeypatch.setattr("index_jobs.progress.open_progress", SilentProgress)
+    assert index_command(["c.jsonl"], Path("index"), json=True) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["documents"], report["continued"]) == (100, 64)
+
+
+CHILD = """
+import functools, os, resource, signal, sys
+from pathlib import Path
+from arag_search.cli.index import index_command
+from arag_search.errors import AragError
+from arag_search.engines.lucene import writer
+import index_jobs.options, index_jobs.progress
+
+action, moment, interval, *sources = sys.argv[1:]
+
+class Stopping(index_jobs.progress.PlainProgress):
+    def update(self, read_bytes, documents):
+        if action == "SIGKILL" and documents >= int(moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+index_jobs.progress.open_progress = lambda: Stopping(sys.stderr)
+index_jobs.options.BuildOptions = functools.partial(
+    index_jobs.options.BuildOptions, checkpoint_s=float(interval)
+)
+if action == "LIMIT":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
+if action == "MEMORY":
+    writer.RAM_BUFFER_MB = 1.0
+try:
+    code = index_command(sources, Path("index" + moment if action == "MEMORY" else "index"))
+except AragError as error:
+    print(error, file=sys.stderr)
+    code = 1
+if action == "MEMORY":
+    # The kernel's ru_maxrss of a child counts the process that it was started from.
+    status = Path("/proc/self/status")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if status.exists():
+        peak = int(status.read_text().split("VmHWM:")[1].split()[0])
+    print("peak", peak)
+sys.exit(code)
+"""
+
+
+def command(
+    action: str,
+    moment: int,
+    *sources: str,
+    interval_s: float = 0.0,
+    folder: Path | None = None,
+) -> "subprocess.Popen[str]":
+    """arag-search index in a process of its own to which something happens."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, action, str(moment), str(interval_s), *sources],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ARAG_JVM_HEAP": "128m"},
+    )
+
+
+@pytest.mark.faults
+def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
+    corpus("c.jsonl", 600)
+    for moment in sorted(random.Random(3).sample(range(100, 500), 2)):
+        child = command("SIGKILL", moment, "c.jsonl")
+        child.communicate()
+        assert child.returncode == -9
+        with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun"):
+            hold_live(Path("index"))
+    report = build_index(["c.jsonl"], Path("index"), PLAIN)
+    assert report.continued > 100
+    built("c.jsonl", to="whole")
+    (manifest, chunks, hits), (manifest_whole, chunks_whole, hits_whole) = (
+        contents("index"),
+        contents("whole"),
+    )
+    assert without_times(manifest) == without_times(manifest_whole)
+    assert (chunks, hits) == (chunks_whole, hits_whole)
+
+
+@pytest.mark.faults
+def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
+    corpus("c.jsonl", 600, words=100)
+    child = command("LIMIT", 60_000, "c.jsonl")
+    _, errors = child.communicate()
+    assert child.returncode == 1
+    kept = int(errors.split("it continues after ")[1].split()[0])
+    assert errors.splitlines() == [
+        "c.jsonl: recognised as documents",
+        "There is no room to write the index (File too large).",
+        "Where: index",
+        f"Do: Make room and run the same command again: it continues after {kept} documents.",
+    ]
+    with pytest.raises(IndexNotFoundError):
+        hold_live(Path("index"))
+    report = build_index(["c.jsonl"], Path("index"), PLAIN)
+    assert (report.continued, len(contents("index")[1])) == (kept, 600)
+
+
+@pytest.mark.faults
+def test_memory_does_not_grow_with_the_corpus(
+    memory_children: "list[subprocess.Popen[str]]",
+) -> None:
+    peaks: list[int] = []
+    for child in memory_children:
+        output, errors = child.communicate()
+        assert child.returncode == 0, errors
+        peaks.append(int(output.split("peak ")[1]))
+    assert peaks[1] <= 1.2 * peaks[0]

@@ -1,0 +1,136 @@
+"""Sentences and chunks: nothing lost, nothing too long."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of, split_at
+from arag_search.errors import BuildError
+from arag_search.tokens import count_tokens
+from index_jobs.chunking import cut
+from index_jobs.sentences import LONG_CHARACTERS, WINDOW_CHARACTERS, sentence_ends
+
+PIECES = st.sampled_from(
+    [
+        *("Vivaldi", "Dr. ", "A. ", "e.g. ", ". ", "! ", "?", '"', "(", ")", " ", "1.5 ", "\n\n"),
+        *("é", "e\u0301", "日本。", "\u2028", "\u00a0", "“", "’s ", "🎉", "\n", "\t", "\r\n"),
+        *("word " * 40, "x" * 90),
+    ]
+)
+TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=60).map("".join))
+
+
+def sentences(text: str) -> list[str]:
+    return split_at(text, tuple(sentence_ends(text)))
+
+
+@given(TEXTS)
+@example("G.\u2028 Mahler")
+@example(" \n ")
+@settings(max_examples=100)
+def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) -> None:
+    found = sentences(text)
+    assert "".join(found) == text
+    assert all(not sentence.isspace() for sentence in found) or text.isspace()
+
+
+@given(TEXTS, st.integers(16, 60), st.booleans())
+@example("(" + "Open. " * 1500, 40, False)
+@settings(max_examples=100)
+def test_chunks_joined_are_the_normalised_text(text: str, chunk_tokens: int, whole: bool) -> None:
+    document = Document("d", "Title", text, whole=whole)
+    chunks, tokens = cut(document, shard=2, number=7, chunk_tokens=chunk_tokens)
+    assert "".join(chunk.content for chunk in chunks) == nfc(text)
+    assert tokens == sum(count_tokens(chunk.content) for chunk in chunks)
+    for place, chunk in enumerate(chunks):
+        assert "".join(chunk.sentences()) == chunk.content
+        assert (chunk.part, chunk.parts) == (place + 1, len(chunks))
+        assert chunk.ordinal == ordinal_of(2, 7, place) == chunk_ordinal(chunk.ordinal)
+        assert chunk.id == ("d" if whole else f"d.{place + 1}")
+        assert whole or count_tokens(chunk.content) <= chunk_tokens
+        assert nfc(chunk.content) == chunk.content
+
+
+def test_sentences_are_those_a_reader_would_see() -> None:
+    text = (
+        'Dr. A. Smith paid 3.5 million. "Why? Because." He left (at 5 p.m. or so).\n\n Then rain!'
+    )
+    assert sentences(text) == [
+        "Dr. A. Smith paid 3.5 million. ",
+        '"Why? Because." ',
+        "He left (at 5 p.m. or so).\n\n ",
+        "Then rain!",
+    ]
+
+
+def test_an_unclosed_parenthesis_does_not_swallow_the_pages_after_it() -> None:
+    text = "See below (as follows. " + "This is one sentence of the page. " * 900
+    found = sentences(text)
+    assert len(found) == 901
+    assert max(map(len, found)) < 100
+
+
+def test_a_text_without_an_end_is_cut_into_windows() -> None:
+    found = sentences("word " * 3000)
+    assert "".join(found) == "word " * 3000
+    assert max(map(len, found)) <= WINDOW_CHARACTERS
+    assert all(sentence.endswith(" ") for sentence in found)
+
+
+def test_lines_of_a_long_list_are_sentences() -> None:
+    text = "".join(f"- item number {number}\n" for number in range(100))
+    assert len(text) > LONG_CHARACTERS
+    assert len(sentences(text)) == 100
+
+
+def test_chunks_are_filled_with_whole_sentences() -> None:
+    text = "One two three four five six seven eight nine. " * 60
+    chunks, tokens = cut(Document("d", "", text), shard=0, number=0, chunk_tokens=100)
+    assert [chunk.content.count("nine. ") for chunk in chunks] == [9, 9, 9, 9, 9, 9, 6]
+    assert all(chunk.content.startswith("One") for chunk in chunks)
+    assert tokens == sum(count_tokens(chunk.content) for chunk in chunks)
+
+
+def test_a_long_sentence_is_cut_at_a_blank_and_a_word_without_one_where_it_must_be() -> None:
+    words = "wordless " * 100
+    chunks, _ = cut(
+        Document("d", "", words, sentence_ends=(900,)), shard=0, number=0, chunk_tokens=16
+    )
+    assert len(chunks) > 5
+    assert all(chunk.content.endswith("wordless ") for chunk in chunks)
+    chunks, _ = cut(Document("d", "", "ab-" * 100), shard=0, number=0, chunk_tokens=16)
+    assert [count_tokens(chunk.content) <= 16 for chunk in chunks] == [True] * len(chunks)
+    assert len(chunks) > 5
+
+
+def test_given_sentences_are_kept() -> None:
+    document = Document("d", "", "One. Two. Three.", sentence_ends=(10, 16))
+    chunks, _ = cut(document, shard=0, number=0, chunk_tokens=100)
+    assert [chunk.sentences() for chunk in chunks] == [["One. Two. ", "Three."]]
+
+
+def test_a_chunk_that_came_cut_keeps_its_id_and_puts_surplus_sentences_into_its_last() -> None:
+    text = "No. " * (MAX_SENTENCES + 10)
+    ends = tuple(range(4, len(text) + 1, 4))
+    chunks, _ = cut(
+        Document("7", "", text, sentence_ends=ends, whole=True), shard=0, number=0, chunk_tokens=16
+    )
+    assert [chunk.id for chunk in chunks] == ["7"]
+    assert len(chunks[0].sentence_ends) == MAX_SENTENCES
+    assert chunks[0].sentences()[-1] == "No. " * 11
+
+
+def test_a_document_of_only_a_title_is_one_empty_chunk() -> None:
+    chunks, tokens = cut(Document("d", "Title", ""), shard=0, number=0, chunk_tokens=16)
+    assert [(chunk.content, chunk.sentence_ends, chunk.parts) for chunk in chunks] == [("", (), 1)]
+    assert tokens == 0
+
+
+def test_more_chunks_than_an_ordinal_can_number_are_refused() -> None:
+    with pytest.raises(BuildError) as caught:
+        ordinal_of(0, 0, 1 << 15)
+    assert str(caught.value) == (
+        "There are more than 32,768 chunks in one document.\n"
+        "Allowed: at most 32,768 chunks in one document\n"
+        "Do: Split the source into larger or smaller files, or raise --chunk-tokens."
+    )

@@ -1,0 +1,470 @@
+"""Corpora in: every format, every mistake with file and line."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from arag_search.corpus import Document, nfc, split_at
+from arag_search.errors import AragError, ArgumentError, SourceError
+from index_jobs.formats import FORMATS, Fields, Format
+from index_jobs.metadata import MetadataReader, parse_metadata
+from index_jobs.sources import Source, open_source, open_sources
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+USUAL = Fields()
+ANYTHING = (
+    "Allowed: a folder or file of .txt and .md, JSON lines, or a JSON array; with gzip too\n"
+    "Do: For a text file with another ending say --format text."
+)
+FIX = "Correct it, or leave it out with --skip-bad-lines."
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def source_of(
+    name: str,
+    content: str | bytes,
+    format: Format | None = None,
+    fields: Fields = USUAL,
+    metadata: str = "",
+) -> Source:
+    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    declared = parse_metadata(metadata) if metadata else {}
+    return open_source(name, format, fields, MetadataReader(declared))
+
+
+def documents(source: Source, skip: int = 0) -> list[Document]:
+    found: list[Document] = []
+    for _, entry in source.documents(skip):
+        if isinstance(entry, SourceError):
+            raise entry
+        found.append(entry)
+    return found
+
+
+def problems(source: Source) -> list[str]:
+    return [str(entry) for _, entry in source.documents() if isinstance(entry, SourceError)]
+
+
+def message(error: pytest.ExceptionInfo[AragError]) -> str:
+    return str(error.value)
+
+
+# Text
+
+
+def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
+    for name, text in {
+        "notes/b.md": "Before\n```\n# code\n```\n## The B side ##\nText.",
+        "notes/a/z.txt": "no heading",
+        "notes/a.md": "---\ntitle: x\n# y\n---\n# A\u0301ria",
+        "notes/a/.hidden.md": "hidden",
+        "notes/.git/x.md": "hidden",
+        "notes/paper.pdf": "%PDF",
+        "notes/README": "none",
+        "notes/a/page.HTML": "<p>",
+        "notes/c.TXT": "#hashtag\n#!/bin/sh\n",
+    }.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    source = open_source("notes", None, Fields(), MetadataReader({}))
+    found = documents(source)
+    assert [(document.id, document.title) for document in found] == [
+        ("a.md", "Ária"),
+        ("a/z.txt", "z"),
+        ("b.md", "The B side"),
+        ("c.TXT", "c"),
+    ]
+    assert found[1].text == "no heading"
+    assert source.left_out == {".pdf": 1, ".html": 1, "without ending": 1}
+    assert [document.id for document in documents(source, skip=2)] == ["b.md", "c.TXT"]
+    assert source.bytes_read == source.size
+
+
+def test_a_single_text_file_is_a_document_and_any_ending_can_be_text() -> None:
+    assert documents(source_of("a.md", "\ufeff# One\n\ntext")) == [
+        Document("a.md", "One", "# One\n\ntext", where="a.md")
+    ]
+    assert documents(source_of("a.rst", "text", "text"))[0].title == "a"
+
+
+def test_a_text_file_that_is_not_utf8_is_named_with_the_byte() -> None:
+    assert problems(source_of("a.txt", b"caf\xe9")) == [
+        "The file is not UTF-8.\nWhere: a.txt, byte 4\n"
+        "Allowed: text in UTF-8, with or without a byte order mark\n"
+        f"Do: Convert it. {FIX}"
+    ]
+
+
+def test_a_folder_is_read_as_text_only() -> None:
+    Path("folder").mkdir()
+    with pytest.raises(SourceError) as caught:
+        open_source("folder", "documents", Fields(), MetadataReader({}))
+    assert message(caught) == (
+        "A folder cannot be read as documents.\nWhere: folder\n"
+        "Allowed: --format text or auto for a folder of .txt and .md files\n"
+        "Do: Give the files themselves as sources."
+    )
+
+
+def test_a_source_that_is_not_there_or_given_twice_is_refused() -> None:
+    with pytest.raises(SourceError, match=r"^There is no file or folder absent\.jsonl\.$"):
+        open_source("absent.jsonl", None, Fields(), MetadataReader({}))
+    Path("a.txt").write_text("text")
+    with pytest.raises(ArgumentError, match=r"^The source \./a\.txt is given twice\.$"):
+        open_sources(["a.txt", "./a.txt"], None, Fields(), MetadataReader({}))
+    with pytest.raises(ArgumentError, match=r"^No source is given\."):
+        open_sources([], None, Fields(), MetadataReader({}))
+
+
+# JSON lines
+
+
+def test_documents_have_ids_titles_and_declared_metadata() -> None:
+    lines = (
+        '\ufeff{"id": "x", "title": " A\\n B ", "text": "One.", "year": 1678,'
+        ' "lang": ["en", "de"]}\n'
+        "\n"
+        '{"id": 7, "text": "Cafe\\u0301", "year": "1.5", "lang": true, "author": "W", "pages": 3}\n'
+        '{"title": "Only a title", "text": " ", "year": null, "lang": [], "published": "2001-05"}'
+    )
+    source = source_of("c.jsonl", lines, metadata="year:number,lang:keyword,published:date")
+    assert (source.format, source.recognised) == ("documents", True)
+    assert documents(source) == [
+        Document("x", "A B", "One.", {"year": 1678, "lang": ("en", "de")}, where="c.jsonl, line 1"),
+        Document("7", "", "Café", {"year": 1.5, "lang": "true"}, where="c.jsonl, line 3"),
+        Document("c-4", "Only a title", "", {"published": "2001-05"}, where="c.jsonl, line 4"),
+    ]
+    assert [document.id for document in documents(source, skip=1)] == ["7", "c-4"]
+
+
+def test_undeclared_keys_are_counted() -> None:
+    Path("c.jsonl").write_text('{"text": "a", "x": 1, "y": 2}\n{"text": "b", "y": null}\n')
+    metadata = MetadataReader({})
+    documents(open_source("c.jsonl", None, Fields(), metadata))
+    assert metadata.undeclared == {"x": 1, "y": 2}
+
+
+def test_fields_may_have_other_names() -> None:
+    fields = Fields(id="key", title="name", text="body")
+    source = source_of("c.jsonl", '{"key": 1, "name": "N", "body": "B", "id": 3}', fields=fields)
+    assert documents(source) == [Document("1", "N", "B", where="c.jsonl, line 1")]
+    source = source_of("c.jsonl", '{"name": "N", "body": "B"}', fields=fields)
+    assert problems(source) == [
+        'There is no field "key".\nWhere: c.jsonl, line 1\n'
+        "Allowed: one of the fields there are: name, body\n"
+        f"Do: Name the field of the id with --id-field. {FIX}"
+    ]
+
+
+def test_gzip_is_recognised_by_content_and_left_out_of_generated_ids() -> None:
+    packed = gzip.compress(b'{"text": "a"}\n{"text": "b"}\n')
+    assert [document.id for document in documents(source_of("x.jsonl.gz", packed))] == [
+        "x-1",
+        "x-2",
+    ]
+    packed = gzip.compress(b'["0:a", "1:b"]')
+    assert [document.id for document in documents(source_of("chunks", packed))] == ["0", "1"]
+    big = gzip.compress(json.dumps({"text": "".join(map(chr, range(33, 9000)))}).encode() * 9, 0)
+    with pytest.raises(
+        SourceError, match=r"^The compressed file is damaged \(.*\)\.\nWhere: c\.gz"
+    ):
+        documents(source_of("c.gz", big[:-30_000], "documents"))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '{"text": "a"',
+            "The line is not JSON (unexpected end of data, column 13).\n"
+            "Where: c.jsonl, line 2\nDo: F",
+        ),
+        (
+            b'{"text": "\xff"}',
+            "The line is not JSON (not UTF-8 at byte 11 of the line).\n"
+            "Where: c.jsonl, line 2\nDo: F",
+        ),
+        (
+            '{"text": "\\ud800"}',
+            "The line is not JSON (no low surrogate in string, column 11).\n"
+            "Where: c.jsonl, line 2\nDo: F",
+        ),
+        (
+            "[1]",
+            "The record is a list.\nWhere: c.jsonl, line 2\n"
+            'Allowed: an object such as {"id": "7", "title": "Vivaldi", "text": "..."}\nDo: F',
+        ),
+        (
+            '{"title": "t", "body": "b"}',
+            'There is no field "text".\nWhere: c.jsonl, line 2\n'
+            "Allowed: one of the fields there are: title, body\n"
+            "Do: Name the field of the text with --text-field. F",
+        ),
+        (
+            '{"text": 3}',
+            'The field "text" is a number.\nWhere: c.jsonl, line 2\nAllowed: a string\nDo: F',
+        ),
+        (
+            '{"text": "a", "title": ["t"]}',
+            'The field "title" is a list.\nWhere: c.jsonl, line 2\nAllowed: a string\nDo: F',
+        ),
+        (
+            '{"text": " ", "title": ""}',
+            "There is neither text nor title.\nWhere: c.jsonl, line 2\nDo: F",
+        ),
+        (
+            '{"text": "a", "text" : "b"}',
+            'The key "text" stands twice in one object.\nWhere: c.jsonl, line 2\nDo: F',
+        ),
+        (
+            '{"text": "a", "id": true}',
+            'The field "id" is a boolean.\nWhere: c.jsonl, line 2\n'
+            "Allowed: a string or a number\nDo: F",
+        ),
+        (
+            '{"text": "a", "id": ""}',
+            "The id '' cannot be used.\nWhere: c.jsonl, line 2\n"
+            "Allowed: 1 to 512 bytes of UTF-8, without control characters and without white space"
+            " at either end\nDo: F",
+        ),
+        (
+            '{"text": "a", "year": "old"}',
+            "The metadata field \"year\" has the value 'old'.\nWhere: c.jsonl, line 2\n"
+            "Allowed: a number, or a list of numbers\nDo: F",
+        ),
+        (
+            '{"text": "a", "year": [1, true]}',
+            'The metadata field "year" has the value True.\nWhere: c.jsonl, line 2\n'
+            "Allowed: a number, or a list of numbers\nDo: F",
+        ),
+        (
+            '{"text": "a", "lang": {"a": 1}}',
+            "The metadata field \"lang\" has the value {'a': 1}.\nWhere: c.jsonl, line 2\n"
+            "Allowed: a string, number or boolean, or a list of them\nDo: F",
+        ),
+        (
+            '{"text": "a", "published": "2001-13"}',
+            "The metadata field \"published\" has the value '2001-13'.\nWhere: c.jsonl, line 2\n"
+            "Allowed: a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or"
+            " 2001-05-31T12:00 (month must be in 1..12)\nDo: F",
+        ),
+    ],
+)
+def test_a_bad_line_is_named_and_what_is_allowed(line: str | bytes, expected: str) -> None:
+    raw = line.encode() if isinstance(line, str) else line
+    source = source_of(
+        "c.jsonl",
+        b'{"text": "first"}\n' + raw + b'\n{"text": "last"}',
+        metadata="year:number,lang:keyword,published:date",
+    )
+    assert problems(source) == [expected.removesuffix("F") + FIX]
+    assert [number for number, _ in source.documents()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("identifier", ["a\nb", " a", "a ", "é" * 257, "x" * 513, "a\u2028b"])
+def test_ids_that_cannot_be_shown_or_looked_up_are_refused(identifier: str) -> None:
+    source = source_of("c.jsonl", json.dumps({"id": identifier, "text": "a"}))
+    assert problems(source)[0].startswith("The id ")
+
+
+def test_numbers_stay_what_they_are_where_they_can() -> None:
+    values = [3, "-7", "+2.50", 1e3, 1 << 60, "1e2"]
+    source = source_of("c.jsonl", json.dumps({"text": "a", "n": values}), metadata="n:number")
+    assert documents(source)[0].metadata == {"n": (3, -7, 2.5, 1000.0, float(1 << 60), 100.0)}
+
+
+# Other formats
+
+
+def test_passages_keep_their_sentences() -> None:
+    record = {"title": "T", "sentences": ["One.", "", "Two. ", "Thre\u0301e."]}
+    source = source_of("p.jsonl", json.dumps(record))
+    assert source.format == "passages"
+    (document,) = documents(source)
+    assert document.text == "One. Two. Thrée."
+    assert document.sentence_ends is not None
+    assert split_at(document.text, document.sentence_ends) == ["One. ", "Two. ", "Thrée."]
+    source = source_of("p.jsonl", '{"sentences": ["a", 1]}')
+    assert problems(source) == [
+        f'The field "sentences[]" is a number.\nWhere: p.jsonl, line 1\n'
+        f"Allowed: a string\nDo: {FIX}"
+    ]
+
+
+def test_arag_chunks_keep_ids_and_order() -> None:
+    source = source_of("c.json", '\ufeff["9:text: one", "4:two"]')
+    assert source.format == "arag-chunks"
+    assert documents(source) == [
+        Document("9", "", "text: one", whole=True, where="c.json, item 1"),
+        Document("4", "", "two", whole=True, where="c.json, item 2"),
+    ]
+    assert [document.id for document in documents(source, skip=1)] == ["4"]
+    example = f'Allowed: a string such as "17:text"\nDo: {FIX}'
+    assert problems(source_of("c.json", '["no id", 3, "5:"]', "arag-chunks")) == [
+        f"The chunk has no id.\nWhere: c.json, item 1\n{example}",
+        f"The item is a number.\nWhere: c.json, item 2\n{example}",
+        f"There is no text.\nWhere: c.json, item 3\nDo: {FIX}",
+    ]
+
+
+def test_graphrag_bench_documents_are_named_by_their_corpus() -> None:
+    records = [{"corpus_name": name, "context": "text"} for name in ("Novel", "Other", "Novel")]
+    source = source_of("g.json", json.dumps(records))
+    assert source.format == "graphrag-bench"
+    assert [document.id for document in documents(source)] == ["Novel", "Other", "Novel-2"]
+    assert [document.id for document in documents(source, skip=2)] == ["Novel-2"]
+    assert documents(source)[2].title == "Novel"
+
+
+def test_an_array_of_documents_is_read_item_by_item() -> None:
+    source = source_of(
+        "d.json", '[{"text": "a", "x": {"y": [1.5, {}]}}, {"text": "b", "text": "c"}]'
+    )
+    assert source.format == "documents"
+    assert [
+        document.id for _, document in source.documents() if isinstance(document, Document)
+    ] == ["d-1"]
+    assert problems(source) == [
+        f'The key "text" stands twice in one object.\nWhere: d.json, item 2\nDo: {FIX}'
+    ]
+
+
+def test_half_a_character_in_an_array_is_named_with_its_item() -> None:
+    items = [f"{number}:" + "x" * 9000 for number in range(20)]
+    raw = json.dumps([*items, "a:\U0001f600", "b:\ud83d!", "c:fine"])
+    source = source_of("c.json", raw)
+    assert problems(source) == [
+        'The field "text" holds half a character (a lone surrogate).\n'
+        f"Where: c.json, item 22, character 1 of the field\nDo: {FIX}"
+    ]
+    assert [number for number, _ in source.documents()] == list(range(1, 24))
+
+
+def test_an_array_that_ends_early_is_an_error_after_its_last_item() -> None:
+    with pytest.raises(SourceError) as caught:
+        documents(source_of("c.json", '["0:a", "1:b"'))
+    assert message(caught) == (
+        "The file is not JSON from here on (parse error: premature EOF).\n"
+        "Where: c.json, after item 2\n"
+        "Do: Correct the file; nothing after this can be read."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "q.jsonl",
+            '{"id": 1, "question": "Who?"}',
+            'The format is not recognised: the first record has neither "text" nor "sentences".\n'
+            "Where: q.jsonl\nAllowed: one of the fields there are: id, question\n"
+            "Do: Name the field of the text with --text-field, and the format with --format "
+            f"{'|'.join(FORMATS)}.",
+        ),
+        (
+            "n.json",
+            "[1, 2]",
+            "The format is not recognised: its items are neither strings nor objects.\n"
+            "Where: n.json\nAllowed: a JSON array of chunks or of objects\n"
+            f"Do: Name the format with --format {'|'.join(FORMATS)}.",
+        ),
+        (
+            "p.json",
+            '{\n "text": "a"\n}',
+            "The line is not JSON (unexpected end of data, column 2).\nWhere: p.json, line 1\n"
+            "Allowed: one JSON object a line, or a JSON array\n"
+            "Do: Write each record on one line, or name the format with --format.",
+        ),
+        (
+            "p.csv",
+            "id,text\n1,a\n",
+            'The format is not recognised: the file begins with "id,text 1,a".\nWhere: p.csv\n'
+            + ANYTHING,
+        ),
+        (
+            "e.jsonl",
+            "",
+            "The file is empty.\nWhere: e.jsonl\n" + ANYTHING,
+        ),
+    ],
+)
+def test_what_is_not_recognised_says_what_to_do(name: str, content: str, expected: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        source_of(name, content)
+    assert message(caught) == expected
+
+
+def test_lines_are_not_chunks() -> None:
+    with pytest.raises(SourceError) as caught:
+        source_of("d.jsonl", '{"text": "a"}', "arag-chunks")
+    assert message(caught) == (
+        "The file is not a JSON array.\nWhere: d.jsonl\n"
+        'Allowed: for --format arag-chunks: ["0:text", "1:text", ...]\n'
+        "Do: Say --format documents or passages for JSON lines."
+    )
+
+
+# Metadata declarations
+
+
+@pytest.mark.parametrize(
+    ("declaration", "expected"),
+    [
+        (
+            "year",
+            '--metadata: "year" has no type.\n'
+            "Allowed: name:type pairs with commas between them, such as year:number,lang:keyword",
+        ),
+        (
+            "year:integer",
+            '--metadata: "year" has the type "integer".\nAllowed: keyword, number, date',
+        ),
+        ("a:date,a:number", '--metadata: "a" is declared twice.'),
+        (
+            "title:keyword",
+            '--metadata: "title" has a meaning of its own.\nAllowed: any name but content, doc_id,'
+            " id, part, parts, sentences, text, title\nDo: Rename the field in the source.",
+        ),
+        (
+            "2nd:number",
+            '--metadata: the name "2nd" cannot stand in a query.\n'
+            "Allowed: a letter, then letters, digits\nDo: Rename the field in the source.",
+        ),
+        (
+            " , ",
+            "--metadata: nothing is declared.\n"
+            "Allowed: name:type pairs with commas between them, such as year:number,lang:keyword",
+        ),
+    ],
+)
+def test_declarations_are_checked(declaration: str, expected: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_metadata(declaration)
+    assert message(caught) == expected
+
+
+# Real corpora
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "count"),
+    [
+        ("hotpotqa/corpus.jsonl", "passages", 994),
+        ("musique/corpus.jsonl", "documents", 1890),
+        ("2wikimultihopqa/arag_chunks.json", "arag-chunks", 658),
+        ("medical/corpus.json", "graphrag-bench", 1),
+    ],
+)
+def test_the_real_corpora_are_recognised_and_read(name: str, format: Format, count: int) -> None:
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not there")
+    source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
+    found = documents(source)
+    assert (source.format, len(found)) == (format, count)
+    assert all(document.text and document.text == nfc(document.text) for document in found)
