@@ -1,0 +1,154 @@
+"""The arag-search command: its subcommands, and how it ends.
+
+Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import typer
+
+# Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
+
+FAILURE = 1
+QUERY_PROBLEMS = 2
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line; the exit code."""
+    try:
+        return _run(arguments or ["--help"])
+    except KeyboardInterrupt:
+        print("arag-search: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
+        _drop_output()
+        return FAILURE
+    except OSError as error:
+        what, where = "A file cannot be used", f"\nWhere: {error.filename}"
+        if error.filename is None:
+            _drop_output()
+            what, where = "The output cannot be written", ""
+        print(f"arag-search: {what} ({error.strerror}).{where}", file=sys.stderr)
+        return FAILURE
+
+
+def _run(arguments: list[str]) -> int:
+    import typer
+
+    from arag_search.errors import AragError
+
+    command = typer.main.get_command(application())
+    try:
+        with command.make_context("arag-search", arguments) as context:
+            outcome: object = command.invoke(context)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except typer.Exit as ended:
+        sys.stdout.flush()
+        return ended.exit_code
+    except AragError as error:
+        from arag_search.query.problems import QueryError
+
+        if isinstance(error, QueryError):
+            print(error, file=sys.stderr)
+            return QUERY_PROBLEMS
+        print(f"arag-search: {error}", file=sys.stderr)
+        return FAILURE
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        print(f"arag-search: {_usage_error(error)}", file=sys.stderr)
+        return FAILURE
+
+
+def application() -> typer.Typer:
+    """The commands and their options."""
+    import typer
+
+    from arag_search.cli.check import check_command
+    from arag_search.cli.demo import demo_command
+    from arag_search.cli.index import index_command
+    from arag_search.cli.info import info_command
+    from arag_search.cli.read import read_command
+    from arag_search.cli.search import search_command
+
+    app = typer.Typer(
+        name="arag-search",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    version = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and end.",
+    )
+
+    @app.callback()
+    def options(version: bool = version) -> None:  # pyright: ignore[reportUnusedFunction]
+        """Search a corpus with logical queries: Boolean operators, phrases, prefixes and fields
+        over an inverted index, ranked by BM25.
+
+        Begin with: arag-search demo
+        """
+
+    app.command("demo")(demo_command)
+    app.command("index")(index_command)
+    app.command("search")(search_command)
+    app.command("read")(read_command)
+    app.command("check")(check_command)
+    app.command("info")(info_command)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        import typer
+
+        print(f"arag-search {version('arag-search')}")
+        raise typer.Exit
+
+
+def _usage_error(error: Any) -> str:
+    """What is wrong with options or arguments, in the form of our own errors."""
+    from arag_search.errors import ArgumentError
+
+    what = str(error.format_message()).replace(": Value error, ", ": ").rstrip(".") + "."
+    context: Any = getattr(error, "ctx", None)
+    if context is None:
+        return what
+    allowed = " ".join(context.get_usage().removeprefix("Usage: ").split())
+    commands: Any = getattr(context.command, "commands", None)
+    if commands:
+        allowed += f"; commands: {', '.join(commands)}"
+    do = f"See {context.command_path} --help."
+    option = getattr(error, "option_name", "")
+    if option.startswith("-") and not option.startswith("--"):
+        do += " An argument that starts with a minus goes after --."
+    return str(ArgumentError(what, allowed=allowed, do=do))
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, so that ending the process does not fail."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

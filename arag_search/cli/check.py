@@ -1,0 +1,127 @@
+"""arag-search check: how a query is understood, without searching."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arag_search.cli.search import DefaultOperator, OnOff
+
+if TYPE_CHECKING:
+    from arag_search.query.parser import ParsedQuery
+    from arag_search.query.tree import Node, Not
+
+
+def check_command(
+    query: Annotated[str, typer.Argument(help="The query.", metavar="QUERY")],
+    index: Annotated[
+        str | None,
+        typer.Option(help="An index whose fields are checked.", metavar="INDEX"),
+    ] = None,
+    default_operator: Annotated[
+        DefaultOperator, typer.Option(help="What a space between clauses means.")
+    ] = DefaultOperator.OR,
+    operators: Annotated[OnOff, typer.Option(help="off refuses AND, OR, NOT, - and !.")] = OnOff.on,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Show how a query is understood: its canonical form, its tree, the tokens of each leaf.
+
+    Or every problem that it has, with a mended query. Example:
+
+      arag-search check 'vivaldi OR NOT opera OR author:Walker'
+
+    Exit code 2 for a query with problems. A query that starts with a minus goes after --.
+    """
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.query.fields import ANY_SCHEMA
+    from arag_search.query.parser import parse
+    from arag_search.query.problems import QueryError
+
+    schema = ANY_SCHEMA
+    if index is not None:
+        from arag_search.index import open_index
+
+        with open_index(index) as opened:
+            schema = opened.manifest.query_schema
+    try:
+        parsed = parse(
+            query,
+            schema,
+            default_operator="AND" if default_operator is DefaultOperator.AND else "OR",
+            operators=operators is OnOff.on,
+        )
+    except QueryError as error:
+        if not json:
+            raise
+        found = [
+            {"column": one.column, "piece": one.piece, "message": one.message}
+            for one in error.problems
+        ]
+        print_json({"query": query, "problems": found, "mended": error.mended}, pretty=True)
+        return 2
+    if json:
+        print_json(_parsed_json(query, parsed), pretty=True)
+        return 0
+    lines = [parsed.understood, "", *_drawn(parsed.tree)]
+    lines += [f"Note: {note}" for note in parsed.notes]
+    print_text("\n".join(lines))
+    return 0
+
+
+def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
+    return {
+        "query": query,
+        "understood": parsed.understood,
+        "tree": _node_json(parsed.tree),
+        "notes": list(parsed.notes),
+        "problems": [],
+    }
+
+
+def _node_json(node: Node | Not) -> dict[str, Any]:
+    from arag_search.query.tree import And, Not, Or, TextLeaf
+
+    kind = type(node).__name__
+    match node:
+        case And() | Or():
+            children = [_node_json(child) for child in node.children]
+            return {"kind": kind, "weight": node.weight, "children": children}
+        case Not():
+            return {"kind": kind, "children": [_node_json(node.child)]}
+        case _:
+            tokens: dict[str, Any] = {}
+            if isinstance(node, TextLeaf):
+                tokens = {
+                    "tokens": [list(spelling) for spelling in node.spellings],
+                    "fields": [node.field] if node.field else ["title", "content"],
+                }
+            return {"kind": kind, "query": str(node), **tokens}
+
+
+def _drawn(node: Node | Not, first: str = "", rest: str = "") -> list[str]:
+    """The tree, a node a line."""
+    from arag_search.query.tree import And, Not, Or, TextLeaf
+
+    children: tuple[Node | Not, ...] = ()
+    match node:
+        case And() | Or():
+            weight = f" ^{node.weight:g}" if node.weight != 1 else ""
+            text = type(node).__name__.upper() + weight
+            children = node.children
+        case Not():
+            text = "NOT"
+            children = (node.child,)
+        case _:
+            text = str(node)
+            if isinstance(node, TextLeaf):
+                spellings = " | ".join(" ".join(spelling) for spelling in node.spellings)
+                text += f"    tokens: {spellings}; in {node.field or 'title, content'}"
+            else:
+                text += "    filter"
+    lines = [first + text]
+    for at, child in enumerate(children):
+        last = at == len(children) - 1
+        branch, below = ("└── ", "    ") if last else ("├── ", "│   ")
+        lines += _drawn(child, rest + branch, rest + below)
+    return lines

@@ -1,0 +1,127 @@
+"""A file of queries: one a line, or JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from arag_search.errors import ArgumentError, SourceError
+from arag_search.index import checked_keywords
+
+ALLOWED = 'a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}'
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """One query of a file: a string is logical, a tuple keywords. ``where`` names file and line."""
+
+    id: str
+    query: str | tuple[str, ...]
+    where: str
+
+
+def read_queries(path: Path, tool: str) -> list[AskedQuery]:
+    """The queries of a file, or of standard input for ``-``.
+
+    A file whose first line starts with ``{`` is JSON lines. A plain line is a query, its id the
+    line number; with the keyword tool it is keywords with tabs between. Raises SourceError naming
+    file and line, also for two queries with one id.
+    """
+    found: dict[str, AskedQuery] = {}
+    as_json: bool | None = None
+    for number, line in _lines(path):
+        if as_json is None:
+            as_json = line.startswith("{")
+        where = f"{path}, line {number}"
+        asked = _of_json(line, number, where) if as_json else _plain(line, number, where, tool)
+        if asked.id in found:
+            raise SourceError(
+                f'The id "{asked.id}" stands twice.',
+                where=f"{where}, and {found[asked.id].where}",
+                do="Give each query an id of its own.",
+            )
+        found[asked.id] = asked
+    if not found:
+        raise SourceError("There are no queries.", where=str(path), allowed=ALLOWED)
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    try:
+        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise SourceError(
+            f"The queries cannot be read ({error.strerror}).",
+            where=str(path),
+            allowed="a file, or - for standard input",
+        ) from error
+    for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        try:
+            text = line.decode().strip()
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"Byte {error.start + 1} of the line is not UTF-8.",
+                where=f"{path}, line {number}",
+                do="Save the file as UTF-8.",
+            ) from None
+        if text:
+            yield number, text
+
+
+def _plain(line: str, number: int, where: str, tool: str) -> AskedQuery:
+    if tool != "keyword":
+        return AskedQuery(str(number), line, where)
+    words = [word.strip() for word in line.split("\t")]
+    return AskedQuery(str(number), _keywords([word for word in words if word], where), where)
+
+
+def _of_json(line: str, number: int, where: str) -> AskedQuery:
+    try:
+        loaded: Any = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise SourceError(
+            f"The line is not JSON ({error}).", where=where, allowed=ALLOWED
+        ) from None
+    record = cast(dict[str, Any], loaded) if isinstance(loaded, dict) else {}
+    query, keywords = record.get("query"), record.get("keywords")
+    if (query is None) == (keywords is None):
+        raise SourceError(
+            "The line holds neither a query nor keywords."
+            if query is None
+            else "The line holds both a query and keywords.",
+            where=where,
+            allowed=ALLOWED,
+            do="Mend the line.",
+        )
+    query_id = record.get("id", number)
+    if not isinstance(query_id, str | int | float) or query_id == "":
+        raise _wrong("id", query_id, "a string or a number", where)
+    if query is not None:
+        if not isinstance(query, str):
+            raise _wrong("query", query, "a string", where)
+        return AskedQuery(str(query_id), query, where)
+    strings = cast(list[Any], keywords) if isinstance(keywords, list) else [None]
+    if not all(isinstance(one, str) for one in strings):
+        raise _wrong("keywords", keywords, "a list of strings", where)
+    return AskedQuery(str(query_id), _keywords(strings, where), where)
+
+
+def _wrong(name: str, value: object, allowed: str, where: str) -> SourceError:
+    shown = orjson.dumps(value).decode()
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return SourceError(
+        f'The field "{name}" is {shown}.', where=where, allowed=allowed, do="Mend the line."
+    )
+
+
+def _keywords(words: list[str], where: str) -> tuple[str, ...]:
+    try:
+        return checked_keywords(words)
+    except ArgumentError as error:
+        raise SourceError(error.what, where=where, allowed=error.allowed, do=error.do) from None

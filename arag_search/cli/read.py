@@ -1,0 +1,55 @@
+"""arag-search read: chunks in full."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def read_command(
+    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    chunk_ids: Annotated[
+        list[str],
+        typer.Argument(help="Ids as searches show them in brackets.", metavar="CHUNK_ID..."),
+    ],
+    filter: Annotated[
+        str | None, typer.Option(help="Metadata clauses that the chunks must obey.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+) -> int:
+    """Print chunks in full, with their place, their neighbours and their metadata.
+
+    Example:
+
+      arag-search read my-index vivaldi.1
+    """
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.index import open_index
+    from arag_search.tools.chunk_read import chunk_header
+
+    with open_index(index, filter=filter) as opened:
+        found = opened.chunk_read(chunk_ids)
+    if json:
+        print_json(
+            [
+                {
+                    "id": one.chunk.id,
+                    "doc_id": one.chunk.doc_id,
+                    "title": one.chunk.title,
+                    "part": one.chunk.part,
+                    "parts": one.chunk.parts,
+                    "content": one.chunk.content,
+                    "sentences": one.chunk.sentences(),
+                    "metadata": dict(one.chunk.metadata),
+                    "previous_id": one.previous_id,
+                    "next_id": one.next_id,
+                }
+                for one in found
+            ],
+            pretty=True,
+        )
+        return 0
+    for one in found:
+        print_text(f"{chunk_header(one)}\n{one.chunk.content.strip()}")
+    return 0

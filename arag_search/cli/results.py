@@ -1,0 +1,109 @@
+"""Results as JSON, and how they are printed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import orjson
+
+from arag_search.feedback import Feedback
+from arag_search.index import SearchHit, SearchResult
+from arag_search.query.problems import QueryError
+
+
+def print_json(value: object, *, pretty: bool = False) -> None:
+    """One JSON value on stdout, on one line unless ``pretty``."""
+    option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(orjson.dumps(value, option=option))
+    sys.stdout.buffer.flush()
+
+
+def print_text(text: str) -> None:
+    """Text on stdout; what the terminal cannot show is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, Any]:
+    """A search result as the command line gives it."""
+    return {
+        **({} if query_id is None else {"id": query_id}),
+        "query": result.query,
+        "understood": result.understood,
+        "total": result.total,
+        "total_is_exact": result.total_is_exact,
+        "total_unit": result.total_unit,
+        "offset": result.offset,
+        "hits": [_hit_json(hit) for hit in result.hits],
+        "notes": list(result.notes),
+        "problems": [],
+        "feedback": None if result.feedback is None else _feedback_json(result.feedback),
+        "retrieved_tokens": result.retrieved_tokens,
+        "milliseconds": round(result.milliseconds, 3),
+    }
+
+
+def problems_json(error: QueryError, offset: int, query_id: str | None = None) -> dict[str, Any]:
+    """A refused query in the same form: no hits, its problems, and the mended query."""
+    return {
+        **({} if query_id is None else {"id": query_id}),
+        "query": error.query.encode("utf-8", "replace").decode("utf-8"),
+        "understood": None,
+        "total": 0,
+        "total_is_exact": True,
+        "total_unit": "passages",
+        "offset": offset,
+        "hits": [],
+        "notes": [],
+        "problems": [
+            {"column": one.column, "piece": one.piece, "message": one.message}
+            for one in error.problems
+        ],
+        "mended": error.mended,
+        "feedback": None,
+        "retrieved_tokens": 0,
+        "milliseconds": 0.0,
+    }
+
+
+def _hit_json(hit: SearchHit) -> dict[str, Any]:
+    explanation = {}
+    if hit.explanation is not None:
+        leaves = [{"leaf": one.leaf, "scores": dict(one.scores)} for one in hit.explanation]
+        explanation = {"explanation": leaves}
+    return {
+        "id": hit.id,
+        "doc_id": hit.doc_id,
+        "title": hit.title,
+        "part": hit.part,
+        "parts": hit.parts,
+        "score": hit.score,
+        "snippet": hit.snippet,
+        "metadata": hit.metadata,
+        **explanation,
+    }
+
+
+def _feedback_json(why: Feedback) -> dict[str, Any]:
+    return {
+        "text": str(why),
+        "alone": [
+            {"clause": one.clause, "count": one.count, "excluded": one.excluded}
+            for one in why.alone
+        ],
+        "without": [{"clause": one.clause, "count": one.count} for one in why.without],
+        "in_chunks": why.in_chunks,
+    }
+
+
+def explanation_text(hits: tuple[SearchHit, ...]) -> str:
+    """Score by leaf and field, one hit after another."""
+    lines = ["", "Scores:"]
+    for hit in hits:
+        lines.append(f"[{hit.id}] {hit.score:.4f}")
+        for leaf in hit.explanation or ():
+            parts = ", ".join(f"{name} {score:.4f}" for name, score in leaf.scores.items())
+            lines.append(f"  {leaf.leaf}: {parts or 'no match'}")
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""Why nothing matched: the hits of the parts of a query, so that a failed search is legible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from arag_search.engines.base import MAX_TOTAL, Granularity
+from arag_search.query.tree import And, Leaf, Node, Not, Or, all_of, leaves
+
+MAX_CLAUSES = 8
+"""At most so many top-level clauses, and so many further leaves, are counted."""
+
+Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseCount:
+    """A clause and its hits on its own; ``count`` above MAX_TOTAL means "more than 1,000"."""
+
+    clause: str
+    count: int
+    leaf: bool
+    excluded: bool = False
+
+    def __str__(self) -> str:
+        if self.leaf and not self.count:
+            return f"{self.clause} occurs nowhere"
+        excluded = " (excluded)" if self.excluded else ""
+        return f"{self.clause} {count_text(self.count)}{excluded}"
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """``alone``: each top-level clause, then each leaf within these. ``without``: the hits of the
+    query with this one clause dropped, where there are any. ``in_chunks``: at sentence granularity
+    the hits of the whole query at chunk granularity, else None."""
+
+    alone: tuple[ClauseCount, ...]
+    without: tuple[ClauseCount, ...]
+    in_chunks: int | None = None
+
+    def __str__(self) -> str:
+        text = f"Alone: {'; '.join(map(str, self.alone))}."
+        if self.without:
+            dropped = (f"Without {one.clause}: {count_text(one.count)}" for one in self.without)
+            text += f" {'. '.join(dropped)}."
+        if self.in_chunks is not None:
+            text += f" With granularity chunk: {count_text(self.in_chunks)}."
+        return text
+
+
+def count_text(count: int) -> str:
+    """The count, or "more than 1,000"."""
+    return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
+
+
+def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
+    """Count the parts of a query that matched nothing. ``count`` is called once, with at most 25
+    queries."""
+    clauses: tuple[Node | Not, ...] = (query,)
+    if isinstance(query, And | Or):
+        clauses = query.children[:MAX_CLAUSES]
+    asked: list[tuple[Node, Granularity]] = []
+    rows: list[tuple[str, bool, bool]] = []
+    for clause in clauses:
+        node = clause.child if isinstance(clause, Not) else clause
+        asked.append((node, granularity))
+        rows.append((str(node), isinstance(node, Leaf), isinstance(clause, Not)))
+    within = dict.fromkeys(
+        leaf for clause in clauses if not isinstance(clause, Leaf) for leaf in leaves(clause)
+    )
+    known = {row[0] for row in rows}
+    for leaf in [leaf for leaf in within if str(leaf) not in known][:MAX_CLAUSES]:
+        asked.append((leaf, granularity))
+        rows.append((str(leaf), True, False))
+    rest = _without_each(query) if isinstance(query, And) else []
+    asked.extend((node, granularity) for _, node in rest)
+    if granularity == "sentence":
+        asked.append((query, "chunk"))
+    counts = count(asked)
+    alone = [ClauseCount(row[0], n, row[1], row[2]) for row, n in zip(rows, counts, strict=False)]
+    without = [
+        ClauseCount(str(clause), n, False)
+        for (clause, _), n in zip(rest, counts[len(rows) :], strict=False)
+        if n
+    ]
+    return Feedback(tuple(alone), tuple(without), counts[-1] if granularity == "sentence" else None)
+
+
+def _without_each(query: And) -> list[tuple[Node | Not, Node]]:
+    """Each of the first clauses, and the query without it where something positive is left."""
+    result: list[tuple[Node | Not, Node]] = []
+    for dropped in range(min(len(query.children), MAX_CLAUSES)):
+        rest = [child for at, child in enumerate(query.children) if at != dropped]
+        if any(not isinstance(child, Not) for child in rest):
+            result.append((query.children[dropped], all_of(*rest)))
+    return result

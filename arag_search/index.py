@@ -1,0 +1,467 @@
+"""One object over an engine and its manifest: what front ends, tools and Python code use.
+
+with arag_search.open_index("my-index") as index:
+    for hit in index.logical_search('"antonio vivaldi" AND librett*').hits:
+        print(hit.id, hit.title, hit.snippet)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from arag_search.corpus import Chunk, nfc, split_at
+from arag_search.engines.base import (
+    Granularity,
+    Hit,
+    KeywordRequest,
+    LeafScore,
+    Matching,
+    Page,
+    SearchEngine,
+    SearchRequest,
+)
+from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
+from arag_search.feedback import Feedback, feedback
+from arag_search.manifest import Manifest
+from arag_search.query import analysis
+from arag_search.query.fields import CONTENT, TITLE, Schema
+from arag_search.query.groups import Operator
+from arag_search.query.parser import ParsedQuery, parse, parse_scope
+from arag_search.query.problems import QueryError
+from arag_search.query.tree import APOSTROPHES, Scope, TextLeaf, leaves
+from arag_search.snippets import Snippets, keyword_sentences
+from arag_search.tokens import count_tokens
+
+MAX_TOP_K = 1_000
+MAX_REACH = 10_000
+"""``offset + top_k`` may not go beyond."""
+MAX_KEYWORDS = 20
+MAX_KEYWORD_CHARACTERS = 200
+
+Unit = Literal["passages", "sentences"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A passage that was found.
+
+    ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are
+    empty where no snippets were asked for. ``explanation`` is None unless it was asked for.
+    """
+
+    id: str
+    doc_id: str
+    title: str
+    part: int
+    parts: int
+    score: float
+    metadata: dict[str, object]
+    content: str
+    sentence_ends: tuple[int, ...]
+    sentences: tuple[int, ...]
+    explanation: tuple[LeafScore, ...] | None = None
+
+    @property
+    def snippet(self) -> str:
+        """The shown sentences in text order, ``...`` where others are left out."""
+        return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    ``total`` is at most 1,000; ``total_is_exact`` False means "more than 1,000". ``passages`` is
+    the exact number of matching passages where the page reached past their end, else None.
+    ``feedback`` is given where nothing matched a logical query.
+    """
+
+    query: str
+    understood: str
+    total: int
+    total_is_exact: bool
+    total_unit: Unit
+    offset: int
+    hits: tuple[SearchHit, ...]
+    notes: tuple[str, ...]
+    passages: int | None
+    feedback: Feedback | None
+    milliseconds: float
+
+    @property
+    def retrieved_tokens(self) -> int:
+        """o200k tokens of corpus text in it: titles and snippets."""
+        return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk in full, with the ids of its neighbours (None where there is none)."""
+
+    chunk: Chunk
+    previous_id: str | None
+    next_id: str | None
+
+
+def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
+    """The shown ones of the sentences, one blank between, ``...`` at each gap."""
+    pieces: list[str] = []
+    expected = 0
+    for number in shown:
+        if number != expected:
+            pieces.append("...")
+        pieces.append(sentences[number].strip())
+        expected = number + 1
+    if shown and expected != len(sentences):
+        pieces.append("...")
+    return " ".join(piece for piece in pieces if piece)
+
+
+class Index:
+    """An open index. Safe to use from several threads; close it, or use it as a context manager.
+
+    ``scope`` is a filter that every search, count and read obeys.
+    """
+
+    def __init__(
+        self,
+        engine: SearchEngine,
+        location: str,
+        scope: Scope | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.location = location
+        self.scope = scope
+        self._on_close = on_close
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for searches in flight, then free what is held. Closing twice is allowed."""
+        self.engine.close()
+        if self._on_close is not None:
+            self._on_close()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the index is."""
+        return self.engine.manifest
+
+    def parse(
+        self, query: str, *, default_operator: Operator = "OR", operators: bool = True
+    ) -> ParsedQuery:
+        """The query as this index understands it. Raises QueryError."""
+        return parse(
+            query,
+            self.manifest.query_schema,
+            default_operator=default_operator,
+            operators=operators,
+        )
+
+    def logical_search(
+        self,
+        query: str,
+        *,
+        top_k: int = 5,
+        offset: int = 0,
+        default_operator: Operator = "OR",
+        granularity: Granularity = "chunk",
+        operators: bool = True,
+        snippets: bool = True,
+        explain: bool = False,
+    ) -> SearchResult:
+        """Passages that match a logical query (LogicalRAG), best BM25 score first.
+
+        ``top_k`` 1 to 1,000, ``offset + top_k`` to 10,000. Without ``snippets`` no text is read.
+        Raises QueryError for a query with problems, ArgumentError, NotServedError where the index
+        was built without sentences, IndexClosedError.
+        """
+        started = time.perf_counter()
+        _check_page(top_k, offset)
+        _check_choice("granularity", granularity, ("chunk", "sentence"))
+        _check_choice("default_operator", default_operator, ("OR", "AND"))
+        if granularity == "sentence" and not self.manifest.has_sentences:
+            raise NotServedError(
+                "The index has no sentences.",
+                where=self.location,
+                allowed="granularity chunk",
+                do="Build it again without --without sentences.",
+            )
+        parsed = self.parse(query, default_operator=default_operator, operators=operators)
+        request = SearchRequest(
+            parsed.tree, top_k, offset, granularity, self.scope, with_text=snippets
+        )
+        page = self.engine.search(request)
+        chooser = Snippets(parsed.tree) if snippets and page.hits else None
+        explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
+        if explain:
+            ids = [hit.id for hit in page.hits]
+            explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
+        hits = [
+            _search_hit(hit, chooser.choose(hit) if chooser else (), explanation)
+            for hit, explanation in zip(page.hits, explanations, strict=True)
+        ]
+        notes = list(parsed.notes)
+        if not self.manifest.has_titles and _names_title(parsed):
+            notes.append("no passage of this index has a title: title: finds nothing.")
+        why = None
+        if page.count == 0:
+            why = feedback(
+                parsed.tree, granularity, lambda asked: self.engine.counts(asked, self.scope)
+            )
+        unit: Unit = "sentences" if granularity == "sentence" else "passages"
+        return _result(query, parsed.understood, page, unit, offset, hits, notes, why, started)
+
+    def keyword_search(
+        self,
+        keywords: Sequence[str],
+        *,
+        top_k: int = 5,
+        offset: int = 0,
+        matching: Matching = "token",
+        snippets: bool = True,
+        explain: bool = False,
+    ) -> SearchResult:
+        """Passages by count of keywords times their length (A-RAG Eq. 1), all sentences with a
+        keyword as snippet (Eq. 2).
+
+        1 to 20 keywords of at most 200 characters; one given twice counts twice. ``substring``
+        matching scans every passage, as the paper's reference does. Raises ArgumentError,
+        IndexClosedError.
+        """
+        started = time.perf_counter()
+        _check_page(top_k, offset)
+        _check_choice("matching", matching, ("token", "substring"))
+        wanted = checked_keywords(keywords)
+        notes = [
+            f'"{keyword}" holds nothing to search.'
+            for keyword in dict.fromkeys(wanted)
+            if matching == "token" and not analysis.terms(keyword)
+        ]
+        request = KeywordRequest(wanted, top_k, offset, matching, self.scope, snippets or explain)
+        page = self.engine.keyword_search(request)
+        hits = [
+            _search_hit(
+                hit,
+                keyword_sentences(hit, wanted, matching) if snippets else (),
+                tuple(_keyword_scores(hit, wanted, matching)) if explain else None,
+            )
+            for hit in page.hits
+        ]
+        understood = ", ".join(f'"{keyword}"' for keyword in wanted)
+        return _result(understood, understood, page, "passages", offset, hits, notes, None, started)
+
+    def chunk_read(self, ids: Sequence[str]) -> list[ReadChunk]:
+        """The chunks with these ids in full, in the order asked.
+
+        Raises UnknownChunkError naming every id that the index (or its scope) does not hold.
+        """
+        if isinstance(ids, str):
+            raise ArgumentError(
+                "ids is one string.", allowed="a list of strings", do=f'Write ["{ids}"].'
+            )
+        ids = [nfc(one) for one in ids]
+        found = self.engine.read(ids, self.scope)
+        unknown = [i for i, chunk in zip(ids, found, strict=True) if chunk is None]
+        if unknown:
+            raise unknown_chunks(unknown, self.location)
+        return [self.with_neighbours(chunk) for chunk in found if chunk is not None]
+
+    def with_neighbours(self, chunk: Chunk) -> ReadChunk:
+        """The chunk with the ids of the previous and the next."""
+        return ReadChunk(chunk, *self.engine.neighbours(chunk, self.scope))
+
+    def scan(self) -> Iterator[Chunk]:
+        """All chunks in corpus order, streamed."""
+        return self.engine.scan(self.scope)
+
+
+def open_index(location: str | Path, *, filter: str | None = None) -> Index:
+    """Open the index in a folder.
+
+    ``filter`` is a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that
+    every search, count and read obeys. Raises IndexNotFoundError, IndexVersionError,
+    IndexDamagedError, QueryError for the filter, JvmError.
+    """
+    name = str(location)
+    if not name.strip():
+        raise ArgumentError(
+            "The location of the index is empty.",
+            allowed="a folder that arag-search index has built",
+            do="Name the folder.",
+        )
+    if name.startswith(("http://", "https://")):
+        raise ArgumentError(
+            "The location is an address of a server; this release opens folders.",
+            where=name,
+            allowed="a folder that arag-search index has built",
+            do="Build an index with: arag-search index SOURCE --to FOLDER",
+        )
+    from arag_search.engines.lucene.location import hold_live
+    from arag_search.engines.lucene.reader import LuceneEngine
+
+    held = hold_live(Path(location))
+    try:
+        engine = LuceneEngine.open(held.path, name)
+        try:
+            scope = None if filter is None else _scope(filter, engine.manifest.query_schema)
+        except BaseException:
+            engine.close()
+            raise
+    except BaseException:
+        held.release()
+        raise
+    return Index(engine, name, scope, held.release)
+
+
+def _scope(text: str, schema: Schema) -> Scope:
+    try:
+        return parse_scope(text, schema)
+    except QueryError as error:
+        error.where = "the filter"
+        raise
+
+
+def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
+    """The error for ids that an index does not hold."""
+    named = ", ".join(f'"{one}"' for one in ids)
+    return UnknownChunkError(
+        f"No chunk has the id {named}." if len(ids) == 1 else f"No chunks have the ids {named}.",
+        where=location,
+        allowed="ids as searches show them in brackets",
+        do="Search first, and copy the id.",
+    )
+
+
+def _search_hit(
+    hit: Hit, sentences: Sequence[int], explanation: tuple[LeafScore, ...] | None
+) -> SearchHit:
+    return SearchHit(
+        hit.id,
+        hit.doc_id,
+        hit.title,
+        hit.part,
+        hit.parts,
+        hit.score,
+        dict(hit.metadata),
+        hit.content or "",
+        hit.sentence_ends,
+        tuple(sentences),
+        explanation,
+    )
+
+
+def _result(
+    query: str,
+    understood: str,
+    page: Page,
+    unit: Unit,
+    offset: int,
+    hits: Sequence[SearchHit],
+    notes: Sequence[str],
+    why: Feedback | None,
+    started: float,
+) -> SearchResult:
+    return SearchResult(
+        query=query,
+        understood=understood,
+        total=page.total,
+        total_is_exact=page.total_is_exact,
+        total_unit=unit,
+        offset=offset,
+        hits=tuple(hits),
+        notes=tuple(notes),
+        passages=page.passages,
+        feedback=why,
+        milliseconds=(time.perf_counter() - started) * 1000,
+    )
+
+
+def _names_title(parsed: ParsedQuery) -> bool:
+    return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
+
+
+def _check_page(top_k: int, offset: int) -> None:
+    if not 1 <= top_k <= MAX_TOP_K:
+        do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
+        raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
+    if offset < 0 or offset + top_k > MAX_REACH:
+        do = "Narrow the query instead of paging further." if offset > 0 else ""
+        raise ArgumentError(
+            f"offset is {offset} with top_k {top_k}.",
+            allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
+            do=do,
+        )
+
+
+def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ArgumentError(f'{name} is "{value}".', allowed=" or ".join(allowed))
+
+
+def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
+    """The keywords in NFC. Raises ArgumentError for too many, empty or over-long ones."""
+    if isinstance(keywords, str):
+        raise ArgumentError(
+            "keywords is one string.", allowed="a list of strings", do=f'Write ["{keywords}"].'
+        )
+    if not 1 <= len(keywords) <= MAX_KEYWORDS:
+        raise ArgumentError(
+            f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
+        )
+    for keyword in keywords:
+        if not keyword.strip() or len(keyword) > MAX_KEYWORD_CHARACTERS:
+            raise ArgumentError(
+                f'The keyword "{keyword[:40]}" has {len(keyword)} characters.',
+                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters, not all blank",
+            )
+        if any("\ud800" <= character <= "\udfff" for character in keyword):
+            raise ArgumentError(
+                "A keyword holds half of a character (a lone surrogate).",
+                allowed="valid Unicode",
+                do="Leave it out.",
+            )
+    return tuple(nfc(keyword) for keyword in keywords)
+
+
+def _keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:
+    """Count x length of each keyword, by field."""
+    for keyword in keywords:
+        scores: dict[str, float] = {}
+        for name, text in ((TITLE, hit.title), (CONTENT, hit.content or "")):
+            count = _count(keyword, text, matching)
+            if count:
+                scores[name] = float(count * len(keyword))
+        yield LeafScore(f'"{keyword}"', scores)
+
+
+def _count(keyword: str, text: str, matching: Matching) -> int:
+    if matching == "substring":
+        return text.lower().count(keyword.lower())
+    tokens = analysis.terms(text)
+    straight, curly = APOSTROPHES
+    spellings = {
+        tuple(analysis.terms(keyword.replace(curly, straight))),
+        tuple(analysis.terms(keyword.replace(straight, curly))),
+    }
+    return sum(
+        tuple(tokens[at : at + len(words)]) == words
+        for words in spellings
+        if words
+        for at in range(len(tokens) - len(words) + 1)
+    )

@@ -1,0 +1,1 @@
+"""What a language model may call: one module a tool, one result type."""

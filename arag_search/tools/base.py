@@ -1,0 +1,219 @@
+"""The one type of tool: name, description, arguments and bounds are written once, here read by the
+agent, by servers and by the command line.
+
+What a model gets wrong (arguments, query, ids) comes back to it as a result with status "error";
+what it cannot mend is raised.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any, ClassVar, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from arag_search.errors import ArgumentError
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.rendering import bounded
+
+Status = Literal["ok", "empty", "error"]
+
+DEFAULT_RESULT_TOKENS = 4_000
+FULL_TEXT_RESULT_TOKENS = 12_000
+"""The bound where whole passages are shown instead of snippets."""
+MIN_RESULT_TOKENS = 200
+MAX_TOOL_TOP_K = 20
+MAX_TOOL_OFFSET = 980
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answers.
+
+    ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None where there is
+    none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
+    ``result_tokens`` those of all of it.
+    """
+
+    text: str
+    status: Status
+    ids: tuple[str, ...]
+    total: int | None
+    total_is_exact: bool
+    retrieved_tokens: int
+    result_tokens: int
+    milliseconds: float
+
+
+@dataclass(slots=True)
+class ReadSet:
+    """What one question has been shown so far.
+
+    ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
+    chunks that were read to the end, ``shown`` those that a search showed in full.
+    """
+
+    sentences_read: dict[str, int] = field(default_factory=dict[str, int])
+    read: set[str] = field(default_factory=set[str])
+    shown: set[str] = field(default_factory=set[str])
+
+
+class Arguments(BaseModel):
+    """The base of all argument types: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Tool(ABC):
+    """A tool over one index.
+
+    ``hidden`` arguments are left out of the schema and refused. ``max_result_tokens`` bounds the
+    text of a result (o200k tokens, hard).
+    """
+
+    name: ClassVar[str]
+    arguments: ClassVar[type[Arguments]]
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        description: str,
+        max_result_tokens: int = DEFAULT_RESULT_TOKENS,
+        hidden: Sequence[str] = (),
+    ) -> None:
+        if max_result_tokens < MIN_RESULT_TOKENS:
+            raise ArgumentError(
+                f"max_result_tokens is {max_result_tokens}.", allowed=f"{MIN_RESULT_TOKENS} or more"
+            )
+        self.index = index
+        self.description = description
+        self.max_result_tokens = max_result_tokens
+        self.hidden = frozenset(hidden)
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        schema = self.arguments.model_json_schema()
+        properties = {
+            name: {key: value for key, value in one.items() if key != "title"}
+            for name, one in schema["properties"].items()
+            if name not in self.hidden
+        }
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [name for name in schema.get("required", []) if name not in self.hidden],
+            "additionalProperties": False,
+        }
+
+    def openai_schema(self) -> dict[str, Any]:
+        """The tool as OpenAI-compatible endpoints take it in ``tools``."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": self.parameters,
+            },
+        }
+
+    def run(self, arguments: object, read_set: ReadSet | None = None) -> ToolResult:
+        """Check the arguments, which should be a mapping of names to values, and call the tool.
+
+        Wrong arguments are a result with status "error". Raises only what a model cannot mend.
+        """
+        result = self._run(arguments, read_set if read_set is not None else ReadSet())
+        if result.result_tokens <= self.max_result_tokens:
+            return result
+        text = bounded(result.text, self.max_result_tokens)
+        return replace(result, text=text, result_tokens=count_tokens(text))
+
+    def _run(self, arguments: object, read_set: ReadSet) -> ToolResult:
+        if not isinstance(arguments, Mapping):
+            names = ", ".join(self.parameters["properties"])
+            problem = f"the arguments, {_shown(arguments)}. Allowed: a JSON object of {names}."
+            return error_result(_not_run([problem]))
+        given = cast(Mapping[object, object], arguments)
+        known = self.parameters["properties"]
+        problems = [self._unknown(name) for name in given if name not in known]
+        try:
+            checked = self.arguments.model_validate(
+                {name: value for name, value in given.items() if name in known}
+            )
+        except ValidationError as error:
+            problems += self._described(error)
+        else:
+            if not problems:
+                return self._call(checked, read_set)
+        return error_result(_not_run(problems))
+
+    @abstractmethod
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
+
+    def _unknown(self, name: object) -> str:
+        allowed = ", ".join(self.parameters["properties"])
+        return f"argument {_shown(name)}: there is no such argument. Arguments: {allowed}."
+
+    def _described(self, error: ValidationError) -> list[str]:
+        """One line for each argument that is wrong: name, value, what is allowed."""
+        lines: dict[str, str] = {}
+        for one in error.errors(include_url=False):
+            name = str(one["loc"][0])
+            allowed = allowed_text(self.parameters["properties"][name])
+            if one["type"] == "missing":
+                lines[name] = f'argument "{name}" is missing. Allowed: {allowed}.'
+            else:
+                value = _shown(cast(object, one["input"]))
+                lines.setdefault(name, f'argument "{name}", {value}. Allowed: {allowed}.')
+        return list(lines.values())
+
+
+def allowed_text(schema: Mapping[str, Any]) -> str:
+    """What a JSON schema allows, in words."""
+    if "enum" in schema:
+        return " or ".join(f'"{one}"' for one in schema["enum"])
+    kind = schema.get("type")
+    if kind == "integer":
+        low, high = schema["minimum"], schema.get("maximum")
+        if high is None:
+            return f"a whole number, {low} or more"
+        return f"a whole number from {low} to {high}"
+    if kind == "array":
+        low, high = schema.get("minItems", 0), schema.get("maxItems")
+        items = cast(Mapping[str, Any], schema["items"])
+        longest = items.get("maxLength")
+        each = f" of at most {longest} characters each" if longest else ""
+        return f"a list of {low} to {high} strings{each}"
+    return "a string"
+
+
+def describe(name: str) -> str:
+    """The text of a description file."""
+    return (
+        files(__package__ or "").joinpath("descriptions", f"{name}.md").read_text("utf-8").strip()
+    )
+
+
+def error_result(text: str, milliseconds: float = 0.0) -> ToolResult:
+    """A result that tells the model what it did wrong."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # a piece may be half a character
+    return ToolResult(text, "error", (), None, True, 0, count_tokens(text), milliseconds)
+
+
+def _not_run(problems: Sequence[str]) -> str:
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
+    return "\n".join([f"Tool not run: {many}.", *lines])
+
+
+def _shown(value: object, limit: int = 60) -> str:
+    """The value as the JSON that it came as, its beginning where it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,212 @@
+"""chunk_read: the tool of A-RAG that shows passages in full."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from pydantic import Field
+
+from arag_search.corpus import nfc
+from arag_search.index import Index, ReadChunk
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import (
+    DEFAULT_RESULT_TOKENS,
+    Arguments,
+    ReadSet,
+    Tool,
+    ToolResult,
+    describe,
+    error_result,
+)
+from arag_search.tools.rendering import (
+    LEAST_TOKENS,
+    cut_to,
+    header_line,
+    names,
+    one_line,
+    shown_title,
+)
+
+MAX_IDS = 20
+READ_BEFORE = "This chunk has been read before."
+IN_BRACKETS = "Ids stand in brackets in search replies."
+
+ChunkId = Annotated[str, Field(min_length=1)]
+
+
+class ChunkReadArguments(Arguments):
+    """What chunk_read takes."""
+
+    chunk_ids: list[ChunkId] = Field(
+        min_length=1, max_length=MAX_IDS, description="Ids as searches show them in brackets."
+    )
+    from_sentence: int = Field(
+        1, ge=1, description="Sentence to start from; above 1 with one id only."
+    )
+
+
+class ChunkRead(Tool):
+    """Shows chunks whole; one that does not fit is cut after a sentence, and says where to go on.
+
+    A chunk counts as read once all its sentences were shown.
+    """
+
+    name = "chunk_read"
+    arguments = ChunkReadArguments
+
+    def __init__(self, index: Index, *, max_result_tokens: int = DEFAULT_RESULT_TOKENS) -> None:
+        super().__init__(
+            index, description=describe("chunk_read"), max_result_tokens=max_result_tokens
+        )
+
+    def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
+        started = time.perf_counter()
+        ids = list(dict.fromkeys(map(nfc, arguments.chunk_ids)))
+        first = arguments.from_sentence
+        if first > 1 and len(ids) > 1:
+            return error_result(
+                f"Tool not run: from_sentence is {first} with {len(ids)} chunk ids. Above 1 it "
+                "takes one id; read the others in another call."
+            )
+        found = self.index.engine.read(ids, self.index.scope)
+        unknown = [one for one, chunk in zip(ids, found, strict=True) if chunk is None]
+        if len(unknown) == len(ids):
+            none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
+            named = names(unknown, self.max_result_tokens // 2)
+            return error_result(f"{none} {named}. {IN_BRACKETS}")
+        chunks = [self.index.with_neighbours(chunk) for chunk in found if chunk is not None]
+        sentences = len(chunks[0].chunk.sentence_ends)
+        if first > max(sentences, 1):
+            return error_result(
+                f'Tool not run: from_sentence is {first}. Chunk "{ids[0]}" has {sentences} '
+                f"sentences; 1 to {max(sentences, 1)} is allowed."
+            )
+        reply = _Reply(self.max_result_tokens, read_set, unknown)
+        for at, one in enumerate(chunks):
+            reply.add(one, first, [later.chunk.id for later in chunks[at + 1 :]])
+        return reply.result((time.perf_counter() - started) * 1000)
+
+
+class _Reply:
+    """Puts chunks into one text as long as there is room."""
+
+    def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str]) -> None:
+        self.max_tokens = max_tokens
+        self.read_set = read_set
+        self.unknown = unknown
+        self.lines: list[str] = []
+        self.ids: list[str] = []
+        self.left_out: list[str] = []
+        self.retrieved = 0
+        self.has_text = False
+
+    def add(self, one: ReadChunk, first: int, later: list[str]) -> None:
+        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` is yet to come."""
+        chunk = one.chunk
+        if chunk.id in self.read_set.read:
+            if not self._put(chunk.id, f"[{chunk.id}] {READ_BEFORE}", later):
+                self.left_out.append(chunk.id)
+            return
+        header = chunk_header(one, self.max_tokens // 4)
+        sentences = chunk.sentences()
+        body = "".join(sentences[first - 1 :]).strip()
+        if self._put(chunk.id, f"{header}\n{body}" if body else header, later):
+            self._showed(one, body, first, len(sentences))
+        elif self.has_text or not self._put_beginning(one, header, first, later):
+            self.left_out.append(chunk.id)
+
+    def _put_beginning(self, one: ReadChunk, header: str, first: int, later: list[str]) -> bool:
+        """As many sentences as fit, at least one, cut if it alone is too long; False for none."""
+        sentences = one.chunk.sentences()
+        count = len(sentences)
+        room = self._room(later) - count_tokens(f"{header}\n{_go_on(one.chunk.id, count, count)}")
+        if first > count or room < LEAST_TOKENS:
+            return False
+        last, used = first, count_tokens(sentences[first - 1])
+        while last < count and used + (cost := count_tokens(sentences[last])) <= room:
+            used += cost
+            last += 1
+        body = "".join(sentences[first - 1 : last]).strip()
+        while last > first and count_tokens(body) > room:
+            last -= 1
+            body = "".join(sentences[first - 1 : last]).strip()
+        body = cut_to(body, room)
+        lines = [header, body, *([_go_on(one.chunk.id, last, count)] if last < count else [])]
+        if not self._put(one.chunk.id, "\n".join(lines), later):
+            return False
+        self._showed(one, body, first, last)
+        return True
+
+    def _showed(self, one: ReadChunk, body: str, first: int, last: int) -> None:
+        """Note what of a chunk has been shown: the sentences ``first`` to ``last``."""
+        chunk, read_set = one.chunk, self.read_set
+        self.has_text = True
+        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(body)
+        before = read_set.sentences_read.get(chunk.id, 0)
+        if first <= before + 1:
+            read_set.sentences_read[chunk.id] = before = max(before, last)
+        if before >= len(chunk.sentence_ends):
+            read_set.read.add(chunk.id)
+
+    def _put(self, chunk_id: str, text: str, later: list[str]) -> bool:
+        """Add a text where it fits, with room left to name what is still to come."""
+        if count_tokens(text) > self._room(later):
+            return False
+        self.lines.append(text)
+        self.ids.append(chunk_id)
+        return True
+
+    def _room(self, later: list[str]) -> int:
+        written = [*self.lines, *self._last_lines([*self.left_out, *later])]
+        return self.max_tokens - sum(count_tokens(line) + 1 for line in written) - 1
+
+    def _last_lines(self, left_out: list[str]) -> list[str]:
+        """What was not shown, named."""
+        lines: list[str] = []
+        share = self.max_tokens // 8
+        if left_out:
+            lines.append(f"Not shown for want of room: chunk_ids [{names(left_out, share)}].")
+        if self.unknown:
+            lines.append(f"Unknown: {names(self.unknown, share)}. {IN_BRACKETS}")
+        return lines
+
+    def result(self, milliseconds: float) -> ToolResult:
+        """The reply."""
+        text = "\n".join([*self.lines, *self._last_lines(self.left_out)])
+        return ToolResult(
+            text=text,
+            status="ok",
+            ids=tuple(self.ids),
+            total=None,
+            total_is_exact=True,
+            retrieved_tokens=self.retrieved,
+            result_tokens=count_tokens(text),
+            milliseconds=milliseconds,
+        )
+
+
+def _go_on(chunk_id: str, last: int, count: int) -> str:
+    """Where to read on after a sentence."""
+    return (
+        f"Shown up to sentence {last} of {count}. "
+        f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'
+    )
+
+
+def chunk_header(one: ReadChunk, max_tokens: int | None = None) -> str:
+    """Title and part, then neighbours and metadata where there are any, cut at ``max_tokens``."""
+    chunk = one.chunk
+    about: list[str] = []
+    if one.previous_id is not None:
+        about.append(f"previous: {one.previous_id}")
+    if one.next_id is not None:
+        about.append(f"next: {one.next_id}")
+    for name, value in chunk.metadata.items():
+        values = value if isinstance(value, tuple | list) else (value,)
+        about.append(f"{name}: {', '.join(one_line(str(each)) for each in values)}")
+    header = header_line(chunk.id, chunk.title, chunk.part, chunk.parts)
+    text = "; ".join(about)
+    if max_tokens is not None:
+        text = cut_to(text, max_tokens)
+    return f"{header}\n({text})" if text else header

@@ -1,0 +1,58 @@
+"""keyword_search: the tool of A-RAG, exact keywords scored by count times length (Eq. 1, Eq. 2)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from arag_search.engines.base import Matching
+from arag_search.errors import ArgumentError
+from arag_search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.tools.base import (
+    MAX_TOOL_OFFSET,
+    MAX_TOOL_TOP_K,
+    Arguments,
+    ReadSet,
+    ToolResult,
+    describe,
+    error_result,
+)
+from arag_search.tools.search import ReplyStyle, SearchTool, reply
+
+Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
+
+
+class KeywordSearchArguments(Arguments):
+    """What keyword_search takes."""
+
+    keywords: list[Keyword] = Field(
+        min_length=1, max_length=MAX_KEYWORDS, description="Exact words or short phrases."
+    )
+    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+
+
+class KeywordSearch(SearchTool):
+    """``matching`` "token" counts whole words; "substring" scans as the paper's reference does."""
+
+    name = "keyword_search"
+    arguments = KeywordSearchArguments
+
+    def __init__(
+        self, index: Index, *, matching: Matching = "token", style: ReplyStyle | None = None
+    ) -> None:
+        super().__init__(index, description=describe("keyword_search"), style=style)
+        self.matching: Matching = matching
+
+    def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:
+        try:
+            result = self.index.keyword_search(
+                arguments.keywords,
+                top_k=arguments.top_k,
+                offset=arguments.offset,
+                matching=self.matching,
+            )
+        except ArgumentError as error:
+            return error_result(str(error))
+        return reply(result, self.style, read_set)

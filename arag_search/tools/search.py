@@ -1,0 +1,157 @@
+"""What the search tools share: a result of the index -> the reply that a model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arag_search.index import Index, SearchHit, SearchResult
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import (
+    DEFAULT_RESULT_TOKENS,
+    FULL_TEXT_RESULT_TOKENS,
+    MAX_TOOL_OFFSET,
+    ReadSet,
+    Tool,
+    ToolResult,
+)
+from arag_search.tools.rendering import (
+    Block,
+    block,
+    cut_to,
+    fit,
+    header_line,
+    retrieved_tokens,
+    shown_title,
+)
+
+_SHARE_OF_HEAD = 4  # the query takes at most a quarter of a reply, and the notes another
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStyle:
+    """How a search tool replies.
+
+    ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
+    ``suppress_shown`` leaves out the text of passages that were shown in full before, by a search
+    or a read. ``max_offset`` is the farthest offset that a caller may ask for.
+    """
+
+    full_text: bool = False
+    suppress_shown: bool = False
+    chunk_read: bool = True
+    max_result_tokens: int | None = None
+    max_offset: int = MAX_TOOL_OFFSET
+
+    @property
+    def bound(self) -> int:
+        """Tokens that a reply may have."""
+        if self.max_result_tokens is not None:
+            return self.max_result_tokens
+        return FULL_TEXT_RESULT_TOKENS if self.full_text else DEFAULT_RESULT_TOKENS
+
+
+class SearchTool(Tool):
+    """A tool that finds passages."""
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        description: str,
+        style: ReplyStyle | None = None,
+        hidden: Sequence[str] = (),
+    ) -> None:
+        self.style = style or ReplyStyle()
+        super().__init__(
+            index,
+            description=description,
+            max_result_tokens=self.style.bound,
+            hidden=hidden,
+        )
+
+
+def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
+    """The bounded text of a search result."""
+    share = style.bound // _SHARE_OF_HEAD
+    understood = cut_to(result.understood, share)
+    notes = cut_to("\n".join(f"Note: {note}" for note in result.notes), share)
+    if not result.hits:
+        lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
+        return _tool_result(cut_to("\n".join(lines), style.bound), [], result)
+
+    def frame(shown: int) -> tuple[str, str]:
+        head = _heading(result, understood, shown)
+        return f"{head}\n{notes}" if notes else head, _footer(result, shown, style)
+
+    blocks = [_block(hit, style, read_set) for hit in result.hits]
+    text, kept = fit(frame, blocks, style.bound, whole=style.full_text)
+    if style.full_text:
+        read_set.shown.update(one.id for one in kept if one.cut is None)
+    return _tool_result(text, kept, result)
+
+
+def _tool_result(text: str, kept: Sequence[Block], result: SearchResult) -> ToolResult:
+    return ToolResult(
+        text=text,
+        status="ok" if kept else "empty",
+        ids=tuple(one.id for one in kept),
+        total=result.total,
+        total_is_exact=result.total_is_exact,
+        retrieved_tokens=retrieved_tokens(kept),
+        result_tokens=count_tokens(text),
+        milliseconds=result.milliseconds,
+    )
+
+
+def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
+    if style.suppress_shown and (hit.id in read_set.shown or hit.id in read_set.read):
+        header = header_line(hit.id, hit.title, hit.part, hit.parts)
+        return Block(hit.id, shown_title(hit.title), f"{header} (shown before)", (), [])
+    if style.full_text:
+        ends = (len(hit.content),) if hit.content else ()
+        shown = range(len(ends))
+    else:
+        ends, shown = hit.sentence_ends, hit.sentences
+    return block(hit.id, hit.title, hit.part, hit.parts, hit.content, ends, shown)
+
+
+def _heading(result: SearchResult, understood: str, shown: int) -> str:
+    total = f"{result.total:,}" if result.total_is_exact else f"more than {result.total:,}"
+    first, last = result.offset + 1, result.offset + shown
+    page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
+    from_start = not result.offset or not shown
+    if result.total_unit == "sentences":
+        which = f"{shown} {'passage' if shown == 1 else 'passages'}" if from_start else page
+        sentences = "1 sentence matches" if total == "1" else f"{total} sentences match"
+        return f"{which} for {understood}: {sentences}"
+    if from_start:
+        return f"{shown} of {total} {'passage' if total == '1' else 'passages'} for {understood}"
+    return f"{page} of {total} for {understood}"
+
+
+def _empty_lines(result: SearchResult, understood: str) -> list[str]:
+    """Why there is nothing to show."""
+    if result.total:
+        number = result.passages if result.passages is not None else result.total
+        match = "passage matches" if number == 1 else "passages match"
+        return [f"Only {number:,} {match} {understood}; offset must be below {number:,}."]
+    unit = "sentence" if result.total_unit == "sentences" else "passage"
+    lines = [f"No {unit} matches {understood}."]
+    if result.feedback is not None:
+        lines.append(str(result.feedback))
+    return lines
+
+
+def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
+    pieces: list[str] = []
+    reached = result.offset + max(shown, 1)
+    end = result.passages
+    if result.total_unit == "passages" and result.total_is_exact:
+        end = result.total
+    more = end is None or reached < end or shown < len(result.hits)
+    if more and reached <= style.max_offset:
+        pieces.append(f"More: offset={reached}.")
+    if style.chunk_read and not style.full_text:
+        pieces.append("Full text: chunk_read.")
+    return " ".join(pieces)

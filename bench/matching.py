@@ -1,0 +1,196 @@
+"""Where keyword_search by tokens and A-RAG's substring count agree, and why where they do not.
+
+    uv run python -m bench.matching [--data ../shared/data] [--keywords 1000] [--json FILE]
+
+Keywords are drawn (seeded) from an A-RAG chunk file: single words and runs of two or three, as they
+stand in the text. For each, the scores of all chunks by both ways of matching are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from arag_search.corpus import Chunk
+from arag_search.index import Index, open_index
+from arag_search.query import analysis
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+Reason = Literal[
+    "",
+    "inside a longer word",
+    "punctuation in the keyword",
+    "punctuation between its words in the text",
+    "no token in the keyword",
+    "other",
+]
+_ALL = 1_000
+"""top_k that takes in every chunk of the file (658)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One keyword. ``on_boundaries``: every substring match begins and ends where a token does."""
+
+    keyword: str
+    agree: bool
+    on_boundaries: bool
+    token_total: float
+    substring_total: float
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedChunk:
+    """A chunk as the scan sees it: lower-cased text, and where tokens begin and end."""
+
+    id: str
+    text: str
+    starts: frozenset[int]
+    ends: frozenset[int]
+
+
+def scanned(chunks: Iterator[Chunk]) -> list[ScannedChunk]:
+    """Chunks prepared for scanning. Lower-casing must keep lengths for the places to hold."""
+    result: list[ScannedChunk] = []
+    for chunk in chunks:
+        tokens = analysis.tokens(chunk.content)
+        result.append(
+            ScannedChunk(
+                chunk.id,
+                chunk.content.lower(),
+                frozenset(token.start for token in tokens),
+                frozenset(token.end for token in tokens),
+            )
+        )
+    return result
+
+
+def reference_scores(chunks: Sequence[ScannedChunk], keyword: str) -> dict[str, float]:
+    """A-RAG's Eq. 1 for one keyword: substring count x length, chunks without it left out."""
+    wanted = keyword.lower()
+    counts = ((chunk.id, chunk.text.count(wanted)) for chunk in chunks)
+    return {chunk_id: float(count * len(keyword)) for chunk_id, count in counts if count}
+
+
+def engine_scores(
+    index: Index, keyword: str, matching: Literal["token", "substring"]
+) -> dict[str, float]:
+    """The scores of all chunks by keyword_search."""
+    result = index.keyword_search([keyword], top_k=_ALL, matching=matching, snippets=False)
+    return {hit.id: hit.score for hit in result.hits}
+
+
+def draw_keywords(chunks: Sequence[ScannedChunk], number: int, seed: int = 1) -> list[str]:
+    """Distinct words and runs of two or three, as they stand in the text."""
+    rng = random.Random(seed)
+    words = [chunk.text.split() for chunk in chunks]
+    found: dict[str, None] = {}
+    while len(found) < number:
+        line = rng.choice(words)
+        at, length = rng.randrange(len(line)), rng.choice((1, 1, 2, 3))
+        keyword = " ".join(line[at : at + length])
+        if 1 < len(keyword) <= 200:
+            found[keyword] = None
+    return list(found)
+
+
+def compare(index: Index, chunks: Sequence[ScannedChunk], keyword: str) -> Comparison:
+    """Both ways of matching for one keyword."""
+    by_token = engine_scores(index, keyword, "token")
+    by_substring = reference_scores(chunks, keyword)
+    agree = by_token == by_substring
+    on_boundaries = all(
+        at in chunk.starts and at + len(keyword) in chunk.ends
+        for chunk in chunks
+        for at in _places(chunk.text, keyword.lower())
+    )
+    return Comparison(
+        keyword,
+        agree,
+        on_boundaries,
+        sum(by_token.values()),
+        sum(by_substring.values()),
+        "" if agree else _reason(keyword, on_boundaries, by_token, by_substring),
+    )
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + len(wanted))
+
+
+def _reason(
+    keyword: str,
+    on_boundaries: bool,
+    by_token: dict[str, float],
+    by_substring: dict[str, float],
+) -> Reason:
+    terms = analysis.terms(keyword)
+    if not terms:
+        return "no token in the keyword"
+    if " ".join(terms) != keyword.lower():
+        return "punctuation in the keyword"
+    if not on_boundaries:
+        return "inside a longer word"
+    if sum(by_token.values()) > sum(by_substring.values()):
+        return "punctuation between its words in the text"
+    return "other"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report; exit code 1 where fewer than 300 keywords on boundaries agree."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--keywords", type=int, default=1_000)
+    parser.add_argument("--json", type=Path, default=Path("bench/results/matching.json"))
+    options = parser.parse_args(arguments)
+    source = options.data / "2wikimultihopqa" / "arag_chunks.json"
+    with tempfile.TemporaryDirectory() as folder:
+        location = Path(folder) / "index"
+        build_index([str(source)], location, BuildOptions(without=("sentences",)))
+        with open_index(location) as index:
+            chunks = scanned(index.scan())
+            keywords = draw_keywords(chunks, options.keywords)
+            rows = [compare(index, chunks, keyword) for keyword in keywords]
+            fingerprint = index.manifest.fingerprint
+    eligible = [row for row in rows if row.on_boundaries]
+    agreeing = [row for row in eligible if row.agree]
+    reasons = Counter(row.reason for row in rows if not row.agree)
+    print(f"{len(rows)} keywords of the chunk file, {sum(row.agree for row in rows)} agree")
+    print(f"substring matches all on token boundaries: {len(eligible)}, {len(agreeing)} agree")
+    for reason, count in reasons.most_common():
+        examples = [row for row in rows if row.reason == reason][:3]
+        shown = "; ".join(
+            f'"{row.keyword}" {row.token_total:g} against {row.substring_total:g}'
+            for row in examples
+        )
+        print(f"  differ, {reason}: {count}, such as {shown}")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    record = {
+        "command": "python -m bench.matching",
+        "corpus_fingerprint": fingerprint,
+        "keywords": len(rows),
+        "agree": sum(row.agree for row in rows),
+        "on_boundaries": len(eligible),
+        "on_boundaries_agree": len(agreeing),
+        "reasons": dict(reasons),
+        "differing": [asdict(row) for row in rows if not row.agree],
+    }
+    options.json.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return 0 if len(agreeing) >= 300 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The real corpora: all of them build, answer, and keep what was promised of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import arag_search
+from arag_search.corpus import nfc
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from bench.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+pytestmark = [
+    pytest.mark.corpora,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the real corpora (../shared/data) are not here"),
+]
+
+CORPORA = {
+    "2wikimultihopqa/corpus.jsonl": ("documents", 6_119, '"lothair ii" AND bertha'),
+    "2wikimultihopqa/arag_chunks.json": ("arag-chunks", 658, '"lothair ii" AND bertha'),
+    "musique/corpus.jsonl": ("documents", 1_890, '"journal of mathematical physics"'),
+    "hotpotqa/corpus.jsonl": ("passages", 994, 'title:"demon dice" AND smith'),
+    "medical/corpus.json": ("graphrag-bench", 1, '"basal cell" AND treat*'),
+}
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Index]]:
+    folder = tmp_path_factory.mktemp("corpora")
+    opened: dict[str, Index] = {}
+    for number, name in enumerate(CORPORA):
+        build_index([str(DATA / name)], folder / str(number), BuildOptions())
+        opened[name] = arag_search.open_index(folder / str(number))
+    yield opened
+    for index in opened.values():
+        index.close()
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_real_corpus_is_indexed_and_answers(indexes: dict[str, Index], name: str) -> None:
+    kind, documents, query = CORPORA[name]
+    index = indexes[name]
+    manifest = index.manifest
+    assert manifest.source_format == kind
+    assert manifest.documents == documents
+    found = index.logical_search(query)
+    assert found.hits
+    assert found.hits[0].snippet
+    if kind != "arag-chunks":
+        assert manifest.has_titles
+    sentences = index.logical_search(query.replace('title:"demon dice" AND ', ""))
+    assert sentences.hits
+    chunks = list(index.scan())
+    assert len(chunks) == manifest.chunks
+    assert sum(len(chunk.sentence_ends) for chunk in chunks) == manifest.sentences
+    assert sum(count_tokens(chunk.content) for chunk in chunks) == manifest.tokens
+    assert [chunk.ordinal for chunk in chunks] == sorted(chunk.ordinal for chunk in chunks)
+    read = index.chunk_read([chunks[-1].id])[0]
+    assert read.chunk == chunks[-1]
+
+
+def test_the_chunks_of_a_document_are_its_text(indexes: dict[str, Index]) -> None:
+    text = json.loads((DATA / "medical" / "corpus.json").read_text())[0]["context"]
+    joined = "".join(chunk.content for chunk in indexes["medical/corpus.json"].scan())
+    assert joined == nfc(text)
+
+
+def test_a_chunk_file_keeps_its_ids_its_order_and_its_neighbours(
+    indexes: dict[str, Index],
+) -> None:
+    index = indexes["2wikimultihopqa/arag_chunks.json"]
+    source = json.loads((DATA / "2wikimultihopqa" / "arag_chunks.json").read_text())
+    assert [f"{chunk.id}:{chunk.content}" for chunk in index.scan()] == [nfc(x) for x in source]
+    second = index.chunk_read(["1"])[0]
+    assert (second.previous_id, second.next_id) == ("0", "2")
+    assert (second.chunk.doc_id, second.chunk.part, second.chunk.parts) == ("1", 1, 1)
+    titled = index.logical_search("title:lothair")
+    assert titled.notes == ("no passage of this index has a title: title: finds nothing.",)
+
+
+def test_tokens_and_substrings_count_the_same_where_all_lie_on_token_boundaries(
+    indexes: dict[str, Index],
+) -> None:
+    index = indexes["2wikimultihopqa/arag_chunks.json"]
+    chunks = scanned(index.scan())
+    keywords = draw_keywords(chunks, 700)
+    rows = [compare(index, chunks, keyword) for keyword in keywords]
+    eligible = [row for row in rows if row.on_boundaries]
+    assert sum(row.agree for row in eligible) >= 300
+    assert {row.reason for row in eligible if not row.agree} <= {
+        "punctuation in the keyword",
+        "punctuation between its words in the text",
+        "no token in the keyword",
+    }
+    for keyword in keywords[:20]:
+        assert engine_scores(index, keyword, "substring") == reference_scores(chunks, keyword)
