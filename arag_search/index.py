@@ -276,11 +276,15 @@ class Index:
                 "ids is one string.", allowed="a list of strings", do=f'Write ["{ids}"].'
             )
         ids = [nfc(one) for one in ids]
-        found = self.engine.read(ids, self.scope)
+        found = self.read(ids)
         unknown = [i for i, chunk in zip(ids, found, strict=True) if chunk is None]
         if unknown:
             raise unknown_chunks(unknown, self.location)
         return [self.with_neighbours(chunk) for chunk in found if chunk is not None]
+
+    def read(self, ids: Sequence[str]) -> list[Chunk | None]:
+        """The chunks with these ids; None for one that the index or its scope does not hold."""
+        return self.engine.read([nfc(one) for one in ids], self.scope)
 
     def with_neighbours(self, chunk: Chunk) -> ReadChunk:
         """The chunk with the ids of the previous and the next."""
@@ -425,10 +429,12 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
             f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
         )
     for keyword in keywords:
-        if not keyword.strip() or len(keyword) > MAX_KEYWORD_CHARACTERS:
+        if not keyword.strip():
+            raise ArgumentError("A keyword is empty.", allowed="words or short phrases")
+        if len(keyword) > MAX_KEYWORD_CHARACTERS:
             raise ArgumentError(
-                f'The keyword "{keyword[:40]}" has {len(keyword)} characters.',
-                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters, not all blank",
+                f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
+                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
             )
         if any("\ud800" <= character <= "\udfff" for character in keyword):
             raise ArgumentError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
@@ -18,3 +19,8 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv(CACHE_VARIABLE, _CACHE)
         patch.delenv("XDG_CACHE_HOME", raising=False)
         yield
+
+
+# A deadline would be a test of time, which a busy machine fails.
+hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.load_profile("project")

@@ -96,11 +96,11 @@ def corpus(random: Random, documents: int) -> list[Chunk]:
 
 def corpora(max_documents: int = 60) -> st.SearchStrategy[list[Chunk]]:
     """Corpora of one document or more."""
-    return st.builds(
-        lambda seed, documents: corpus(Random(seed), documents),
-        _seeds(),
-        st.integers(1, max_documents),
-    )
+
+    def seeded(seed: int, documents: int) -> list[Chunk]:
+        return corpus(Random(seed), documents)
+
+    return st.builds(seeded, _seeds(), st.integers(1, max_documents))
 
 
 def document_chunks(

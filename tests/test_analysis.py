@@ -294,15 +294,16 @@ def test_lone_surrogates_are_between_words() -> None:
     ids=lambda unit: ascii(unit[:2]),
 )
 def test_time_grows_with_the_text_alone(unit: str) -> None:
-    text = (unit * 20_000)[:20_000]
-    started = time.perf_counter()
+    text = (unit * 30_000)[:30_000]
+    started = time.thread_time()  # on a busy machine as well
     tokens("x" + text + "😀")
-    assert time.perf_counter() - started < 1  # what grows with its square takes far longer
+    assert time.thread_time() - started < 0.6  # what grows with its square takes far longer
 
 
 # What Lucene says.
 
 
+@pytest.mark.engine
 def test_every_string_of_the_real_corpora_is_as_in_lucene(lucene: Lucene) -> None:
     if not DATA.is_dir():
         pytest.skip("no ../shared/data beside the project")

@@ -31,9 +31,11 @@ from arag_search.engines.memory import MemoryEngine
 from arag_search.query.tree import Node, Phrase, Scope, TextLeaf, leaves, positive_leaves
 from tests.strategies import METADATA, corpus, document_chunks, queried_keywords, scopes, trees
 
+pytestmark = pytest.mark.engine
+
 ASKED_FOR = os.environ.get("ARAG_TEST_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or (2000 if os.environ.get("CI") else 300))
-CORPORA = 30 if EXAMPLES > 300 else 3
+CORPORA = 20 if EXAMPLES > 300 else 3
 EVERYTHING = 10_000
 
 Pair = tuple[MemoryEngine, LuceneEngine]
@@ -95,7 +97,6 @@ def tried(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., A
     def run(check: Callable[..., None]) -> None:
         limits = settings(
             max_examples=examples,
-            deadline=None,
             database=None,
             derandomize=not ASKED_FOR,
             suppress_health_check=[HealthCheck.too_slow],

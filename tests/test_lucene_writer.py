@@ -17,6 +17,8 @@ from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import NumberRange, Term
 from tests.lucene_indexes import METADATA, build, chunk, final_data
 
+pytestmark = pytest.mark.engine
+
 CHUNKS = [
     chunk(
         number,

@@ -143,7 +143,7 @@ def test_slop_is_the_spread_of_the_words_about_their_places(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
     st.integers(0, 6),
 )
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_loose_phrases_match_what_their_definition_says(
     content: list[str], words: list[str], slop: int
 ) -> None:

@@ -292,7 +292,7 @@ def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
             make()
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
     tree = data.draw(strategies.trees(awkward=True))
@@ -300,7 +300,7 @@ def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
     assert parse(str(tree), strategies.SCHEMA, limits=False, default_operator="AND").tree == tree
 
 
-@settings(max_examples=2 * EXAMPLES, deadline=None)
+@settings(max_examples=2 * EXAMPLES)
 @given(
     st.one_of(
         st.text(max_size=60),
@@ -363,7 +363,7 @@ def test_huge_and_hostile_text_is_refused_or_read(name: str) -> None:
     short = text[:MAX_CHARACTERS]
     for limits in (True, False):
         try:
-            parse(short if limits else text, SCHEMA, limits=limits)
+            parse(short if limits else text[:10_000], SCHEMA, limits=limits)
         except QueryError as error:
             assert error.problems
 

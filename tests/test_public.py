@@ -36,7 +36,7 @@ def test_another_name_is_an_attribute_error() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    heavy = {"jpype", "numpy", "pydantic", "typer", "rich", "regex", "orjson", "torch"}
+    heavy = {"jpype", "numpy", "pydantic", "typer", "rich", "orjson", "torch"}
     script = f"import sys, arag_search; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n"

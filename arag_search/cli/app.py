@@ -5,13 +5,11 @@ Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 13
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import typer
+from typing import Any
 
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
@@ -24,7 +22,7 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
     sys.exit(run(sys.argv[1:]))
 
 
@@ -33,7 +31,7 @@ def run(arguments: list[str]) -> int:
     try:
         return _run(arguments or ["--help"])
     except KeyboardInterrupt:
-        print("arag-search: interrupted.", file=sys.stderr)
+        _say("arag-search: interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
         _drop_output()
@@ -43,7 +41,7 @@ def run(arguments: list[str]) -> int:
         if error.filename is None:
             _drop_output()
             what, where = "The output cannot be written", ""
-        print(f"arag-search: {what} ({error.strerror}).{where}", file=sys.stderr)
+        _say(f"arag-search: {what} ({error.strerror}).{where}")
         return FAILURE
 
 
@@ -52,7 +50,7 @@ def _run(arguments: list[str]) -> int:
 
     from arag_search.errors import AragError
 
-    command = typer.main.get_command(application())
+    command = _command()
     try:
         with command.make_context("arag-search", arguments) as context:
             outcome: object = command.invoke(context)
@@ -65,19 +63,20 @@ def _run(arguments: list[str]) -> int:
         from arag_search.query.problems import QueryError
 
         if isinstance(error, QueryError):
-            print(error, file=sys.stderr)
+            _say(str(error))
             return QUERY_PROBLEMS
-        print(f"arag-search: {error}", file=sys.stderr)
+        _say(f"arag-search: {error}")
         return FAILURE
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        print(f"arag-search: {_usage_error(error)}", file=sys.stderr)
+        _say(f"arag-search: {_usage_error(error)}")
         return FAILURE
 
 
-def application() -> typer.Typer:
-    """The commands and their options."""
+@functools.cache
+def _command() -> Any:
+    """The commands and their options, read off the functions that run them."""
     import typer
 
     from arag_search.cli.check import check_command
@@ -116,7 +115,7 @@ def application() -> typer.Typer:
     app.command("read")(read_command)
     app.command("check")(check_command)
     app.command("info")(info_command)
-    return app
+    return typer.main.get_command(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -133,10 +132,12 @@ def _usage_error(error: Any) -> str:
     """What is wrong with options or arguments, in the form of our own errors."""
     from arag_search.errors import ArgumentError
 
-    what = str(error.format_message()).replace(": Value error, ", ": ").rstrip(".") + "."
+    what = str(error.format_message()).replace(": Value error, ", ": ")
+    if not what.endswith((".", "?")):
+        what += "."
     context: Any = getattr(error, "ctx", None)
     if context is None:
-        return what
+        return str(ArgumentError(what, do="See arag-search --help."))
     allowed = " ".join(context.get_usage().removeprefix("Usage: ").split())
     commands: Any = getattr(context.command, "commands", None)
     if commands:
@@ -146,6 +147,12 @@ def _usage_error(error: Any) -> str:
     if option.startswith("-") and not option.startswith("--"):
         do += " An argument that starts with a minus goes after --."
     return str(ArgumentError(what, allowed=allowed, do=do))
+
+
+def _say(text: str) -> None:
+    """Text on stderr, whatever it can show."""
+    encoding = sys.stderr.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
 
 
 def _drop_output() -> None:

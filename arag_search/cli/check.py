@@ -25,15 +25,21 @@ def check_command(
     operators: Annotated[OnOff, typer.Option(help="off refuses AND, OR, NOT, - and !.")] = OnOff.on,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Show how a query is understood: its canonical form, its tree, the tokens of each leaf.
+    """Show how a query is understood, or what is wrong with it.
 
-    Or every problem that it has, with a mended query. Example:
+    Prints its canonical form, its tree and the tokens of each leaf; or every problem that it has,
+    with a mended query where there is one. Nothing is searched.
 
-      arag-search check 'vivaldi OR NOT opera OR author:Walker'
+    Examples:
 
-    Exit code 2 for a query with problems. A query that starts with a minus goes after --.
+    \b
+      arag-search check '"antonio vivaldi" AND (libretto OR librettist)'
+      arag-search check 'vivaldi OR NOT opera OR author:Walker' --index my-index
+
+    Without --index a field that is not title, content or doc_id is taken for metadata. A query
+    that starts with a minus goes after --. Exit code 2 for a query with problems.
     """
-    from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.results import print_json, print_text, problem_list
     from arag_search.query.fields import ANY_SCHEMA
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
@@ -48,17 +54,21 @@ def check_command(
         parsed = parse(
             query,
             schema,
-            default_operator="AND" if default_operator is DefaultOperator.AND else "OR",
+            default_operator=default_operator.value,
             operators=operators is OnOff.on,
         )
     except QueryError as error:
         if not json:
             raise
-        found = [
-            {"column": one.column, "piece": one.piece, "message": one.message}
-            for one in error.problems
-        ]
-        print_json({"query": query, "problems": found, "mended": error.mended}, pretty=True)
+        refused = {
+            "query": query,
+            "understood": None,
+            "tree": None,
+            "notes": [],
+            "problems": problem_list(error),
+            "mended": error.mended,
+        }
+        print_json(refused, pretty=True)
         return 2
     if json:
         print_json(_parsed_json(query, parsed), pretty=True)
@@ -76,6 +86,7 @@ def _parsed_json(query: str, parsed: ParsedQuery) -> dict[str, Any]:
         "tree": _node_json(parsed.tree),
         "notes": list(parsed.notes),
         "problems": [],
+        "mended": None,
     }
 
 

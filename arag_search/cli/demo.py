@@ -34,15 +34,17 @@ def demo_command(
         ),
     ] = None,
 ) -> int:
-    """Index the sample corpus and search it, with the replies that a model would see.
+    """Index the sample corpus and search it.
 
-    Takes seconds; needs no key, no server and no Java on the machine.
+    Shows a broad, a narrowed, an excluding and a failing query with the replies that a model would
+    see, and what to type next. Takes seconds; needs no key, no server and no Java on the machine.
     """
     import shlex
     from importlib.resources import as_file, files
 
     from arag_search.cli.results import print_text
     from arag_search.engines.lucene.jvm import cache_folder
+    from arag_search.errors import BuildError, IndexExistsError, IndexLockedError
     from arag_search.index import open_index
     from arag_search.tools.base import ReadSet
     from arag_search.tools.chunk_read import ChunkRead
@@ -54,7 +56,11 @@ def demo_command(
     location = to or cache_folder() / "demo-index"
     options = BuildOptions(metadata=parse_metadata(SAMPLE_METADATA), overwrite=to is None)
     with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
-        report = build_index([str(corpus)], location, options)
+        try:
+            report = build_index([str(corpus)], location, options)
+        except (IndexExistsError, IndexLockedError, BuildError) as error:
+            error.do = "Name a folder that is not there yet: arag-search demo --to INDEX"
+            raise
     print_text(
         f"The sample corpus: {report.documents} short articles with two-hop links, "
         f"near-duplicate names and distractors, indexed in {report.seconds:.1f} s."

@@ -19,9 +19,16 @@ def info_command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Describe an index, and verify that its files and counts agree with its manifest.
+    """Describe an index, and verify it.
 
-    Exit code 1 where they do not.
+    Prints the manifest in words, and compares files and counts with it; with --checksums also every
+    byte that is on disk. Exit code 1 where they do not agree.
+
+    Examples:
+
+    \b
+      arag-search info my-index
+      arag-search info my-index --checksums --json
     """
     from arag_search.cli.results import print_json, print_text
     from arag_search.engines.lucene.reader import LuceneEngine
@@ -96,8 +103,9 @@ def _lines(
         f"Index {location}",
         f"  built        {manifest.created} from {', '.join(manifest.sources)} "
         f"({manifest.source_format})",
-        f"  holds        {manifest.documents:,} documents, {manifest.chunks:,} passages "
-        f"({chunking}), {manifest.sentences:,} sentences, {manifest.tokens:,} tokens",
+        f"  holds        {_count(manifest.documents, 'document')}, "
+        f"{_count(manifest.chunks, 'passage')} ({chunking}), "
+        f"{_count(manifest.sentences, 'sentence')}, {_count(manifest.tokens, 'token')}",
         f"  serves       {serves}; fields {manifest.query_schema.describe()}",
         f"  titles       {'yes' if manifest.has_titles else 'none: title: finds nothing'}",
         f"  ranking      BM25, k1 {manifest.k1:g}, b {manifest.b:g}; {manifest.analyser} analyser",
@@ -109,11 +117,11 @@ def _lines(
         share = part.deleted / max(part.documents + part.deleted, 1)
         deleted = f", {share:.1%} deleted" if part.deleted else ""
         lines.append(
-            f"  on disk      {name} index: {part.bytes:,} bytes in {part.files} files, "
-            f"{part.segments} segments{deleted}"
+            f"  on disk      {name} index: {part.bytes:,} bytes in {_count(part.files, 'file')}, "
+            f"{_count(part.segments, 'segment')}{deleted}"
         )
     if manifest.skipped_lines:
-        lines.append(f"  left out     {manifest.skipped_lines:,} bad lines")
+        lines.append(f"  left out     {_count(manifest.skipped_lines, 'bad line')}")
     if manifest.undeclared_metadata:
         keys = ", ".join(
             f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
@@ -122,3 +130,7 @@ def _lines(
     checked = "files, counts and checksums agree" if checksums else "files and counts agree"
     lines.append(f"  verified     {checked}")
     return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -36,7 +36,7 @@ def read_queries(path: Path, tool: str) -> list[AskedQuery]:
     as_json: bool | None = None
     for number, line in _lines(path):
         if as_json is None:
-            as_json = line.startswith("{")
+            as_json = line.lstrip().startswith("{")
         where = f"{path}, line {number}"
         asked = _of_json(line, number, where) if as_json else _plain(line, number, where, tool)
         if asked.id in found:
@@ -63,14 +63,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
     for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
-            text = line.decode().strip()
+            text = line.decode().rstrip("\r")
         except UnicodeDecodeError as error:
             raise SourceError(
                 f"Byte {error.start + 1} of the line is not UTF-8.",
                 where=f"{path}, line {number}",
                 do="Save the file as UTF-8.",
             ) from None
-        if text:
+        if text.strip():
             yield number, text
 
 
@@ -100,16 +100,25 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
             do="Mend the line.",
         )
     query_id = record.get("id", number)
-    if not isinstance(query_id, str | int | float) or query_id == "":
+    if not isinstance(query_id, str | int | float) or isinstance(query_id, bool) or query_id == "":
         raise _wrong("id", query_id, "a string or a number", where)
     if query is not None:
         if not isinstance(query, str):
             raise _wrong("query", query, "a string", where)
         return AskedQuery(str(query_id), query, where)
-    strings = cast(list[Any], keywords) if isinstance(keywords, list) else [None]
-    if not all(isinstance(one, str) for one in strings):
-        raise _wrong("keywords", keywords, "a list of strings", where)
+    strings = _strings(keywords)
+    if strings is None:
+        raise _wrong("keywords", record["keywords"], "a list of strings", where)
     return AskedQuery(str(query_id), _keywords(strings, where), where)
+
+
+def _strings(value: object) -> list[str] | None:
+    """The value, if it is a list of strings."""
+    if not isinstance(value, list):
+        return None
+    items = cast(list[object], value)
+    strings = [one for one in items if isinstance(one, str)]
+    return strings if len(strings) == len(items) else None
 
 
 def _wrong(name: str, value: object, allowed: str, where: str) -> SourceError:

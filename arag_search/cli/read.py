@@ -11,18 +11,25 @@ def read_command(
     index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
     chunk_ids: Annotated[
         list[str],
-        typer.Argument(help="Ids as searches show them in brackets.", metavar="CHUNK_ID..."),
+        typer.Argument(help="Ids as searches show them in brackets.", metavar="CHUNK_ID"),
     ],
     filter: Annotated[
-        str | None, typer.Option(help="Metadata clauses that the chunks must obey.")
+        str | None,
+        typer.Option(help="Metadata clauses that the chunks must obey.", metavar="CLAUSES"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> int:
-    """Print chunks in full, with their place, their neighbours and their metadata.
+    """Print chunks in full.
 
-    Example:
+    Each with its title, the ids of the chunks before and after it, and its metadata.
 
+    Examples:
+
+    \b
       arag-search read my-index vivaldi.1
+      arag-search read my-index vivaldi.1 goldoni.1 --json
+
+    Exit code 1 where an id is not in the index, or not in the filter.
     """
     from arag_search.cli.results import print_json, print_text
     from arag_search.index import open_index
@@ -50,6 +57,5 @@ def read_command(
             pretty=True,
         )
         return 0
-    for one in found:
-        print_text(f"{chunk_header(one)}\n{one.chunk.content.strip()}")
+    print_text("\n\n".join(f"{chunk_header(one)}\n{one.chunk.content.strip()}" for one in found))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -15,8 +16,17 @@ from arag_search.query.problems import QueryError
 def print_json(value: object, *, pretty: bool = False) -> None:
     """One JSON value on stdout, on one line unless ``pretty``."""
     option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0)
+    try:
+        written = orjson.dumps(value, option=option)
+    except TypeError:  # a name that is not UTF-8, given on the command line
+        written = json.dumps(value, indent=2 if pretty else None).encode() + b"\n"
+    print_bytes(written)
+
+
+def print_bytes(data: bytes) -> None:
+    """Bytes on stdout, at once."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(orjson.dumps(value, option=option))
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
@@ -49,7 +59,7 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
     """A refused query in the same form: no hits, its problems, and the mended query."""
     return {
         **({} if query_id is None else {"id": query_id}),
-        "query": error.query.encode("utf-8", "replace").decode("utf-8"),
+        "query": error.query,
         "understood": None,
         "total": 0,
         "total_is_exact": True,
@@ -57,15 +67,19 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
         "offset": offset,
         "hits": [],
         "notes": [],
-        "problems": [
-            {"column": one.column, "piece": one.piece, "message": one.message}
-            for one in error.problems
-        ],
+        "problems": problem_list(error),
         "mended": error.mended,
         "feedback": None,
         "retrieved_tokens": 0,
         "milliseconds": 0.0,
     }
+
+
+def problem_list(error: QueryError) -> list[dict[str, Any]]:
+    """All that is wrong with a query."""
+    return [
+        {"column": one.column, "piece": one.piece, "message": one.message} for one in error.problems
+    ]
 
 
 def _hit_json(hit: SearchHit) -> dict[str, Any]:

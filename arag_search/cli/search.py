@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arag_search.errors import ArgumentError, SourceError
+from arag_search.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from arag_search.index import Index, SearchResult
 
 # Engines, tools and tokens are imported where a command needs them: --help is to be fast.
 
@@ -52,14 +55,14 @@ def search_command(
         typer.Argument(
             help="The query; several arguments are joined by spaces, with --tool keyword each is "
             "a keyword. After -- a query may start with a minus.",
-            metavar="QUERY...",
+            metavar="QUERY",
             show_default=False,
         ),
     ] = None,
     tool: Annotated[ToolName, typer.Option(help="How to search.")] = ToolName.logical,
-    top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.")] = 5,
+    top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5,
     offset: Annotated[
-        int, typer.Option(help="Passages to skip; offset + top-k is at most 10,000.")
+        int, typer.Option(help="Passages to skip; offset + top-k is at most 10,000.", metavar="N")
     ] = 0,
     default_operator: Annotated[
         DefaultOperator, typer.Option(help="What a space between clauses means.")
@@ -74,13 +77,15 @@ def search_command(
     matching: Annotated[
         MatchingName,
         typer.Option(
-            help="For --tool keyword: count whole tokens, or scan for substrings as A-RAG's "
+            help="With --tool keyword: count whole tokens, or scan for substrings as A-RAG's "
             "reference does (slow on large indexes)."
         ),
     ] = MatchingName.token,
     filter: Annotated[
         str | None,
-        typer.Option(help="Metadata clauses that every result obeys, such as 'lang:en'."),
+        typer.Option(
+            help="Metadata clauses that every result obeys, such as 'lang:en'.", metavar="CLAUSES"
+        ),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
@@ -88,7 +93,9 @@ def search_command(
     max_result_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Bound of the text, as for a model; 0 for none.  [default: 4000 up to top-k 20]",
+            help="Bound of the text, as for a model, 200 or more; 0 for none.  [default: 4000 up "
+            "to top-k 20, else none]",
+            metavar="N",
             show_default=False,
         ),
     ] = None,
@@ -96,8 +103,9 @@ def search_command(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="A file of queries, - for standard input: one a line, or JSON lines "
-            '{"id", "query"} or {"id", "keywords": []}. One JSON result a line.',
+            help="A file of queries, - for standard input: one a line (with --tool keyword, tabs "
+            'between keywords), or JSON lines {"id", "query"} or {"id", "keywords": []}. One JSON '
+            "result a line.",
             metavar="FILE",
         ),
     ] = None,
@@ -109,28 +117,34 @@ def search_command(
 
     Examples:
 
+    \b
       arag-search search my-index '"antonio vivaldi" AND librett*'
-
-      arag-search search my-index 'griselda NOT title:scarlatti' --granularity sentence
-
+      arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
+      arag-search search my-index --queries q.jsonl --output-format trec
 
-      arag-search search my-index --queries queries.jsonl --top-k 100 --output-format trec
+    Syntax:
 
-    Syntax: word, "a phrase", "two words"~3, prefix*, title:word, AND, OR, NOT, ( ), word^2;
-    metadata as year:1678, year:[1670 TO 1680], lang:en. arag-search check explains a query.
+    \b
+      word, "a phrase", "two words"~3, prefix*, title:word, word^2,
+      AND, OR, NOT, ( ), and metadata: year:1678, year:[1670 TO 1680], lang:en
+      arag-search check 'QUERY' explains a query
 
     Exit code 0 also without hits, 2 for a query with problems, 1 for a failure.
     """
-    settings = _Settings(
+    options = _Options(
         tool.value,
-        {"top_k": top_k, "offset": offset, "explain": explain},
-        {
-            "default_operator": default_operator.value,
-            "granularity": granularity.value,
-            "operators": operators is OnOff.on,
-        },
-        {"matching": matching.value},
+        top_k,
+        offset,
+        default_operator.value,
+        granularity.value,
+        operators.value,
+        matching.value,
+        filter,
+        explain,
+        max_result_tokens,
+        json,
+        output_format.value,
     )
     if queries is not None:
         if query:
@@ -139,46 +153,110 @@ def search_command(
                 allowed="QUERY or --queries FILE",
                 do="Leave one of them out.",
             )
-        return _run_batch(index, filter, queries, settings, output_format)
+        options.check_batch()
+        return _run_batch(index, queries, options)
     if not query:
         raise ArgumentError(
             "There is no query.",
             allowed="QUERY or --queries FILE",
             do="Write: arag-search search INDEX 'QUERY'",
         )
-    return _run_one(index, filter, query, settings, json, max_result_tokens)
+    options.check_single()
+    return _run_one(index, query, options)
 
 
-class _Settings:
+@dataclass(frozen=True, slots=True)
+class _Options:
     """The options of a search, for either tool."""
 
-    def __init__(
-        self,
-        tool: str,
-        common: dict[str, Any],
-        logical: dict[str, Any],
-        keyword: dict[str, Any],
-    ) -> None:
-        self.tool = tool
-        self.common = common
-        self.logical = logical
-        self.keyword = keyword
+    tool: Literal["logical", "keyword"]
+    top_k: int
+    offset: int
+    default_operator: Literal["OR", "AND"]
+    granularity: Literal["chunk", "sentence"]
+    operators: Literal["on", "off"]
+    matching: Literal["token", "substring"]
+    filter: str | None
+    explain: bool
+    max_result_tokens: int | None
+    json: bool
+    output_format: Literal["json", "trec"]
 
-    def search(self, index: Any, query: str | list[str], *, snippets: bool = True) -> Any:
-        """Run one query: a list is keywords, a string logical."""
+    def check_single(self) -> None:
+        """Raise ArgumentError for an option that would change nothing."""
+        only_logical = "--tool logical"
+        for is_given, name, needs in (
+            (self.matching != "token", "--matching", "--tool keyword"),
+            (self.default_operator != "OR", "--default-operator", only_logical),
+            (self.granularity != "chunk", "--granularity", only_logical),
+            (self.operators != "on", "--operators", only_logical),
+        ):
+            if is_given and not needs.endswith(self.tool):
+                raise _without_effect(name, needs)
+        if self.output_format != "json":
+            raise _without_effect("--output-format", "--queries")
+        if self.max_result_tokens is not None:
+            if self.json:
+                raise _without_effect("--max-result-tokens", "plain output")
+            self._check_bound(self.max_result_tokens)
+
+    def check_batch(self) -> None:
+        """The same for a file of queries, whose lines may be for either tool."""
+        if self.max_result_tokens is not None:
+            raise _without_effect("--max-result-tokens", "plain output")
+        if self.explain and self.output_format == "trec":
+            raise _without_effect("--explain", "--output-format json")
+
+    def _check_bound(self, tokens: int) -> None:
+        from arag_search.tools.base import MIN_RESULT_TOKENS
+
+        if tokens and tokens < MIN_RESULT_TOKENS:
+            raise ArgumentError(
+                f"--max-result-tokens is {tokens}.",
+                allowed=f"{MIN_RESULT_TOKENS} or more, or 0 for no bound",
+            )
+
+    @property
+    def bound(self) -> int:
+        """Tokens that a reply may have."""
+        from arag_search.tools.base import DEFAULT_RESULT_TOKENS, MAX_TOOL_TOP_K
+
+        if self.max_result_tokens is None and self.top_k <= MAX_TOOL_TOP_K:
+            return DEFAULT_RESULT_TOKENS
+        return self.max_result_tokens or sys.maxsize
+
+    def search(
+        self, index: Index, query: str | tuple[str, ...], *, snippets: bool = True
+    ) -> SearchResult:
+        """Run one query: a string is logical, a tuple keywords."""
         if isinstance(query, str):
-            return index.logical_search(query, snippets=snippets, **self.common, **self.logical)
-        return index.keyword_search(query, snippets=snippets, **self.common, **self.keyword)
+            return index.logical_search(
+                query,
+                top_k=self.top_k,
+                offset=self.offset,
+                default_operator=self.default_operator,
+                granularity=self.granularity,
+                operators=self.operators == "on",
+                snippets=snippets,
+                explain=self.explain,
+            )
+        return index.keyword_search(
+            query,
+            top_k=self.top_k,
+            offset=self.offset,
+            matching=self.matching,
+            snippets=snippets,
+            explain=self.explain,
+        )
 
 
-def _run_one(
-    location: str,
-    scope: str | None,
-    words: list[str],
-    settings: _Settings,
-    as_json: bool,
-    max_result_tokens: int | None,
-) -> int:
+def _without_effect(name: str, needs: str) -> ArgumentError:
+    return ArgumentError(
+        f"{name} has no effect here.", allowed=f"{name} with {needs}", do="Leave it out."
+    )
+
+
+def _run_one(location: str, words: list[str], options: _Options) -> int:
     from arag_search.cli.results import (
         explanation_text,
         print_json,
@@ -186,116 +264,62 @@ def _run_one(
         problems_json,
         result_json,
     )
-    from arag_search.index import open_index
+    from arag_search.index import MAX_REACH, open_index
     from arag_search.query.problems import QueryError
-    from arag_search.tools.base import DEFAULT_RESULT_TOKENS, MAX_TOOL_TOP_K, ReadSet
+    from arag_search.tools.base import ReadSet
     from arag_search.tools.search import ReplyStyle, reply
 
-    query = words if settings.tool == "keyword" else " ".join(words)
-    with open_index(location, filter=scope) as index:
+    query = tuple(words) if options.tool == "keyword" else " ".join(words)
+    with open_index(location, filter=options.filter) as index:
         try:
-            result = settings.search(index, query)
+            result = options.search(index, query)
         except QueryError as error:
-            if as_json:
-                print_json(problems_json(error, settings.common["offset"]), pretty=True)
+            if options.json:
+                print_json(problems_json(error, options.offset), pretty=True)
                 return 2
             raise
-    if as_json:
+    if options.json:
         print_json(result_json(result), pretty=True)
         return 0
-    if max_result_tokens is None:
-        bounded = settings.common["top_k"] <= MAX_TOOL_TOP_K
-        max_result_tokens = DEFAULT_RESULT_TOKENS if bounded else 0
-    style = ReplyStyle(max_result_tokens=max_result_tokens or sys.maxsize)
+    style = ReplyStyle(max_result_tokens=options.bound, max_offset=MAX_REACH - options.top_k)
     print_text(reply(result, style, ReadSet()).text)
-    if settings.common["explain"]:
+    if options.explain and result.hits:
         print_text(explanation_text(result.hits))
     return 0
 
 
-def _run_batch(
-    location: str,
-    scope: str | None,
-    path: Path,
-    settings: _Settings,
-    output_format: OutputFormat,
-) -> int:
-    from arag_search.cli.results import print_json, problems_json, result_json
+def _run_batch(location: str, path: Path, options: _Options) -> int:
+    from arag_search.cli.queries import read_queries
+    from arag_search.cli.results import print_bytes, print_json, problems_json, result_json
     from arag_search.index import open_index
     from arag_search.query.problems import QueryError
 
-    asked = list(read_queries(path, settings.tool))
+    asked = read_queries(path, options.tool)
+    trec = options.output_format == "trec"
     refused = 0
-    trec = output_format is OutputFormat.trec
-    with open_index(location, filter=scope) as index:
-        for query_id, query in asked:
+    with open_index(location, filter=options.filter) as index:
+        for one in asked:
             try:
-                result = settings.search(index, query, snippets=not trec)
+                result = options.search(index, one.query, snippets=not trec)
             except QueryError as error:
                 refused += 1
-                if not trec:
-                    print_json(problems_json(error, settings.common["offset"], query_id))
+                if trec:
+                    print(f"{one.where}: {error}", file=sys.stderr)
+                else:
+                    print_json(problems_json(error, options.offset, one.id))
                 continue
             if not trec:
-                print_json(result_json(result, query_id))
+                print_json(result_json(result, one.id))
                 continue
-            for rank, hit in enumerate(result.hits, settings.common["offset"] + 1):
-                chunk_id = hit.id.replace(" ", "_")
-                print(f"{query_id} Q0 {chunk_id} {rank} {hit.score:.6f} arag-search")
+            for rank, hit in enumerate(result.hits, options.offset + 1):
+                names = f"{_one_word(one.id)} Q0 {_one_word(hit.id)}"
+                print_bytes(f"{names} {rank} {hit.score:.6f} arag-search\n".encode())
     if refused:
-        print(f"{refused} of {len(asked)} queries have problems.", file=sys.stderr)
+        have = "has" if refused == 1 else "have"
+        print(f"{refused} of {len(asked)} queries {have} problems.", file=sys.stderr)
     return 0
 
 
-def read_queries(path: Path, tool: str) -> Iterator[tuple[str, str | list[str]]]:
-    """Ids and queries of a file; a list is keywords. Raises SourceError naming file and line.
-
-    A file whose first line starts with ``{`` is JSON lines. A plain line is a query, its id the
-    line number; with the keyword tool, keywords separated by tabs.
-    """
-    allowed = 'a query a line, or JSON lines {"id", "query"} or {"id", "keywords": [...]}'
-    try:
-        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        lines = raw.decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(
-            f"The queries cannot be read: {error}.", where=str(path), allowed=allowed
-        ) from error
-    as_json = next((line for line in lines if line.strip()), "").lstrip().startswith("{")
-    found = False
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        found = True
-        if as_json:
-            yield _query_of_json(line, number, f"{path}, line {number}", allowed)
-        elif tool == "keyword":
-            yield str(number), [one.strip() for one in line.split("\t") if one.strip()]
-        else:
-            yield str(number), line.strip("\r")
-    if not found:
-        raise SourceError("There are no queries.", where=str(path), allowed=allowed)
-
-
-def _query_of_json(line: str, number: int, where: str, allowed: str) -> tuple[str, str | list[str]]:
-    import orjson
-
-    try:
-        record: Any = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise SourceError(
-            f"The line is not JSON: {error}.", where=where, allowed=allowed
-        ) from error
-    if isinstance(record, dict):
-        query: Any = record.get("query", record.get("keywords"))  # pyright: ignore
-        query_id: Any = record.get("id", number)  # pyright: ignore
-        if isinstance(query, str) or (
-            isinstance(query, list) and all(isinstance(one, str) for one in query)  # pyright: ignore
-        ):
-            return str(query_id), query  # pyright: ignore
-    raise SourceError(
-        "The line holds neither a query nor keywords.",
-        where=where,
-        allowed=allowed,
-        do="Mend the line; query is a string, keywords a list of strings.",
-    )
+def _one_word(name: str) -> str:
+    """The name without blanks, which part the columns of a TREC run."""
+    return "_".join(name.split())

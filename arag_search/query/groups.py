@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
 from arag_search.query import problems
+from arag_search.query.clauses import FieldRef
+from arag_search.query.lexer import Lexeme
 from arag_search.query.problems import Findings
 from arag_search.query.tree import Node, Not, all_of, any_of
 
@@ -26,6 +29,32 @@ class Item:
     start: int
     end: int
     plus: bool = False
+
+
+@dataclass(slots=True)
+class Group:
+    """An open parenthesis (or the whole query): what has been read of it."""
+
+    start: int
+    field: FieldRef | None = None
+    connector: Connector = "START"
+    negated: bool = False
+    plus: bool = False
+    items: list[Item] = dataclasses.field(default_factory=list[Item])
+    operator: tuple[Operator, Lexeme] | None = None
+    nots: list[int] = dataclasses.field(default_factory=list[int])
+    plus_pending: bool = False
+    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
+
+
+@dataclass(slots=True)
+class Reading:
+    """The result of reading a text. ``exclusions``: a text of nothing but NOTs (scopes only)."""
+
+    findings: Findings
+    tree: Node | None = None
+    exclusions: tuple[Not, ...] = ()
+    place: tuple[int, int] = (0, 0)
 
 
 def only_nots(items: list[Item]) -> bool:

@@ -6,14 +6,21 @@ The whole text is read whatever is wrong with it; each problem is recorded where
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Literal
 
 from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.clauses import ClauseReader, FieldRef, has_token
 from arag_search.query.fields import Schema
-from arag_search.query.groups import Connector, Item, Operator, build, only_nots
+from arag_search.query.groups import (
+    Connector,
+    Group,
+    Item,
+    Operator,
+    Reading,
+    build,
+    only_nots,
+)
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.problems import Findings
 from arag_search.query.tree import (
@@ -40,32 +47,6 @@ _OPERATORS: dict[str, Operator | Literal["NOT"]] = {
 }
 _LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
 _MAX_DEPTH_WITHOUT_LIMITS = 100
-
-
-@dataclass(slots=True)
-class _Group:
-    """An open parenthesis (or the whole query): what has been read of it."""
-
-    start: int
-    field: FieldRef | None = None
-    connector: Connector = "START"
-    negated: bool = False
-    plus: bool = False
-    items: list[Item] = dataclasses.field(default_factory=list[Item])
-    operator: tuple[Operator, Lexeme] | None = None
-    nots: list[int] = dataclasses.field(default_factory=list[int])
-    plus_pending: bool = False
-    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
-
-
-@dataclass(slots=True)
-class Reading:
-    """The result of reading a text. ``exclusions``: a text of nothing but NOTs (scopes only)."""
-
-    findings: Findings
-    tree: Node | None = None
-    exclusions: tuple[Not, ...] = ()
-    place: tuple[int, int] = (0, 0)
 
 
 def read(
@@ -112,12 +93,12 @@ class _Reader:
         self.found = reading.findings
         self.clauses = ClauseReader(schema, self.found)
         self.lexemes = lex(text)
-        self.groups = [_Group(0)]
+        self.groups = [Group(0)]
         self.pending_field: tuple[FieldRef, int] | None = None
         self.ignored = 0  # parentheses that are open beyond the depth that is read
 
     @property
-    def group(self) -> _Group:
+    def group(self) -> Group:
         return self.groups[-1]
 
     def read(self) -> None:
@@ -315,7 +296,7 @@ class _Reader:
         message = problems.NOTHING_RIGHT.format(operator=lexeme.raw)
         self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
 
-    def _refuse_dangling(self, group: _Group) -> None:
+    def _refuse_dangling(self, group: Group) -> None:
         """NOTs with no clause after them."""
         for start in group.nots:
             length = 3 if self.found.text.startswith("NOT", start) else 1
@@ -392,7 +373,7 @@ class _Reader:
         if field is not None and field.kind == "unknown":
             self.clauses.refuse_unknown(field.name, start, mended=False)
             field = None
-        self.groups.append(_Group(lexeme.start, field, *self._before(start)))
+        self.groups.append(Group(lexeme.start, field, *self._before(start)))
 
     def _typed_depth(self) -> int:
         deepest = depth = 0
@@ -473,7 +454,7 @@ class _Reader:
             self.found.refuse(start, end, message, mended=True)
             return node
 
-    def _settle(self, group: _Group) -> None:
+    def _settle(self, group: Group) -> None:
         """Refuse operators that wait for a clause at the end of a group."""
         if group.nots:
             self._refuse_dangling(group)

@@ -139,7 +139,7 @@ class Tool(ABC):
         if not isinstance(arguments, Mapping):
             names = ", ".join(self.parameters["properties"])
             problem = f"the arguments, {_shown(arguments)}. Allowed: a JSON object of {names}."
-            return error_result(_not_run([problem]))
+            return error_result(not_run([problem]))
         given = cast(Mapping[object, object], arguments)
         known = self.parameters["properties"]
         problems = [self._unknown(name) for name in given if name not in known]
@@ -152,7 +152,7 @@ class Tool(ABC):
         else:
             if not problems:
                 return self._call(checked, read_set)
-        return error_result(_not_run(problems))
+        return error_result(not_run(problems))
 
     @abstractmethod
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
@@ -207,7 +207,8 @@ def error_result(text: str, milliseconds: float = 0.0) -> ToolResult:
     return ToolResult(text, "error", (), None, True, 0, count_tokens(text), milliseconds)
 
 
-def _not_run(problems: Sequence[str]) -> str:
+def not_run(problems: Sequence[str]) -> str:
+    """The text of a result for wrong arguments."""
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
     return "\n".join([f"Tool not run: {many}.", *lines])

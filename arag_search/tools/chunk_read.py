@@ -69,7 +69,7 @@ class ChunkRead(Tool):
                 f"Tool not run: from_sentence is {first} with {len(ids)} chunk ids. Above 1 it "
                 "takes one id; read the others in another call."
             )
-        found = self.index.engine.read(ids, self.index.scope)
+        found = self.index.read(ids)
         unknown = [one for one, chunk in zip(ids, found, strict=True) if chunk is None]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
@@ -121,22 +121,14 @@ class _Reply:
         sentences = one.chunk.sentences()
         count = len(sentences)
         room = self._room(later) - count_tokens(f"{header}\n{_go_on(one.chunk.id, count, count)}")
-        if first > count or room < LEAST_TOKENS:
-            return False
-        last, used = first, count_tokens(sentences[first - 1])
-        while last < count and used + (cost := count_tokens(sentences[last])) <= room:
-            used += cost
-            last += 1
-        body = "".join(sentences[first - 1 : last]).strip()
-        while last > first and count_tokens(body) > room:
-            last -= 1
-            body = "".join(sentences[first - 1 : last]).strip()
-        body = cut_to(body, room)
-        lines = [header, body, *([_go_on(one.chunk.id, last, count)] if last < count else [])]
-        if not self._put(one.chunk.id, "\n".join(lines), later):
-            return False
-        self._showed(one, body, first, last)
-        return True
+        while first <= count and room >= LEAST_TOKENS:
+            body, last = _beginning(sentences, first, room)
+            lines = [header, body, *([_go_on(one.chunk.id, last, count)] if last < count else [])]
+            if self._put(one.chunk.id, "\n".join(lines), later):
+                self._showed(one, body, first, last)
+                return True
+            room -= 2  # pieces joined may count a little more than alone
+        return False
 
     def _showed(self, one: ReadChunk, body: str, first: int, last: int) -> None:
         """Note what of a chunk has been shown: the sentences ``first`` to ``last``."""
@@ -184,6 +176,19 @@ class _Reply:
             result_tokens=count_tokens(text),
             milliseconds=milliseconds,
         )
+
+
+def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
+    """The sentences from ``first`` on that fit in so many tokens, and the number of the last."""
+    last, used = first, count_tokens(sentences[first - 1])
+    while last < len(sentences) and used + (cost := count_tokens(sentences[last])) <= room:
+        used += cost
+        last += 1
+    body = "".join(sentences[first - 1 : last]).strip()
+    while last > first and count_tokens(body) > room:
+        last -= 1
+        body = "".join(sentences[first - 1 : last]).strip()
+    return cut_to(body, room), last
 
 
 def _go_on(chunk_id: str, last: int, count: int) -> str:

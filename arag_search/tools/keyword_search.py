@@ -17,6 +17,7 @@ from arag_search.tools.base import (
     ToolResult,
     describe,
     error_result,
+    not_run,
 )
 from arag_search.tools.search import ReplyStyle, SearchTool, reply
 
@@ -54,5 +55,6 @@ class KeywordSearch(SearchTool):
                 matching=self.matching,
             )
         except ArgumentError as error:
-            return error_result(str(error))
+            problem = f'argument "keywords": {error.what} Allowed: {error.allowed}.'
+            return error_result(not_run([problem]))
         return reply(result, self.style, read_set)

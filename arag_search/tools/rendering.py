@@ -14,11 +14,12 @@ from arag_search.corpus import split_at
 from arag_search.index import join_sentences
 from arag_search.tokens import count_tokens
 
-MAX_TITLE_TOKENS = 60
+MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
 """The text of a hit is not cut to less."""
-_MAX_NAME_CHARACTERS = 80
-_SHARE_OF_NAMES = 4  # names of what was left out take at most a quarter of a reply
+_MAX_NAME_TOKENS = 40
+_FAR = 32  # so many characters a token are rarely met
+_SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
 Frame = Callable[[int], tuple[str, str]]
 """What stands above and below the hits, given how many of them are shown."""
@@ -84,8 +85,8 @@ def one_line(text: str) -> str:
 
 
 def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:
-    """The ids in a row, over-long ones shortened, as many as fit; then how many more there are."""
-    written = [form.format(_short(one)) for one in ids]
+    """The ids in a row, over-long ones cut, as many as fit; then how many more there are."""
+    written = [form.format(_named(one)) for one in ids]
     text = ", ".join(written)
     shown = len(written)
     while shown > 1 and count_tokens(text) > max_tokens:
@@ -94,10 +95,9 @@ def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:
     return text
 
 
-def _short(text: str) -> str:
-    text = one_line(text.encode("utf-8", "replace").decode("utf-8"))
-    limit = _MAX_NAME_CHARACTERS
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def _named(text: str) -> str:
+    valid = text.encode("utf-8", "replace").decode("utf-8")  # a model may write half a character
+    return cut_to(one_line(valid), _MAX_NAME_TOKENS)
 
 
 def fit(
@@ -108,6 +108,8 @@ def fit(
     ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
     frame is kept where it leaves room.
     """
+    for one in blocks:
+        _trim(one, max_tokens)
     kept = list(blocks)
     shrink = _shrink_alone if whole else _shrink
     while True:
@@ -119,6 +121,18 @@ def fit(
             return cut_to(text, max_tokens), kept
         if not shrink(kept, over):
             kept.pop()
+
+
+def _trim(one: Block, max_tokens: int) -> None:
+    """Take off what could not be shown if the block were alone, so that it is not counted again."""
+    used = 0
+    for at, number in enumerate(one.shown):
+        used += count_tokens(one.sentences[number][: _FAR * max_tokens])
+        if used > max_tokens:
+            del one.shown[max(at, 1) :]
+            break
+    if used > max_tokens and len(one.shown) == 1:
+        one.cut = cut_to(one.body, max_tokens)
 
 
 def _joined(frame: Frame, kept: Sequence[Block], dropped: Sequence[Block], max_tokens: int) -> str:
@@ -188,7 +202,7 @@ def cut_to(text: str, max_tokens: int) -> str:
 
     It ends with a whole word, where the words are not very long.
     """
-    if count_tokens(text) <= max_tokens:
+    if count_tokens(text[: _FAR * max_tokens]) <= max_tokens and count_tokens(text) <= max_tokens:
         return text
     high = 4 * max_tokens
     while high < len(text) and count_tokens(_ended(text[:high])) <= max_tokens:

@@ -25,7 +25,8 @@ from arag_search.tools.rendering import (
     shown_title,
 )
 
-_SHARE_OF_HEAD = 4  # the query takes at most a quarter of a reply, and the notes another
+_SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
+_SHARE_OF_NOTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,9 @@ class SearchTool(Tool):
 
 def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
     """The bounded text of a search result."""
-    share = style.bound // _SHARE_OF_HEAD
-    understood = cut_to(result.understood, share)
-    notes = cut_to("\n".join(f"Note: {note}" for note in result.notes), share)
+    understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY)
+    notes = "\n".join(f"Note: {note}" for note in result.notes)
+    notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     if not result.hits:
         lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
         return _tool_result(cut_to("\n".join(lines), style.bound), [], result)
@@ -87,7 +88,7 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     blocks = [_block(hit, style, read_set) for hit in result.hits]
     text, kept = fit(frame, blocks, style.bound, whole=style.full_text)
     if style.full_text:
-        read_set.shown.update(one.id for one in kept if one.cut is None)
+        read_set.shown.update(one.id for one in kept if one.body and one.cut is None)
     return _tool_result(text, kept, result)
 
 

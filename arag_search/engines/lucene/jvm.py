@@ -34,9 +34,9 @@ CACHE_VARIABLE = "ARAG_CACHE_DIR"
 HEAP_VARIABLE = "ARAG_JVM_HEAP"
 DEFAULT_HEAP = "1g"
 MIN_HEAP_MB = 128
+FIRST_HEAP_MB = 64
 
 _VERSION_CLASS = "org.apache.lucene.util.Version"
-_MERGE_THREADS = "Lucene Merge Thread"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
 # Options that the machine takes from here and announces on stderr ("Picked up ...").
 _ANNOUNCED_VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
@@ -318,13 +318,16 @@ def _start() -> None:
 def _start_ours(jpype: Any) -> None:
     flags = [
         f"-Xmx{heap()}",
+        # Beginning small, it stays small: a large heap is filled with garbage before any is freed.
+        f"-Xms{FIRST_HEAP_MB}m",
         # One small heap and two cores: collectors with threads of their own cost more than they
         # save, at the start above all.
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         # Signals stay Python's: Ctrl-C is KeyboardInterrupt, SIGTERM does what Python says.
         "-Xrs",
-        "-Xshare:auto",
+        # What Java itself has to say, on stdout of all places, comes back as exceptions.
+        "-Xlog:disable",
         "--enable-native-access=ALL-UNNAMED",
     ]
     jars = class_path()
@@ -381,21 +384,7 @@ def _be_quiet(jpype: Any) -> None:
     """
     logger = jpype.JClass("java.util.logging.Logger").getLogger(_QUIET_LOGGER)
     logger.setLevel(jpype.JClass("java.util.logging.Level").OFF)
-    threads = jpype.JClass("java.lang.Thread")
-    if threads.getDefaultUncaughtExceptionHandler() is None:
-        threads.setDefaultUncaughtExceptionHandler(
-            jpype.JProxy(
-                "java.lang.Thread$UncaughtExceptionHandler",
-                dict={"uncaughtException": _thread_failed},
-            )
-        )
     _State.keep = logger
-
-
-def _thread_failed(thread: Any, error: Any) -> None:
-    """Print what ends a Java thread, but for merges: the writer raises what those failed of."""
-    if not str(thread.getName()).startswith(_MERGE_THREADS):
-        error.printStackTrace()
 
 
 @contextlib.contextmanager

@@ -143,7 +143,7 @@ class LuceneEngine:
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for each in queries:
                     query = self._compiler.filtered(each.query, here, *each.held)
-                    top = index.top(query, max(1, len(ids)), scored=True, ordinals=True)
+                    top = index.top(query, max(1, len(ids)), scored=True)
                     by_field.append((each.field, {hit.ordinal: hit.score for hit in top.found}))
                 leaves.append((text, by_field))
         return [
@@ -265,7 +265,7 @@ class LuceneEngine:
         end = request.offset + request.top_k
         fetch = max(_FIRST_SENTENCES, 3 * end)
         while True:
-            top = index.top(query, fetch, scored=scored, ordinals=True)
+            top = index.top(query, fetch, scored=scored)
             best: dict[int, Found] = {}
             for each in top.found:
                 best.setdefault(chunk_ordinal(each.ordinal), each)
@@ -292,14 +292,14 @@ class LuceneEngine:
             make.between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks
         )
         here = make.filtered(query, places)
-        return index.top(here, MAX_SENTENCES * len(chunks), scored=False, ordinals=True).found
+        return index.top(here, MAX_SENTENCES * len(chunks), scored=False).found
 
     def _chunks_at(self, scores: Mapping[int, float]) -> list[Found]:
         """The chunks with these ordinals, in this order, with these scores."""
         if not scores:
             return []
         query = self._compiler.ordinals(list(scores))
-        top = self._chunks.top(query, len(scores), scored=False, ordinals=True)
+        top = self._chunks.top(query, len(scores), scored=False)
         found = {hit.ordinal: hit for hit in top.found}
         if len(found) < len(scores):
             raise IndexDamagedError(
@@ -329,7 +329,7 @@ class LuceneEngine:
         for name, ordinal in chunks.items():
             place = self._compiler.between(ordinal, ordinal + MAX_SENTENCES - 1)
             here = self._compiler.filtered(query, place)
-            top = index.top(here, 1, scored=scored, ordinals=True)
+            top = index.top(here, 1, scored=scored)
             best[name] = top.found[0].ordinal if top.found else -1
         return best
 

@@ -23,8 +23,9 @@ from arag_search.errors import AragError, BuildError, IndexLockedError
 from arag_search.query.fields import DOC_ID, MetadataType
 
 _INDEX = "org.apache.lucene.index"
-RAM_BUFFER_MB = 32.0
-"""What each of the two indexes buffers before it writes a segment."""
+RAM_BUFFER_MB = 16.0
+"""What each of the two indexes buffers before it writes a segment. More is not measurably faster,
+and memory grows with the corpus until it is filled."""
 _WRITING_ADVICE = "See to space and permissions there; the same command then goes on."
 
 
@@ -177,7 +178,8 @@ class _Index:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         path = java("java.nio.file.Paths").get(str(folder))
-        self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
+        # Not mapped: merges would bring all that they read into the memory of this process.
+        self._directory = java("org.apache.lucene.store.NIOFSDirectory")(path)
         self._policy: Any = None
         self._kept: list[Any] = []
         self.writer: Any = None

@@ -1,0 +1,111 @@
+"""Our whole build against a bare loop that adds the same documents to Lucene."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.lucene import schema
+from arag_search.engines.lucene.jvm import java
+from arag_search.engines.lucene.location import hold_live
+from bench import BenchError
+from bench.bare import BARE_INDEXING, prepared
+from bench.report import Figure, Row, Target
+from bench.rounds import Side, Timings, interleaved, timed
+from bench.workbench import Workbench, say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+OURS = "ours"
+TARGET = Target("at least", 0.6)
+WARM_UP = 3
+"""Rounds until Java has compiled what they use."""
+
+_INDEX = "org.apache.lucene.index"
+
+
+def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
+    """Rates of both, and what they built compared.
+
+    Raises BenchError where the two indexes differ in fields, documents or words.
+    """
+    say(f"indexing: {len(bench.chunks):,} chunks, {warm_up} + {rounds} rounds")
+    ready = [prepared(chunk) for chunk in bench.chunks]
+    with bench.room() as room:
+        source = str(bench.corpus)
+        sides = {OURS: _fresh(room / OURS, lambda at: build_index([source], at, BuildOptions()))}
+        for name, loop in BARE_INDEXING.items():
+            sides[name] = _fresh(room / name, lambda at, loop=loop: loop(ready, at))
+        timings = interleaved(sides, rounds, warm_up=warm_up)
+        held = hold_live(room / OURS)
+        try:
+            sizes = {OURS: _size(held.path)}
+            for name in BARE_INDEXING:
+                _compare(held.path, room / name)
+                sizes[name] = _size(room / name)
+        finally:
+            held.release()
+    return _figure(timings, len(bench.chunks), sizes)
+
+
+def _figure(timings: Timings, passages: int, sizes: dict[str, int]) -> Figure:
+    bare = timings.fastest(*BARE_INDEXING)
+    what = f"rate of ours to the bare loop ({bare})"
+    rows = [Row.of_ratio(what, timings.ratio(bare, OURS), TARGET)]
+    for name in timings.seconds:
+        label = OURS if name == OURS else f"bare loop, {name}"
+        rows.append(Row(label, passages / timings.median_s(name), "passages/s"))
+    details = {"seconds": timings.seconds, "bare": bare, "bytes": sizes}
+    return Figure("indexing", tuple(rows), details)
+
+
+def _fresh(folder: Path, build: Callable[[Path], object]) -> Side:
+    """A side that builds into a folder that is not there yet."""
+
+    def run() -> float:
+        shutil.rmtree(folder, ignore_errors=True)
+        return timed(lambda: build(folder))
+
+    return run
+
+
+def _compare(ours: Path, bare: Path) -> None:
+    for part in (schema.CHUNKS_FOLDER, schema.SENTENCES_FOLDER):
+        here, there = contents(ours / part), contents(bare / part)
+        if here != there:
+            raise BenchError(
+                "The bare loop did not index what ours did.", where=f"{part}: {here} | {there}"
+            )
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What tells whether two Lucene indexes hold the same: documents; for every field how it is
+    indexed and how many words it has; the names of stored fields."""
+    directory = java("org.apache.lucene.store.FSDirectory").open(
+        java("java.nio.file.Paths").get(str(folder))
+    )
+    reader = java(f"{_INDEX}.DirectoryReader").open(directory)
+    try:
+        first = reader.storedFields().document(0).getFields()
+        found: dict[str, Any] = {
+            "documents": int(reader.numDocs()),
+            "stored": sorted({str(field.name()) for field in first}),
+        }
+        for info in java(f"{_INDEX}.FieldInfos").getMergedFieldInfos(reader):
+            name = str(info.name)
+            found[f"field {name}"] = (
+                str(info.getIndexOptions()),
+                str(info.getDocValuesType()),
+                int(info.getPointDimensionCount()),
+                int(reader.getSumTotalTermFreq(name)),
+            )
+        return found
+    finally:
+        reader.close()
+        directory.close()
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,193 @@
+"""Queries drawn from a corpus, as a model writes them, the same ones for the same seed.
+
+Words are drawn by document frequency, from words that hardly any passage has to words that most
+have. The clauses of a query come from one passage mostly, so that an AND can be met; what is
+excluded comes from another one. README.md beside this file says how often what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeVar
+
+from arag_search.corpus import Chunk
+from arag_search.query import analysis
+from arag_search.query.analysis import Token
+from arag_search.query.fields import Schema
+from arag_search.query.parser import parse
+from arag_search.query.tree import (
+    MIN_PREFIX_CHARACTERS,
+    Node,
+    Phrase,
+    Prefix,
+    Term,
+    TextLeaf,
+    is_prefix,
+)
+from bench import BenchError
+
+# Upper bounds of document frequency as a share of the passages; each band is drawn as often.
+BANDS = {"rare": 0.001, "medium": 0.01, "frequent": 0.1, "very frequent": 1.0}
+LEAF_SHARES = {1: 15, 2: 30, 3: 30, 4: 15, 5: 10}
+KIND_SHARES = {
+    "word": 50,
+    "phrase": 20,
+    "loose phrase": 7,
+    "prefix": 8,
+    "title word": 10,
+    "title phrase": 5,
+}
+SAME_PASSAGE = 0.8
+WEIGHTED = 0.1
+WEIGHTS = (0.5, 2.0, 3.0)
+
+# By number of clauses; a to e are found, n is excluded. A space is OR.
+SHAPES = {
+    1: ("{a}",),
+    2: ("{a} AND {b}", "{a} OR {b}", "{a} {b}", "{a} AND NOT {n}"),
+    3: (
+        "{a} AND {b} AND {c}",
+        "{a} AND ({b} OR {c})",
+        "{a} {b} {c}",
+        "({a} OR {b}) AND NOT {n}",
+        "{a} AND {b} NOT {n}",
+    ),
+    4: (
+        "({a} OR {b}) AND ({c} OR {d})",
+        "{a} AND ({b} OR {c}) AND NOT {n}",
+        "{a} {b} {c} {d}",
+        "{a} AND {b} AND {c} AND NOT {n}",
+        "({a} AND {b}) OR ({c} AND {d})",
+    ),
+    5: (
+        "({a} OR {b}) AND ({c} OR {d}) AND NOT {n}",
+        "{a} AND ({b} OR {c} OR {d}) AND NOT {n}",
+        "{a} {b} {c} {d} {e}",
+        "({a} AND {b}) OR ({c} AND {d} AND {e})",
+        "({a} OR {b} OR {c})^2 AND {d} AND NOT {n}",
+    ),
+}
+_NAMES = "abcde"
+MAX_DRAWS = 20
+"""For each query that is wanted: how often one is drawn at most."""
+
+_Choice = TypeVar("_Choice")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query as text and as the tree it is read as."""
+
+    text: str
+    tree: Node
+
+
+def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = 1678) -> list[Query]:
+    """``count`` queries, no two of which are read as the same tree.
+
+    Raises BenchError where the corpus is too small for so many.
+    """
+    drawer = _Drawer(chunks, seed)
+    found: dict[Node, Query] = {}
+    for _ in range(count * MAX_DRAWS):
+        if len(found) == count:
+            break
+        text = drawer.query()
+        tree = parse(text, Schema()).tree
+        found.setdefault(tree, Query(text, tree))
+    if len(found) < count:
+        raise BenchError(
+            f"{len(chunks):,} passages make {len(found):,} different queries, not {count:,}.",
+            do="Ask for fewer with --queries, or take a larger corpus.",
+        )
+    return list(found.values())
+
+
+def keyword_sets(chunks: Sequence[Chunk], count: int, seed: int = 1685) -> list[tuple[str, ...]]:
+    """``count`` sets of one to three keywords of one passage: names, phrases and words of it."""
+    drawer = _Drawer(chunks, seed)
+    return [drawer.keywords() for _ in range(count)]
+
+
+class _Drawer:
+    def __init__(self, chunks: Sequence[Chunk], seed: int) -> None:
+        self._random = Random(seed)
+        self._chunks = [chunk for chunk in chunks if analysis.terms(chunk.content)]
+        if not self._chunks:
+            raise BenchError("There is no passage with words to draw from.")
+        self._frequency: Counter[str] = Counter()
+        for chunk in self._chunks:
+            self._frequency.update(set(analysis.terms(chunk.content)))
+
+    def query(self) -> str:
+        """One query as text."""
+        home = self._passage()
+        shape = self._random.choice(SHAPES[_drawn(self._random, LEAF_SHARES)])
+        clauses: dict[str, str] = {}
+        for name in _NAMES:
+            if f"{{{name}}}" in shape:
+                same = not clauses or self._random.random() < SAME_PASSAGE
+                clauses[name] = str(self._leaf(home if same else self._passage()))
+        excluded = self._text_leaf("word", self._passage())
+        return shape.format(n=excluded, **clauses)
+
+    def keywords(self) -> tuple[str, ...]:
+        """One set of keywords."""
+        home = self._passage()
+        kinds = self._random.choices(("phrase", "word"), k=self._random.randint(1, 3))
+        return tuple(self._text_leaf(kind, home).text for kind in kinds)
+
+    def _passage(self) -> Chunk:
+        return self._random.choice(self._chunks)
+
+    def _leaf(self, passage: Chunk) -> TextLeaf:
+        leaf = self._text_leaf(_drawn(self._random, KIND_SHARES), passage)
+        if self._random.random() < WEIGHTED:
+            return replace(leaf, weight=self._random.choice(WEIGHTS))
+        return leaf
+
+    def _text_leaf(self, kind: str, passage: Chunk) -> TextLeaf:
+        """A leaf of this kind, or a word where the passage has none of it."""
+        title = analysis.tokens(passage.title)
+        if kind == "title word" and title:
+            return Term(_cut(passage.title, title, self._random.randrange(len(title))), "title")
+        if kind == "title phrase" and len(title) > 1:
+            return Phrase(_cut(passage.title, title, 0, len(title) - 1), field="title")
+        tokens = analysis.tokens(passage.content)
+        at = self._anchor(tokens)
+        word = _cut(passage.content, tokens, at)
+        if kind == "phrase" and len(tokens) > 1:
+            first = min(at, len(tokens) - 2)
+            last = min(len(tokens) - 1, first + self._random.randint(1, 3))
+            return Phrase(_cut(passage.content, tokens, first, last))
+        if kind == "loose phrase" and at + 2 < len(tokens):
+            other = min(len(tokens) - 1, at + self._random.randint(2, 4))
+            slop = other - at - 1 + self._random.randint(0, 2)
+            return Phrase(f"{word} {_cut(passage.content, tokens, other)}", slop)
+        if kind == "prefix" and len(word) > MIN_PREFIX_CHARACTERS + 1:
+            stem = word[: self._random.randint(MIN_PREFIX_CHARACTERS + 1, len(word) - 1)]
+            if is_prefix(stem):
+                return Prefix(stem)
+        return Term(word)
+
+    def _anchor(self, tokens: Sequence[Token]) -> int:
+        """The place of a word of the band that is drawn, or of any word where there is none."""
+        band = self._random.choice(list(BANDS))
+        places = [at for at, token in enumerate(tokens) if self._band(token.term) == band]
+        return self._random.choice(places or range(len(tokens)))
+
+    def _band(self, term: str) -> str:
+        share = self._frequency[term] / len(self._chunks)
+        return next(name for name, limit in BANDS.items() if share <= limit)
+
+
+def _drawn(random: Random, shares: Mapping[_Choice, int]) -> _Choice:
+    return random.choices(list(shares), list(shares.values()))[0]
+
+
+def _cut(text: str, tokens: Sequence[Token], first: int, last: int | None = None) -> str:
+    """The text from one token to another one, or of one."""
+    return text[tokens[first].start : tokens[first if last is None else last].end]

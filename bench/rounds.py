@@ -1,0 +1,86 @@
+"""Comparisons in interleaved rounds: every side runs once a round, on the same machine state.
+
+What a round tells is the ratio of its two times; the times themselves hold for one machine on one
+day.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Side = Callable[[], float]
+"""Does its work once and returns the seconds that count; what it prepares does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ratio of medians over all rounds; ``low`` and ``high`` are of the ratios of each round."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds of every side in every round, in the order of the rounds."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there were."""
+        return len(next(iter(self.seconds.values())))
+
+    def median_s(self, side: str) -> float:
+        """The median time of a side."""
+        return statistics.median(self.seconds[side])
+
+    def fastest(self, *sides: str) -> str:
+        """The one of these sides with the least median time."""
+        return min(sides, key=self.median_s)
+
+    def ratio(self, numerator: str, denominator: str) -> Ratio:
+        """Time of one side over that of another: above 1 the denominator is faster."""
+        pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
+        each = [above / below for above, below in pairs]
+        value = self.median_s(numerator) / self.median_s(denominator)
+        return Ratio(value, min(each), max(each))
+
+
+def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> Timings:
+    """Run all sides ``rounds`` times, after ``warm_up`` rounds that do not count.
+
+    The order of the sides is turned round from one round to the next, so that none always comes
+    first. Garbage is collected before a side begins, for it may be that of the one before.
+    """
+    if rounds < 1:
+        raise ValueError(f"{rounds} rounds")
+    names = list(sides)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(-warm_up, rounds):
+        for name in names if number % 2 == 0 else names[::-1]:
+            gc.collect()
+            spent = sides[name]()
+            if number >= 0:
+                seconds[name].append(spent)
+    return Timings({name: tuple(spent) for name, spent in seconds.items()})
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that the work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The smallest of the values that at least ``share`` (above 0, at most 1) of them reach not
+    beyond (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -1,0 +1,153 @@
+"""Logical search from query text against a bare loop that runs prebuilt Lucene queries."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from arag_search.engines.lucene.compile import compiler
+from arag_search.index import Index, SearchResult, open_index
+from arag_search.query.tree import Node, leaves
+from bench import BenchError
+from bench.bare import BareSearcher, index_with_stored_names, without_query_cache
+from bench.queries import Query, logical_queries
+from bench.report import Figure, Row, Target
+from bench.rounds import Side, Timings, interleaved, timed
+from bench.workbench import Workbench, say
+
+TARGET = Target("at least", 0.6)
+QUERIES = 1000
+TOP_K = 5
+WARM_UP = 5
+"""Rounds until Java has compiled what they use."""
+
+_TOLERANCE = 1e-6
+
+
+def measure(
+    bench: Workbench, rounds: int, *, count: int = QUERIES, warm_up: int = WARM_UP
+) -> Figure:
+    """Throughput of both, one thread, nothing cached, and their hits compared.
+
+    Raises BenchError where they find different passages.
+    """
+    queries = logical_queries(bench.chunks, count)
+    say(f"search: {len(queries):,} queries, {warm_up} + {rounds} rounds")
+    with bench.room() as room, without_query_cache(), open_index(bench.index) as index:
+        index_with_stored_names(bench.chunks, room)
+        bare = BareSearcher(room, index.manifest.k1, index.manifest.b)
+        try:
+            compiled = [compiler().query(query.tree)[0] for query in queries]
+            results = [index.logical_search(q.text, top_k=TOP_K, snippets=False) for q in queries]
+            tied = _compare(queries, results, compiled, bare)
+            sides = _sides(index, bare, queries, compiled, [bool(r.hits) for r in results])
+            timings = interleaved(sides, rounds, warm_up=warm_up)
+        finally:
+            bare.close()
+    return _figure(timings, queries, results, tied)
+
+
+def _sides(
+    index: Index,
+    bare: BareSearcher,
+    queries: Sequence[Query],
+    compiled: Sequence[Any],
+    has_hits: Sequence[bool],
+) -> dict[str, Side]:
+    texts = [query.text for query in queries]
+    found_texts = [text for text, found in zip(texts, has_hits, strict=True) if found]
+    found_compiled = [each for each, found in zip(compiled, has_hits, strict=True) if found]
+
+    def ours(texts: Sequence[str], snippets: bool) -> float:
+        def run() -> None:
+            for text in texts:
+                index.logical_search(text, top_k=TOP_K, snippets=snippets)
+
+        return timed(run)
+
+    def theirs(compiled: Sequence[Any]) -> float:
+        def run() -> None:
+            for query in compiled:
+                bare.search(query, TOP_K)
+
+        return timed(run)
+
+    return {
+        "ours": lambda: ours(texts, False),
+        "bare": lambda: theirs(compiled),
+        "ours with snippets": lambda: ours(texts, True),
+        "ours, queries with hits": lambda: ours(found_texts, False),
+        "bare, queries with hits": lambda: theirs(found_compiled),
+    }
+
+
+def _compare(
+    queries: Sequence[Query],
+    results: Sequence[SearchResult],
+    compiled: Sequence[Any],
+    bare: BareSearcher,
+) -> int:
+    """How many queries have the same scores with equal ones in another order."""
+    tied = 0
+    for query, result, each in zip(queries, results, compiled, strict=True):
+        ours = [(hit.id, hit.score) for hit in result.hits]
+        theirs = bare.scored(each, TOP_K)
+        if [name for name, _ in ours] == [name for name, _ in theirs]:
+            continue
+        if not _only_ties(ours, theirs):
+            raise BenchError(
+                "The bare loop finds other passages than ours.",
+                where=f"{query.text}: {ours} | {theirs}",
+            )
+        tied += 1
+    return tied
+
+
+def _only_ties(ours: Sequence[tuple[str, float]], theirs: Sequence[tuple[str, float]]) -> bool:
+    """Whether two rankings have equal scores, and differ only in which of equals they show."""
+    if len(ours) != len(theirs) or not ours:
+        return False
+    if not all(
+        math.isclose(here, there, rel_tol=_TOLERANCE)
+        for (_, here), (_, there) in zip(ours, theirs, strict=True)
+    ):
+        return False
+    last = ours[-1][1]
+    above = [
+        {name for name, score in hits if not math.isclose(score, last, rel_tol=_TOLERANCE)}
+        for hits in (ours, theirs)
+    ]
+    return above[0] == above[1]
+
+
+def _figure(
+    timings: Timings, queries: Sequence[Query], results: Sequence[SearchResult], tied: int
+) -> Figure:
+    without_hits = sum(not result.hits for result in results)
+    rows = [
+        Row.of_ratio("throughput of ours to the bare loop", timings.ratio("bare", "ours"), TARGET),
+        Row.of_ratio("the same with snippets", timings.ratio("bare", "ours with snippets")),
+        Row.of_ratio(
+            "the same on queries with hits only",
+            timings.ratio("bare, queries with hits", "ours, queries with hits"),
+        ),
+    ]
+    for name in ("ours", "bare", "ours with snippets"):
+        rows.append(Row(name, timings.median_s(name) / len(queries) * 1000, "ms/query"))
+    rows.append(Row("queries whose equal scores are in another order", tied, "queries"))
+    counts = [_leaf_count(query.tree) for query in queries]
+    details = {
+        "seconds": timings.seconds,
+        "queries": len(queries),
+        "queries_without_hits": without_hits,
+        "mean_clauses": statistics.fmean(counts),
+        "median_total": statistics.median(result.total for result in results),
+        "examples": [query.text for query in queries[:20]],
+    }
+    return Figure("search", tuple(rows), details)
+
+
+def _leaf_count(tree: Node) -> int:
+    return sum(1 for _ in leaves(tree))

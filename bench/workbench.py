@@ -1,0 +1,94 @@
+"""What all figures start from: the corpus, an index of it, and room for temporary files."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.corpus import Chunk
+from arag_search.errors import BuildError
+from arag_search.index import open_index
+from arag_search.manifest import Manifest
+from bench import BenchError
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import PlainProgress
+
+CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """A corpus file, the index of it, and all its chunks. ``folder`` is for temporary files."""
+
+    corpus: Path
+    folder: Path
+    index: Path
+    manifest: Manifest
+    chunks: Sequence[Chunk]
+
+    @contextmanager
+    def room(self) -> Generator[Path]:
+        """An empty folder that is gone afterwards."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            yield Path(name)
+
+
+@contextmanager
+def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
+    """Index the corpus in a temporary folder below ``parent`` (None: where the system has them).
+
+    Raises BenchError where the corpus is not there.
+    """
+    if not corpus.is_file():
+        raise BenchError(
+            "The corpus is not there.",
+            where=str(corpus),
+            do="Name the folder that holds 2wikimultihopqa/corpus.jsonl with --data.",
+        )
+    with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
+        folder = Path(name)
+        location = folder / "index"
+        build_index([str(corpus)], location, BuildOptions())
+        with open_index(location) as index:
+            yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
+
+
+class BoundedProgress(PlainProgress):
+    """Plain lines on stderr; a build that takes longer than ``limit_s`` is stopped."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(sys.stderr, interval_s=20.0)
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        """See Progress. Raises BuildError beyond the limit."""
+        super().update(read_bytes, documents)
+        if time.monotonic() > self._end:
+            raise BuildError(
+                f"The build takes longer than {self._limit_s:g} s.",
+                do="Allow more with --max-build-s, or leave the largest scale out.",
+            )
+
+
+def check_room(folder: Path, needed_bytes: int) -> None:
+    """Raises BenchError where the disk has less room than that."""
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise BenchError(
+            f"There is room for {free >> 20:,} MB, but {needed_bytes >> 20:,} MB are needed.",
+            where="the folder for temporary files",
+            do="Name another one with --work, or leave the largest scale out.",
+        )
+
+
+def say(text: str) -> None:
+    """A line of progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,280 @@
+"""The bench itself: its numbers by hand, and that every comparison runs. No time is judged here."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.memory import MemoryEngine
+from arag_search.index import Index
+from arag_search.query.tree import Prefix, leaves
+from bench import BenchError, efficiency, indexing, keyword, search, startup
+from bench.bare import scan
+from bench.copies import copies
+from bench.queries import keyword_sets, logical_queries
+from bench.report import Figure, Row, Target, table, write_results
+from bench.rounds import Ratio, Timings, interleaved, percentile
+from bench.workbench import BoundedProgress, Workbench, check_room, set_up
+
+WORDS = ["the", "opera", "composer", "wrote", "a", "libretto", "about", "Griselda", "in", "Venice"]
+
+
+def chunk(number: int, *sentences: str) -> Chunk:
+    """A chunk of these sentences."""
+    content = "".join(sentences)
+    ends = [sum(map(len, sentences[: n + 1])) for n in range(len(sentences))]
+    identifier = f"c-{number}"
+    title = f"Passage {number}"
+    return Chunk(identifier, identifier, title, content, 1, 1, number << 11, tuple(ends), {})
+
+
+def passages(count: int) -> list[Chunk]:
+    """Chunks of two sentences whose words differ from one to the next."""
+    return [
+        chunk(
+            number,
+            f"{' '.join(WORDS[number % 5 :])} {number}. ",
+            f"{WORDS[number % 7].capitalize()} was shown in {1700 + number}.",
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fixture_quick_collections() -> Iterator[None]:
+    """Rounds collect garbage; what other tests have left need not be looked through each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    folder = tmp_path_factory.mktemp("bench")
+    corpus = folder / "corpus.jsonl"
+    lines = [orjson.dumps({"title": c.title, "text": c.content}) for c in passages(12)]
+    corpus.write_bytes(b"\n".join(lines))
+    with set_up(corpus, folder) as made:
+        yield made
+
+
+# Statistics
+
+
+def test_a_ratio_is_that_of_the_medians_and_its_range_that_of_the_rounds() -> None:
+    timings = Timings({"bare": (1.0, 2.0, 6.0), "ours": (2.0, 8.0, 3.0)})
+    # Medians are 2 and 3; the rounds give 1/2, 2/8 and 6/3.
+    assert timings.ratio("bare", "ours") == Ratio(2 / 3, 0.25, 2.0)
+    assert timings.rounds == 3
+
+
+def test_the_fastest_side_is_the_one_of_the_least_median() -> None:
+    timings = Timings({"a": (1.0, 9.0, 9.0), "b": (2.0, 2.0, 30.0), "c": (1.0, 1.0, 1.0)})
+    assert timings.fastest("a", "b") == "b"
+
+
+def test_the_median_of_an_even_number_of_rounds_is_the_mean_of_the_two_in_the_middle() -> None:
+    assert Timings({"a": (1.0, 10.0, 4.0, 2.0)}).median_s("a") == 3.0
+
+
+def test_sides_take_turns_in_coming_first_and_the_warm_up_does_not_count() -> None:
+    order: list[str] = []
+    seconds = iter(range(100))
+
+    def side(name: str) -> float:
+        order.append(name)
+        return float(next(seconds))
+
+    sides = {name: lambda name=name: side(name) for name in "abc"}
+    timings = interleaved(sides, 2)
+    assert "".join(order) == "cba" + "abc" + "cba"
+    assert timings.seconds == {"a": (3.0, 8.0), "b": (4.0, 7.0), "c": (5.0, 6.0)}
+
+
+def test_no_rounds_are_refused() -> None:
+    with pytest.raises(ValueError, match="0 rounds"):
+        interleaved({"a": lambda: 1.0}, 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.5, 2.0), (0.51, 3.0), (0.95, 4.0), (1.0, 4.0), (0.01, 1.0)]
+)
+def test_a_percentile_is_the_value_of_that_rank(share: float, expected: float) -> None:
+    assert percentile([4.0, 1.0, 3.0, 2.0], share) == expected
+
+
+# Reports
+
+
+def test_a_table_says_value_range_target_and_verdict() -> None:
+    figures = [
+        Figure(
+            "search",
+            (
+                Row.of_ratio("ours", Ratio(0.625, 0.5, 0.75), Target("at least", 0.6)),
+                Row("ours", 1234.5, "ms"),
+            ),
+        ),
+        Figure("startup", (Row("first", 2.0, "s", 1.0, 3.0, Target("at most", 1.5)),)),
+    ]
+    assert table(figures).splitlines() == [
+        "figure   what   value     range        target",
+        "search   ours   0.625 x   0.5 to 0.75  at least 0.6  reached",
+        "         ours   1,234 ms",
+        "startup  first  2 s       1 to 3       at most 1.5   missed",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("at least", "reached"), ("at most", "reached")])
+def test_a_value_on_the_bound_reaches_the_target(kind: str, verdict: str) -> None:
+    assert Row("x", 0.6, "x", target=Target(kind, 0.6)).verdict == verdict  # pyright: ignore
+
+
+def test_parts_that_are_run_alone_meet_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "efficiency.json"
+    write_results(path, [Figure("search", (Row("ours", 1.0, "s"),))], {"command": "first"})
+    write_results(path, [Figure("indexing", ())], {"command": "second"})
+    write_results(path, [Figure("search", (Row("ours", 2.0, "s"),))], {"command": "third"})
+    figures = orjson.loads(path.read_bytes())["figures"]
+    assert list(figures) == ["indexing", "search"]
+    assert figures["search"]["rows"] == [{"what": "ours", "value": 2.0, "unit": "s"}]
+    assert figures["search"]["run"] == {"command": "third"}
+
+
+# What is measured
+
+
+def test_queries_are_different_and_the_same_for_a_seed() -> None:
+    drawn = logical_queries(passages(40), 150)
+    assert len({query.tree for query in drawn}) == 150
+    assert drawn == logical_queries(passages(40), 150)
+    assert drawn != logical_queries(passages(40), 150, seed=2)
+
+
+def test_queries_are_of_every_kind() -> None:
+    texts = " | ".join(query.text for query in logical_queries(passages(40), 150))
+    for piece in ("AND", "OR", "NOT", '"', "~", "*", "title:", "^", "("):
+        assert piece in texts
+    for query in logical_queries(passages(40), 150):
+        found = list(leaves(query.tree))
+        assert 1 <= len(found) <= 5
+        assert sum(isinstance(leaf, Prefix) for leaf in found) <= 4
+
+
+def test_too_few_passages_for_so_many_queries_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bench.queries.MAX_DRAWS", 1)
+    with pytest.raises(BenchError, match=r"1 passages make \d+ different queries, not 60\."):
+        logical_queries([chunk(1, "Opera.")], 60)
+
+
+def test_passages_without_a_word_are_an_error() -> None:
+    with pytest.raises(BenchError, match="There is no passage with words to draw from"):
+        logical_queries([chunk(1, "...")], 1)
+
+
+def test_keyword_sets_have_one_to_three_keywords_of_a_passage() -> None:
+    texts = [each.content for each in passages(20)]
+    for keywords in keyword_sets(passages(20), 30):
+        assert 1 <= len(keywords) <= 3
+        assert any(all(keyword in text for keyword in keywords) for text in texts)
+
+
+def test_copies_have_other_ids_and_the_same_sentences_in_another_order() -> None:
+    chunks = [chunk(1, "One. ", "Two. ", "Three. ", "Four.")]
+    first, *others = copies(chunks, 4)
+    assert (first.id, first.text) == ("c-1-0", chunks[0].content)
+    assert [copy.id for copy in others] == ["c-1-1", "c-1-2", "c-1-3"]
+    for copy in others:
+        assert sorted(copy.text.split()) == ["Four.", "One.", "Three.", "Two."]
+    assert len({copy.text for copy in others}) > 1
+
+
+def test_the_scan_scores_count_times_length_and_prefers_the_earlier_of_equals() -> None:
+    texts = ["opera", "opera opera libretto", "a libretto", "opera", "none"]
+    # opera counts 5, libretto 8: 5, 18, 8, 5, 0.
+    assert scan(texts, ["Opera", "libretto"], 3) == [(18.0, -1), (8.0, -2), (5.0, 0)]
+
+
+def test_the_scan_equals_keyword_search_by_substrings() -> None:
+    chunks = passages(30)
+    texts = [copy.searched.lower() for copy in copies(chunks, 1)]
+    with Index(MemoryEngine(chunks), "memory") as index:
+        for keywords in keyword_sets(chunks, 20):
+            hits = index.keyword_search(keywords, matching="substring").hits
+            found = [(chunks[-place].id, score) for score, place in scan(texts, keywords, 5)]
+            assert [(hit.id, hit.score) for hit in hits] == found
+
+
+# Every comparison, on a few passages
+
+
+def test_indexing_compares_our_build_with_the_faster_bare_loop(bench: Workbench) -> None:
+    figure = indexing.measure(bench, 1, warm_up=0)
+    assert [row.unit for row in figure.rows] == ["x", *["passages/s"] * 3]
+    assert figure.details["bare"] in figure.rows[0].what
+
+
+def test_search_finds_what_the_bare_loop_finds(bench: Workbench) -> None:
+    figure = search.measure(bench, 1, count=20, warm_up=0)
+    assert figure.details["queries"] == 20
+    assert 0 < figure.details["queries_without_hits"] < 20 or figure.rows[0].value > 0
+
+
+def test_keyword_search_is_compared_at_every_scale(bench: Workbench) -> None:
+    figure = keyword.measure(bench, 1, scales=(2, 1), own_sets=3)
+    assert [row.what for row in figure.rows] == [
+        "1x (12 passages): speed of ours to the scan",
+        "1x: scan",
+        "1x: ours",
+        "2x (24 passages): speed of ours to the scan",
+        "2x: scan",
+        "2x: ours",
+    ]
+    assert figure.details["measured_on"] == "copies of the corpus, not a corpus"
+
+
+def test_startup_runs_processes_and_takes_what_they_report() -> None:
+    quick = [sys.executable, "-S", "-c", "print(0.25)"]
+    figure = startup.figure(
+        {"import": startup.reported(quick), "search by command": startup.whole(quick)}, 1
+    )
+    assert figure.rows[0] == Row("import", 250.0, "ms", 250.0, 250.0, startup.IMPORT_TARGET)
+    assert (figure.rows[1].unit, figure.rows[1].target) == ("s", startup.FIRST_SEARCH_TARGET)
+
+
+def test_a_process_that_fails_is_an_error_with_its_words() -> None:
+    with pytest.raises(BenchError) as caught:
+        startup.reported([sys.executable, "-S", "-c", "import sys; sys.exit('no index')"])()
+    assert caught.value.what == "A process ended with exit code 1."
+    assert caught.value.do == "no index"
+
+
+def test_a_build_beyond_its_time_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BoundedProgress(0.0)
+    progress.begin(100, 0)
+    with pytest.raises(Exception, match="The build takes longer than 0 s"):
+        progress.update(50, 5)
+    capsys.readouterr()
+
+
+def test_too_small_a_disk_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"There is room for .* MB, but 1,048,576 MB are needed"):
+        check_room(tmp_path, 1 << 40)
+
+
+def test_an_absent_corpus_is_a_failure_with_a_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert efficiency.main(["search", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "The corpus is not there.",
+        f"Where: {tmp_path / '2wikimultihopqa' / 'corpus.jsonl'}",
+        "Do: Name the folder that holds 2wikimultihopqa/corpus.jsonl with --data.",
+    ]

@@ -1,0 +1,174 @@
+"""Which sentences of a chunk are shown for a query."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.engines.base import Hit, Matching
+from arag_search.index import join_sentences
+from arag_search.query.fields import Schema
+from arag_search.query.parser import parse
+from arag_search.snippets import Snippets, keyword_sentences, within_slop
+
+SCHEMA = Schema({"year": "number", "lang": "keyword"})
+
+
+def hit_of(*sentences: str, matched: tuple[int, ...] = ()) -> Hit:
+    ends = tuple(itertools.accumulate(map(len, sentences)))
+    return Hit(
+        "d.1", "d", "A Title", 1, 1, 0, {}, 1.0, "".join(sentences), ends, matched_sentences=matched
+    )
+
+
+VIVALDI = hit_of(
+    "Antonio Vivaldi wrote Griselda. ",  # 0
+    "It was an opera. ",  # 1
+    "The libretto of the opera was by Zeno. ",  # 2
+    "Goldoni changed the libretto. ",  # 3
+    "Vivaldi’s singers liked the opera Griselda. ",  # 4
+    "Nobody kept a copy of the four. ",  # 5
+    "Seasons went by.",  # 6
+)
+
+
+def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
+    return Snippets(parse(query, SCHEMA).tree).choose(hit)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentences"),
+    [
+        ("griselda", [0, 4]),
+        ("opera", [1, 2, 4]),
+        ("opera OR libretto", [1, 2, 3]),  # 2 holds both; of the others the earlier ones
+        ("opera OR libretto OR griselda", [0, 2, 4]),  # 2 and 4 hold two; then the first
+        ("opera opera^3 content:opera OR libretto", [1, 2, 3]),  # one leaf, said three times
+        ('"antonio vivaldi"', [0]),
+        ('"vivaldi antonio"', [0]),  # as a phrase nowhere: its parts
+        ('"vivaldi antonio"~2', [0]),
+        ('"griselda antonio"~4', [0]),
+        ("librett*", [2, 3]),
+        ("opera AND NOT goldoni", [1, 2, 4]),
+        ("opera AND NOT (libretto OR griselda)", [1, 2, 4]),
+        ("title:opera AND libretto", [2, 3]),  # a title leaf does not count
+        ("year:>=1700 AND libretto", [2, 3]),
+        ("title:vivaldi", [0]),
+        ("year:>=1700", [0]),
+        ("griseldas", [0]),
+        ('"four seasons"', [5, 6]),  # across the end of a sentence: its parts
+        ('"four seasons" OR libretto', [2, 3]),
+        ('"opera griselda zeno"', [2, 4, 0]),
+        ("vivaldi's", [4]),
+        ("vivaldi’s", [4]),
+        ('"vivaldi\'s singers"', [4]),
+        ("vivaldi's*", [4]),
+        ("Vivaldi", [0]),  # the analyser keeps Vivaldi’s as one word
+    ],
+)
+def test_the_best_three_sentences_are_shown_in_text_order(query: str, sentences: list[int]) -> None:
+    assert chosen(query) == sorted(sentences)
+
+
+def test_a_word_that_the_analyser_splits_is_a_phrase() -> None:
+    hit = hit_of("The 19 cases of covid. ", "COVID-19 came later.")
+    assert chosen("COVID-19", hit) == [1]
+    assert chosen("covid-20", hit) == [0, 1]  # only a part of it, in both
+
+
+def test_at_sentence_granularity_all_matching_sentences_are_shown() -> None:
+    hit = hit_of("a. ", "b. ", "c. ", "d. ", "e.", matched=(0, 1, 3, 4))
+    assert chosen("nothing", hit) == [0, 1, 3, 4]
+
+
+def test_a_chunk_without_text_has_no_snippet() -> None:
+    assert chosen("opera", hit_of()) == []
+    assert keyword_sentences(hit_of(), ["opera"], "token") == []
+    assert keyword_sentences(hit_of(), ["opera"], "substring") == []
+
+
+@pytest.mark.parametrize(
+    ("keywords", "matching", "sentences"),
+    [
+        (["OPERA"], "token", [1, 2, 4]),
+        (["opera", "libretto", "griselda"], "token", [0, 1, 2, 3, 4]),
+        (["the opera"], "token", [2, 4]),
+        (["four seasons"], "token", [5, 6]),
+        (["four seasons", "goldoni"], "token", [3]),
+        (["vivaldi's"], "token", [4]),
+        (["oper", "..."], "token", [0]),
+        (["per"], "substring", [1, 2, 4]),
+        (["VIVALDI"], "substring", [0, 4]),
+        (["vivaldi's"], "substring", [0]),  # as the text is typed
+        (["four. Seasons"], "substring", [0]),
+        ([" of the "], "substring", [2, 5]),
+    ],
+)
+def test_keywords_show_all_sentences_that_hold_one(
+    keywords: list[str], matching: Matching, sentences: list[int]
+) -> None:
+    assert keyword_sentences(VIVALDI, keywords, matching) == sentences
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ([], ""),
+        ([0], "a. ..."),
+        ([1], "... b. ..."),
+        ([2], "... c."),
+        ([0, 1], "a. b. ..."),
+        ([0, 2], "a. ... c."),
+        ([0, 1, 2], "a. b. c."),
+    ],
+)
+def test_gaps_are_written_as_dots(shown: list[int], text: str) -> None:
+    assert join_sentences(["a. ", "b.\n", "c."], shown) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "slop", "holds"),
+    [
+        ("a b", "a b", 0, True),
+        ("a x b", "a b", 0, False),
+        ("a x b", "a b", 1, True),
+        ("b a", "a b", 1, False),
+        ("b a", "a b", 2, True),  # swapping neighbours costs 2
+        ("a", "a a", 20, False),  # one position cannot be both
+        ("a a", "a a", 1, True),
+        ("a x x a", "a a", 1, False),
+        ("a x x a", "a a", 2, True),
+        ("b a a", "a b a", 2, True),
+        ("b a x a", "a b a", 1, False),
+        ("x y", "a b", 20, False),
+    ],
+)
+def test_slop_is_the_spread_of_the_shifted_positions(
+    text: str, words: str, slop: int, holds: bool
+) -> None:
+    assert within_slop(text.split(), tuple(words.split()), slop) == holds
+
+
+@given(
+    st.lists(st.sampled_from("abc"), max_size=7),
+    st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
+    st.integers(0, 6),
+)
+@settings(max_examples=80, deadline=None)
+def test_slop_agrees_with_trying_all_distinct_positions(
+    text: list[str], words: list[str], slop: int
+) -> None:
+    def matches(places: tuple[int, ...]) -> bool:
+        shifted = [place - number for number, place in enumerate(places)]
+        return max(shifted) - min(shifted) <= slop
+
+    candidates = itertools.permutations(range(len(text)), len(words))
+    expected = any(
+        matches(places)
+        for places in candidates
+        if all(text[place] == word for place, word in zip(places, words, strict=True))
+    )
+    assert within_slop(text, tuple(words), slop) == expected
