@@ -26,7 +26,8 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
-from arag_search.feedback import Feedback, feedback
+from arag_search.feedback import Feedback
+from arag_search.feedback import feedback as feedback_on
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
 from arag_search.query.fields import CONTENT, TITLE, Schema
@@ -184,10 +185,12 @@ class Index:
         operators: bool = True,
         snippets: bool = True,
         explain: bool = False,
+        feedback: bool = True,
     ) -> SearchResult:
         """Passages that match a logical query (LogicalRAG), best BM25 score first.
 
-        ``top_k`` 1 to 1,000, ``offset + top_k`` to 10,000. Without ``snippets`` no text is read.
+        ``top_k`` 1 to 1,000, ``offset + top_k`` to 10,000. Without ``snippets`` no text is read,
+        without ``feedback`` nothing is counted where nothing matches.
         Raises QueryError for a query with problems, ArgumentError, NotServedError where the index
         was built without sentences, IndexClosedError.
         """
@@ -220,8 +223,8 @@ class Index:
         if not self.manifest.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
         why = None
-        if page.count == 0:
-            why = feedback(
+        if feedback and page.count == 0:
+            why = feedback_on(
                 parsed.tree, granularity, lambda asked: self.engine.counts(asked, self.scope)
             )
         unit: Unit = "sentences" if granularity == "sentence" else "passages"
@@ -316,6 +319,13 @@ def open_index(location: str | Path, *, filter: str | None = None) -> Index:
             allowed="a folder that arag-search index has built",
             do="Build an index with: arag-search index SOURCE --to FOLDER",
         )
+    try:
+        str(Path(location).absolute()).encode()
+    except UnicodeEncodeError:
+        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        raise ArgumentError(
+            "The path of the index is not UTF-8.", where=shown, do="Rename the folder."
+        ) from None
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
 

@@ -875,6 +875,10 @@ def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: 
             "Allowed: a folder that arag-search index has built\nDo: Name the folder.",
         ),
         (
+            "caf\udce9",
+            "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename the folder.",
+        ),
+        (
             "https://localhost:9200/wiki",
             "The location is an address of a server; this release opens folders.\n"
             "Where: https://localhost:9200/wiki\n"

@@ -55,6 +55,7 @@ READ_AS = [
     ("published:[2001-05 TO 2002}", "published:[2001-05 TO 2002}"),
     ("published:>=2001-05-31T12:00", "published:>=2001-05-31T12:00"),
     ("doc_id:notes/a.md", "doc_id:notes/a.md"),
+    ('lang:">=x" OR lang:"[x"', '(lang:">=x" OR lang:"[x")'),
     ("a && b || c", "((a AND b) OR c)"),
     ("a AND !b -c", "(a AND NOT b AND NOT c)"),
     ('a^2.0 "a b"~3^0.5 (a OR b)^3', '(a^2 OR "a b"~3^0.5 OR (a OR b)^3)'),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, MetadataValue, ordinal_of
 from arag_search.engines.memory import MemoryEngine
-from arag_search.errors import ArgumentError
+from arag_search.errors import AragError, ArgumentError
 from arag_search.index import Index
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse_scope
@@ -717,6 +717,27 @@ def test_a_search_does_not_mark_as_read(logical: LogicalSearch) -> None:
 
 
 # Reading
+
+
+def test_python_code_gets_whole_results_and_errors_instead_of_texts(index: Index) -> None:
+    found = index.chunk_read(["vivaldi.2", "page.1"])
+    assert [(one.chunk.id, one.previous_id, one.next_id) for one in found] == [
+        ("vivaldi.2", "vivaldi.1", None),
+        ("page.1", None, None),
+    ]
+    for call, message in (
+        (lambda: index.chunk_read("page.1"), 'ids is one string.\nAllowed: a list of strings\n'
+         'Do: Write ["page.1"].'),
+        (lambda: index.keyword_search("page"), 'keywords is one string.\nAllowed: a list of '
+         'strings\nDo: Write ["page"].'),
+        (lambda: index.logical_search("page", granularity="word"),  # type: ignore[arg-type]
+         'granularity is "word".\nAllowed: chunk or sentence'),
+        (lambda: index.chunk_read(["page"]), 'No chunk has the id "page".\nWhere: memory\n'
+         "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id."),
+    ):  # fmt: skip
+        with pytest.raises(AragError) as caught:
+            call()
+        assert str(caught.value) == message
 
 
 def test_chunks_are_read_with_their_place_neighbours_and_metadata(read: ChunkRead) -> None:

@@ -44,7 +44,7 @@ def demo_command(
 
     from arag_search.cli.results import print_text
     from arag_search.engines.lucene.jvm import cache_folder
-    from arag_search.errors import BuildError, IndexExistsError, IndexLockedError
+    from arag_search.errors import BuildError, IndexExistsError
     from arag_search.index import open_index
     from arag_search.tools.base import ReadSet
     from arag_search.tools.chunk_read import ChunkRead
@@ -58,8 +58,9 @@ def demo_command(
     with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
         try:
             report = build_index([str(corpus)], location, options)
-        except (IndexExistsError, IndexLockedError, BuildError) as error:
-            error.do = "Name a folder that is not there yet: arag-search demo --to INDEX"
+        except (IndexExistsError, BuildError) as error:
+            if isinstance(error, IndexExistsError) or not error.do:  # there is no --overwrite here
+                error.do = "Name a folder that is not there yet: arag-search demo --to INDEX"
             raise
     print_text(
         f"The sample corpus: {report.documents} short articles with two-hop links, "

@@ -239,6 +239,7 @@ class _Options:
                 operators=self.operators == "on",
                 snippets=snippets,
                 explain=self.explain,
+                feedback=snippets,
             )
         return index.keyword_search(
             query,

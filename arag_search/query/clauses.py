@@ -185,6 +185,8 @@ class ClauseReader:
             if slop or weight != 1:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
                 self.findings.refuse(end - len(suffix), end, message, mended=True)
+            if text and field.kind in ("keyword", "guess"):
+                return KeywordEquals(field.name, text)
             return self.value(text, start, end, field)
         text_field = field.text_field if field else None
         if not text.strip():

@@ -29,6 +29,8 @@ MIN_PREFIX_CHARACTERS = 3
 
 TextField = Literal["title", "content"] | None
 Spellings = tuple[tuple[str, ...], ...]
+Span = tuple[float, float] | None
+"""Least and greatest product of weights from a node to its text leaves; None without any."""
 
 APOSTROPHES = ("\u0027", "\u2019")
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
@@ -204,6 +206,7 @@ class And:
 
     children: tuple[Node | Not, ...]
     weight: float = 1.0
+    span: Span = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_compound(self, And)
@@ -223,6 +226,7 @@ class Or:
 
     children: tuple[Node, ...]
     weight: float = 1.0
+    span: Span = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         _check_compound(self, Or)
@@ -259,6 +263,8 @@ class Scope:
 
 def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
     """The canonical And of the children: flattened, Nots last; a single child stands alone."""
+    if len(children) == 1 and not isinstance(children[0], Not):
+        return weighted(children[0], weight)
     flat: list[Node | Not] = []
     for child in children:
         flat.extend(child.children if isinstance(child, And) and child.weight == 1 else (child,))
@@ -270,6 +276,8 @@ def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
 
 def any_of(*children: Node, weight: float = 1.0) -> Node:
     """The canonical Or of the children: flattened; a single child stands alone."""
+    if len(children) == 1:
+        return weighted(children[0], weight)
     flat: list[Node] = []
     for child in children:
         flat.extend(child.children if isinstance(child, Or) and child.weight == 1 else (child,))
@@ -385,6 +393,8 @@ def _weight(weight: float) -> str:
 
 def _word(text: str, field: TextField) -> str:
     """A word that reads back as this text, after its field."""
+    if text.isalnum() and text not in _OPERATOR_WORDS:
+        return _field(field) + text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
     if (
         text in _OPERATOR_WORDS
@@ -454,34 +464,36 @@ def _check_weight(lowest: float, highest: float) -> None:
         )
 
 
-def weight_span(node: Node | Not) -> tuple[float, float] | None:
-    """Least and greatest product of weights from here to a scoring leaf; None without one."""
+def _span(node: Node | Not) -> Span:
     match node:
         case Term() | Phrase() | Prefix():
             return node.weight, node.weight
         case And() | Or():
-            spans = [span for child in node.children if (span := weight_span(child)) is not None]
-            if not spans:
-                return None
-            low, high = min(span[0] for span in spans), max(span[1] for span in spans)
-            return node.weight * low, node.weight * high
+            return node.span
         case Not():
-            return weight_span(node.child)
+            return _span(node.child)
         case _:
             return None
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
+    """Check the children and keep the span of their weights: O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
+    spans: list[tuple[float, float]] = []
     for child in node.children:
         if isinstance(child, Not) and kind is Or:
             raise ArgumentError("A NOT as an alternative of Or.", do="Put it into an And.")
         if isinstance(child, kind) and child.weight == 1:
             raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
-    span = weight_span(node)
-    if span is not None:
-        _check_weight(*span)
+        span = _span(child)
+        if span is not None:
+            spans.append(span)
+    if spans:
+        lowest = node.weight * min(span[0] for span in spans)
+        highest = node.weight * max(span[1] for span in spans)
+        _check_weight(lowest, highest)
+        _set(node, "span", (lowest, highest))
     if node.weight != 1 and not scores(node):
         raise ArgumentError("A weight on metadata clauses.", do="Leave the weight out.")
 
