@@ -306,12 +306,6 @@ def open_index(location: str | Path, *, filter: str | None = None) -> Index:
     IndexDamagedError, QueryError for the filter, JvmError.
     """
     name = str(location)
-    if not name.strip():
-        raise ArgumentError(
-            "The location of the index is empty.",
-            allowed="a folder that arag-search index has built",
-            do="Name the folder.",
-        )
     if name.startswith(("http://", "https://")):
         raise ArgumentError(
             "The location is an address of a server; this release opens folders.",
@@ -319,13 +313,7 @@ def open_index(location: str | Path, *, filter: str | None = None) -> Index:
             allowed="a folder that arag-search index has built",
             do="Build an index with: arag-search index SOURCE --to FOLDER",
         )
-    try:
-        str(Path(location).absolute()).encode()
-    except UnicodeEncodeError:
-        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
-        raise ArgumentError(
-            "The path of the index is not UTF-8.", where=shown, do="Rename the folder."
-        ) from None
+    check_path(name, "the index")
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
 
@@ -349,6 +337,21 @@ def _scope(text: str, schema: Schema) -> Scope:
     except QueryError as error:
         error.where = "the filter"
         raise
+
+
+def check_path(name: str, of_what: str) -> None:
+    """Raise ArgumentError for a path that is empty or not UTF-8: Java and messages need text."""
+    if not name.strip():
+        raise ArgumentError(
+            f"The path of {of_what} is empty.", allowed="a file or folder", do="Name it."
+        )
+    try:
+        str(Path(name).absolute()).encode()
+    except UnicodeEncodeError:
+        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        raise ArgumentError(
+            f"The path of {of_what} is not UTF-8.", where=shown, do="Rename it."
+        ) from None
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:

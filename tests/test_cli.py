@@ -871,12 +871,11 @@ def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: 
         ),
         (
             " ",
-            "The location of the index is empty.\n"
-            "Allowed: a folder that arag-search index has built\nDo: Name the folder.",
+            "The path of the index is empty.\nAllowed: a file or folder\nDo: Name it.",
         ),
         (
             "caf\udce9",
-            "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename the folder.",
+            "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename it.",
         ),
         (
             "https://localhost:9200/wiki",
@@ -1110,3 +1109,15 @@ def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
     assert started.returncode == 2
     assert out.endswith("\n[]\n")
     assert err.splitlines()[-1] == r"Write: (\xe9 AND NOT \xe0)"
+
+
+def test_an_index_is_not_built_from_or_to_a_path_that_is_not_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words in (["c.jsonl", "--to", "new\udcff"], ["c\udcff", "--to", "new"]):
+        assert run(["index", *words]) == 1
+        assert "is not UTF-8." in capsys.readouterr().err
+    assert run(["index", "c.jsonl", "--to", ""]) == 1
+    assert capsys.readouterr().err == (
+        "arag-search: The path of the index is empty.\nAllowed: a file or folder\nDo: Name it.\n"
+    )

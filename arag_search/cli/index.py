@@ -25,9 +25,9 @@ class FormatName(StrEnum):
 def index_command(
     source: Annotated[
         list[str],
-        typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE..."),
+        typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE"),
     ],
-    to: Annotated[Path, typer.Option("--to", help="The folder of the index.", metavar="INDEX")],
+    to: Annotated[str, typer.Option("--to", help="The folder of the index.", metavar="INDEX")],
     format: Annotated[
         FormatName,
         typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
@@ -125,12 +125,16 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
+    from arag_search.index import check_path
     from index_jobs.build import build_index
     from index_jobs.formats import Fields
     from index_jobs.metadata import parse_metadata
     from index_jobs.options import BuildOptions, parse_bm25, parse_names
     from index_jobs.progress import open_progress
 
+    check_path(to, "the index")
+    for name in source:
+        check_path(name, "a source")
     k1, b = parse_bm25(bm25)
     options = BuildOptions(
         format=None if format is FormatName.auto else format.value,
@@ -144,7 +148,7 @@ def index_command(
         skip_bad_lines=skip_bad_lines,
     )
     try:
-        report = build_index(source, to, options, open_progress())
+        report = build_index(source, Path(to), options, open_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to go on
     if json:

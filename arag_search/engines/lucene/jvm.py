@@ -17,6 +17,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -332,7 +333,7 @@ def _start_ours(jpype: Any) -> None:
     ]
     jars = class_path()
     try:
-        with _without_announced_options():
+        with _without_announced_options(), _without_interrupts():
             jpype.startJVM(*flags, jvmpath=_library(), classpath=jars, interrupt=False)
         if threading.current_thread() is not threading.main_thread():
             # The thread that starts Java counts as its main thread, for whose end the exit of the
@@ -345,6 +346,19 @@ def _start_ours(jpype: Any) -> None:
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
         ) from error
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Generator[None]:
+    """Ctrl-C waits: in the middle of a start it would end as noise from Java.
+
+    Java's threads inherit the mask, so that interrupts go on reaching Python's main thread.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _library() -> str:

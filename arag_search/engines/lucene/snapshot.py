@@ -67,6 +67,10 @@ class Snapshot:
         """
         self._where = where
         self._directory: Any = None
+        if not folder.is_dir():  # Lucene would make it
+            raise IndexDamagedError(
+                f"The folder {folder.name} of the index is missing.", where=where, do=REBUILD
+            )
         try:
             path = java("java.nio.file.Paths").get(str(folder))
             self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
