@@ -390,9 +390,9 @@ def test_ctrl_c_ends_the_command_with_130(
 ) -> None:
     corpus("c.jsonl", 100)
     monkeypatch.setattr("index_jobs.progress.open_progress", lambda: Stopping(1))
-    assert index_command(["c.jsonl"], Path("index")) == 130
+    assert index_command(["c.jsonl"], "index") == 130
     monkeypatch.setattr("index_jobs.progress.open_progress", SilentProgress)
-    assert index_command(["c.jsonl"], Path("index"), json=True) == 0
+    assert index_command(["c.jsonl"], "index", json=True) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["documents"], report["continued"]) == (100, 64)
 
@@ -422,7 +422,7 @@ if action == "LIMIT":
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:
-    code = index_command(sources, Path("index" + moment if action == "MEMORY" else "index"))
+    code = index_command(sources, "index" + moment if action == "MEMORY" else "index")
 except AragError as error:
     print(error, file=sys.stderr)
     code = 1

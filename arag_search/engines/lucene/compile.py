@@ -246,13 +246,14 @@ class Compiler:
         found = [self._spelling(name, each, slop) for name in names for each in leaf.spellings]
         if len(found) == 1:
             return found[0]
-        return self._dis_max(self._as_list(*found), self._no_tie_breaker)
+        alternatives = self._as_list(java_array(f"{_SEARCH}.Query", found))
+        return self._dis_max(alternatives, self._no_tie_breaker)
 
     def _spelling(self, name: str, terms: tuple[str, ...], slop: int) -> Any:
         field = self._fields[name]
         if len(terms) == 1:
             return self._term_query(self._term(field, terms[0]))
-        return self._phrase_query(slop, field, java_array("String", terms))
+        return self._phrase_query(slop, field, *terms)
 
     def _prefix(self, leaf: Prefix, names: Sequence[str]) -> Any:
         prefix_query = java(f"{_SEARCH}.PrefixQuery")

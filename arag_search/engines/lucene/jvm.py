@@ -122,6 +122,12 @@ def java_error() -> type[Exception]:
 
 def java_array(kind: str, values: Any) -> Any:
     """A Java array of ``kind``: String, byte, long, float, double, or the name of a class."""
+    return _array_type(kind)(values)
+
+
+@functools.cache
+def _array_type(kind: str) -> Any:
+    """Kept: making the type takes longer than making an array of it."""
     jpype = _jpype()
     element = {
         "String": jpype.JString,
@@ -130,7 +136,7 @@ def java_array(kind: str, values: Any) -> Any:
         "float": jpype.JFloat,
         "double": jpype.JDouble,
     }.get(kind)
-    return jpype.JArray(element or java(kind))(values)
+    return jpype.JArray(element or java(kind))
 
 
 def java_string(text: str) -> Any:
