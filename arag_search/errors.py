@@ -14,8 +14,17 @@ AragError                     anything this project raises on purpose
 │   └── IndexClosedError      the index was used after close()
 ├── SourceError               the corpus cannot be read as it stands; names file and line
 ├── BuildError                the build cannot go on (no space, too large for an ordinal)
-└── EngineError               the engine below us failed
-    └── JvmError              the Java part cannot be started
+├── EngineError               the engine below us failed
+│   └── JvmError              the Java part cannot be started
+├── ConfigError               a preset, price list or setting is not what it should be
+├── QuestionsError            a file of questions cannot be read as it stands
+├── RunError                  a folder of records does not fit what is to be done with it
+└── ModelError                a language model gave no reply
+    ├── ModelAccessError      wrong key, unknown model, or no permission: retrying is no use
+    ├── ModelUnavailableError rate limits, time-outs, 5xx, cut connections, retries included
+    ├── ModelReplyError       a reply that holds nothing, or not what the protocol wants
+    ├── ContextLengthError    the request is longer than the model takes
+    └── NotRecordedError      a replayed run asks for a call that was not recorded
 
 A message has up to four parts: what is wrong, where, what is allowed, what to do next.
 """
@@ -101,3 +110,39 @@ class EngineError(AragError):
 
 class JvmError(EngineError):
     """The Java part cannot be started."""
+
+
+class ConfigError(AragError, ValueError):
+    """A preset, price list or setting is not what it should be."""
+
+
+class QuestionsError(AragError, ValueError):
+    """A file of questions cannot be read as it stands; names file and line."""
+
+
+class RunError(AragError):
+    """A folder of records does not fit what is to be done with it."""
+
+
+class ModelError(AragError):
+    """A language model gave no reply."""
+
+
+class ModelAccessError(ModelError):
+    """Wrong key, unknown model, or no permission: retrying is no use."""
+
+
+class ModelUnavailableError(ModelError):
+    """Rate limits, time-outs, 5xx, cut connections, retries included."""
+
+
+class ModelReplyError(ModelError):
+    """A reply that holds nothing, or not what the protocol wants."""
+
+
+class ContextLengthError(ModelError):
+    """The request is longer than the model takes."""
+
+
+class NotRecordedError(ModelError):
+    """A replayed run asks for a call that was not recorded."""

@@ -1,0 +1,1 @@
+"""ChatModel and its implementations."""

@@ -1,0 +1,94 @@
+"""ChatModel: the seam between the agent and whatever writes its next move.
+
+A model is given a request (messages, tools) and returns one reply. It keeps nothing between calls,
+so that one object may serve several threads and questions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model wrote it. ``arguments`` is its text, which may be broken JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. ``tool_calls`` are those of an assistant, ``tool_call_id`` is what a message of
+    a tool answers."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more calls. ``counted`` where an endpoint reported none and the numbers are
+    ours (o200k tokens)."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    source: Literal["endpoint", "counted"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a model is asked: all messages so far, and the tools it may call (OpenAI schemas).
+
+    Without tools the reply is to be the answer. ``question_id`` names the question in errors.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, Any]] = ()
+    question_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One reply: text, calls, or both. ``reasoning`` is what an endpoint gives apart from the text.
+
+    ``usage`` is None where the endpoint reports none.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    usage: Usage | None = None
+
+
+class ChatModel(Protocol):
+    """A language model, or what stands in for one."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in records and prices."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for two models that are configured alike; never holds a secret."""
+        ...
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        """The next message.
+
+        Raises ContextLengthError where the request is too long for the model, another ModelError
+        where there is no reply, retries included. Safe to call from several threads.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free connections. May be called again."""
+        ...

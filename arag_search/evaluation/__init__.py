@@ -1,0 +1,1 @@
+"""Question files, measures of answers and evidence."""
