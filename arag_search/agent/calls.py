@@ -1,0 +1,159 @@
+"""One tool call as the model wrote it -> the tool's result, or what was wrong with the call."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from arag_search.agent.models.base import ToolCall
+from arag_search.agent.record import Step
+from arag_search.agent.state import State
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import Tool, ToolResult, error_result
+
+STALE_STEPS = 3
+"""So many steps in a row that show nothing new get a line saying so."""
+NOTHING_NEW = (
+    f"Note: the last {STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
+    "answer from what you have."
+)
+NO_ARGUMENTS = "{}"
+_REPEATABLE = frozenset({"chunk_read"})  # its own notice tells what was read before
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a call.
+
+    ``arguments`` are those to record: parsed, or their text where they are not JSON or JSON that no
+    other program could read.
+    """
+
+    arguments: Any
+    result: ToolResult
+
+
+class Calls:
+    """Runs calls of some tools. ``guarded`` answers an identical call with its earlier ids, and
+    notes when several steps have shown nothing new."""
+
+    def __init__(self, tools: Mapping[str, Tool], *, guarded: bool) -> None:
+        self.tools = tools
+        self.guarded = guarded
+        self.schemas = tuple(tool.openai_schema() for tool in tools.values())
+
+    def run(self, state: State, call: ToolCall) -> Ran:
+        """Run a call and note in the state what it showed. Raises what no model can mend."""
+        try:
+            arguments = parsed_arguments(call.arguments)
+        except ValueError as error:
+            return Ran(call.arguments, self._noted(state, call.name, error_result(str(error))))
+        result = self._result(state, call.name, arguments)
+        return Ran(
+            arguments if _is_plain(arguments) else call.arguments,
+            self._noted(state, call.name, result),
+        )
+
+    def _result(self, state: State, name: str, arguments: object) -> ToolResult:
+        tool = self.tools.get(name)
+        if tool is None:
+            names = ", ".join(self.tools)
+            return error_result(
+                f'Tool not run: there is no tool "{name[:_SHOWN_CHARACTERS]}". Tools: {names}.'
+            )
+        if not self.guarded or name in _REPEATABLE:
+            return tool.run(arguments, state.read_set)
+        key = json.dumps([name, arguments], sort_keys=True)
+        earlier = state.calls.get(key)
+        if earlier is not None:
+            return _repeated(state.steps[earlier - 1])
+        state.calls[key] = len(state.steps) + 1
+        return tool.run(arguments, state.read_set)
+
+    def _noted(self, state: State, name: str, result: ToolResult) -> ToolResult:
+        """Add what was shown to the state, and the note to the result where it is due."""
+        is_read = name in _REPEATABLE and result.retrieved_tokens > 0
+        is_new = is_read or not state.shown_ids.issuperset(result.ids)
+        state.shown_ids.update(result.ids)
+        state.stale_steps = 0 if is_new else state.stale_steps + 1
+        if not self.guarded or state.stale_steps < STALE_STEPS:
+            return result
+        state.stale_steps = 0
+        text = f"{result.text}\n{NOTHING_NEW}"
+        return replace(result, text=text, result_tokens=count_tokens(text))
+
+
+def parsed_arguments(text: str) -> object:
+    """The JSON in a call's arguments; none at all are an empty object.
+
+    Raises ValueError, with a message for the model, for anything that is not JSON.
+    """
+    if not text.strip():
+        return {}
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        problem = "nested too deeply"
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.pos + 1}"
+    except ValueError as error:
+        problem = str(error)
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    raise ValueError(
+        f"Tool not run: the arguments are not valid JSON ({problem}): {shown}\n"
+        "Allowed: one JSON object with the arguments of the tool."
+    ) from None
+
+
+def sent_back(call: ToolCall, call_id: str) -> ToolCall:
+    """The call as later requests hold it: some servers refuse a history whose arguments are not
+    JSON, so that those become an empty object; the result quotes them."""
+    try:
+        is_object = isinstance(parsed_arguments(call.arguments), dict)
+    except ValueError:
+        is_object = False
+    written = call.arguments if is_object and call.arguments.strip() else NO_ARGUMENTS
+    return ToolCall(call_id, call.name, written)
+
+
+def _repeated(step: Step) -> ToolResult:
+    """The answer to a call that was made before."""
+    if step.status == "error":
+        had = "and was refused"
+    elif step.hit_ids:
+        had = f"and showed {', '.join(f'[{one}]' for one in step.hit_ids)}"
+    else:
+        had = "and found nothing"
+    text = (
+        f"This call was made before, in step {step.step}, {had}. It was not run again: change it, "
+        "try another way, or answer from what you have."
+    )
+    return ToolResult(
+        text, step.status, step.hit_ids, step.total_hits, True, 0, count_tokens(text), 0.0
+    )
+
+
+def _is_plain(arguments: object) -> bool:
+    """Whether any JSON reader can read them: no half characters, no numbers beyond 64 bits."""
+    try:
+        orjson.dumps(arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large a number")
+    return number

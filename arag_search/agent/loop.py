@@ -1,0 +1,280 @@
+"""The agent: one tool call a step, until the model answers (A-RAG's Algorithm 1).
+
+    with open_index("my-index") as index:
+        agent = Agent(index, load_preset("logical_read"), model)
+        record = agent.ask("Where did the librettist of Griselda die?")
+        print(record.answer_short, record.cited_ids)
+
+Two kinds of failure: what the model got wrong is answered to it and counts as a step; what it
+cannot mend ends the question, with its cause in the record.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from arag_search.agent.answers import has_answer_line, parse_answer
+from arag_search.agent.calls import Calls, sent_back
+from arag_search.agent.models.base import (
+    ChatModel,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    Usage,
+)
+from arag_search.agent.prompts import prompt_text
+from arag_search.agent.record import Outcome, Record, Step
+from arag_search.agent.state import State, message_tokens
+from arag_search.agent.toolbox import tools_of
+from arag_search.config import Preset
+from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+
+OnStep = Callable[[Step], None]
+
+ONE_A_STEP = "One tool a step: this call was not run."
+LEFT_OUT = "(Left out: the conversation is too long for the model.)"
+
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Answers questions over one index with one preset and one model.
+
+    Keeps nothing between questions, so that threads may share it. Raises NotServedError where the
+    index cannot serve a tool of the preset.
+    """
+
+    def __init__(self, index: Index, preset: Preset, model: ChatModel) -> None:
+        self.index = index
+        self.preset = preset
+        self.model = model
+        self._calls = Calls(tools_of(preset, index), guarded=preset.loop_guards)
+        self._schemas: tuple[Mapping[str, Any], ...] = self._calls.schemas
+        self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
+        self._system = preset.system_prompt
+        self.fingerprints: dict[str, str] = {
+            "preset": preset.fingerprint,
+            "index": _index_fingerprint(index),
+            "model": model.fingerprint,
+            "code": version("arag-search"),
+        }
+
+    def ask(self, question: str, question_id: str = "", on_step: OnStep | None = None) -> Record:
+        """Answer a question. ``on_step`` is called after each step.
+
+        What fails is a record with status "failed"; raises ArgumentError for an empty question.
+        """
+        return self.go_on(self.start(question, question_id), on_step)
+
+    def start(self, question: str, question_id: str = "") -> State:
+        """The state before the first turn."""
+        question = _valid(question).strip()
+        if not question:
+            raise ArgumentError("The question is empty.", do="Write a question.")
+        state = State(question_id, question)
+        state.add(Message("system", self._system))
+        state.add(Message("user", question))
+        return state
+
+    def go_on(self, state: State, on_step: OnStep | None = None) -> Record:
+        """Carry a question on from where its state stands, to its record."""
+        began = time.perf_counter() - state.seconds
+        text, failure = "", None
+        status: Outcome = "failed"
+
+        def stepped(step: Step) -> None:
+            state.seconds = time.perf_counter() - began
+            if on_step is not None:
+                on_step(step)
+
+        try:
+            text, status = self._until_answered(state, stepped)
+        except AragError as error:
+            failure = f"{type(error).__name__}: {error}"
+        except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
+            _log.exception("Question %s failed.", state.question_id or state.question)
+            failure = f"{type(error).__name__}: {error}"
+        state.seconds = time.perf_counter() - began
+        return self._record(state, text, status, failure)
+
+    def _until_answered(self, state: State, on_step: Callable[[Step], None]) -> tuple[str, Outcome]:
+        while state.loops < self.preset.max_loops:
+            if state.context_tokens >= self.preset.token_budget:
+                break
+            began = time.perf_counter()
+            try:
+                reply = self._reply(state, self._schemas)
+            except ContextLengthError as error:
+                return self._forced(state, too_long=error), "forced"
+            if self._is_plan(state, reply):
+                state.planned = True
+                state.add(Message("assistant", reply.text))
+                state.add(Message("user", prompt_text("plan_accepted")))
+                continue
+            state.loops += 1
+            if not (reply.tool_calls and self._schemas):
+                state.add(Message("assistant", reply.text))
+                return reply.text, "answered"
+            on_step(self._step(state, reply, began))
+        return self._forced(state), "forced"
+
+    def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
+        """The next reply to the messages as they stand; asked for again where it holds nothing."""
+        for _ in range(2):
+            reply = self._asked(state, state.messages, schemas)
+            if reply.text.strip() or (reply.tool_calls and schemas):
+                return reply
+        raise ModelReplyError(
+            "The model replied twice with neither text nor a tool call.",
+            where=f"model {self.model.name}, turn {state.loops + 1}",
+            do="Try another model, or other settings of it.",
+        )
+
+    def _asked(
+        self, state: State, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]]
+    ) -> ModelReply:
+        """One call of the model, its usage added up."""
+        request = ModelRequest(tuple(messages), schemas, state.question_id)
+        given = self.model.reply(request)
+        calls = tuple(
+            ToolCall(one.id, _valid(one.name), _valid(one.arguments)) for one in given.tool_calls
+        )
+        reply = ModelReply(_valid(given.text), calls, _valid(given.reasoning), given.usage)
+        state.spend(reply.usage or self._counted(state, reply, bool(schemas)))
+        return reply
+
+    def _counted(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
+        """Usage where the endpoint reports none."""
+        written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
+        prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
+        return Usage(prompt, message_tokens(written), "counted")
+
+    def _is_plan(self, state: State, reply: ModelReply) -> bool:
+        """Whether a reply is the plan that was asked for, alone, and not an answer."""
+        return (
+            self.preset.plan_first
+            and bool(self._schemas)
+            and not (state.planned or state.steps or reply.tool_calls)
+            and not has_answer_line(reply.text)
+        )
+
+    def _step(self, state: State, reply: ModelReply, began: float) -> Step:
+        """Run the first call of a reply and answer all of them."""
+        first = reply.tool_calls[0]
+        ran = self._calls.run(state, first)
+        result = ran.result
+        step = Step(
+            step=len(state.steps) + 1,
+            tool_name=first.name,
+            tool_input=ran.arguments,
+            tool_output=result.text,
+            reasoning="\n".join(one for one in (reply.reasoning, reply.text) if one.strip()),
+            status=result.status,
+            hit_ids=result.ids,
+            total_hits=result.total,
+            retrieved_tokens=result.retrieved_tokens,
+            result_tokens=result.result_tokens,
+            seconds=time.perf_counter() - began,
+        )
+        state.steps.append(step)
+        calls = _history(reply.tool_calls, step.step)
+        state.add(Message("assistant", reply.text, calls))
+        state.add(Message("tool", result.text, (), calls[0].id), result.result_tokens)
+        for other in calls[1:]:
+            state.add(Message("tool", ONE_A_STEP, (), other.id))
+        return step
+
+    def _forced(self, state: State, too_long: ContextLengthError | None = None) -> str:
+        """The answer that is asked for without tools.
+
+        After a context-length error first the newest tool result is left out, then the older half
+        of them too, then all. Raises the last error where even that is too long.
+        """
+        state.add(Message("user", prompt_text("forced_answer")))
+        if too_long is None:
+            try:
+                return self._final(state)
+            except ContextLengthError as error:
+                too_long = error
+        results = [at for at, one in enumerate(state.messages) if one.role == "tool"]
+        newest = set(results[-1:])
+        for left_out in (newest, newest | set(results[: len(results) // 2]), set(results)):
+            if not left_out:
+                break
+            for at in left_out:
+                old = state.messages[at]
+                if old.content != LEFT_OUT:
+                    state.context_tokens -= message_tokens(old)
+                    state.messages[at] = Message("tool", LEFT_OUT, (), old.tool_call_id)
+                    state.context_tokens += message_tokens(state.messages[at])
+            try:
+                return self._final(state)
+            except ContextLengthError as error:
+                too_long = error
+        raise too_long
+
+    def _final(self, state: State) -> str:
+        reply = self._reply(state, ())
+        state.add(Message("assistant", reply.text))
+        return reply.text
+
+    def _record(self, state: State, text: str, status: Outcome, failure: str | None) -> Record:
+        steps = tuple(state.steps)
+        answer = parse_answer(text, state.shown_ids)
+        read = dict.fromkeys(
+            one for step in steps if step.tool_name == "chunk_read" for one in step.hit_ids
+        )
+        used: dict[str, int] = {}
+        for step in steps:
+            used[step.tool_name] = used.get(step.tool_name, 0) + 1
+        return Record(
+            question_id=state.question_id,
+            question=state.question,
+            answer=text,
+            answer_short=answer.short,
+            explanation=answer.explanation,
+            cited_ids=answer.cited_ids,
+            wrong_ids=answer.wrong_ids,
+            citation=answer.citation if failure is None else None,
+            status=status,
+            failure=failure,
+            trajectory=steps,
+            total_cost=None,
+            loops=state.loops,
+            tool_usage_summary=used,
+            total_retrieved_tokens=sum(step.retrieved_tokens for step in steps),
+            chunks_read_count=len(read),
+            chunks_read_ids=tuple(read),
+            usage=state.usage or Usage(0, 0, "counted"),
+            seconds=state.seconds,
+            fingerprints=dict(self.fingerprints),
+        )
+
+
+def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
+    """The calls as later requests hold them, each with an id that no other call of them has."""
+    taken: set[str] = set()
+    kept: list[ToolCall] = []
+    for number, call in enumerate(calls, 1):
+        call_id = call.id if call.id and call.id not in taken else f"call_{step}_{number}"
+        taken.add(call_id)
+        kept.append(sent_back(call, call_id))
+    return tuple(kept)
+
+
+def _index_fingerprint(index: Index) -> str:
+    """That of the corpus, and the scope where there is one: another scope is another index."""
+    fingerprint = index.manifest.fingerprint
+    return f"{fingerprint} in {index.scope}" if index.scope is not None else fingerprint
+
+
+def _valid(text: str) -> str:
+    """The text with half characters replaced, so that it can be written and sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,26 @@
+"""The prompts, one file each, and how they are put together."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+SYSTEM_PROMPTS = ("arag", "logicalrag", "direct_answer")
+"""What a preset may name; the other files are parts that the loop adds."""
+
+
+def prompt_text(name: str) -> str:
+    """The text of a prompt: one of this package, or a file with a path that ends in ``.md``."""
+    if name.endswith(".md"):
+        return Path(name).read_text("utf-8").strip()
+    return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
+
+
+def system_prompt(name: str, *, plan_first: bool, with_tools: bool, max_loops: int) -> str:
+    """The first message of a question. What is about tools is left out where there are none."""
+    parts = [prompt_text(name)]
+    if with_tools:
+        if plan_first:
+            parts.append(prompt_text("plan"))
+        parts.append(prompt_text("answer_form").replace("{max_loops}", str(max_loops)))
+    return "\n\n".join(parts)

@@ -1,0 +1,101 @@
+"""The record of one question: what was asked, every step, the answer, and what it cost.
+
+One record is one line of JSON. Field names that A-RAG has are A-RAG's.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from arag_search.agent.answers import Citation
+from arag_search.agent.models.base import Usage
+from arag_search.errors import RunError
+from arag_search.tools.base import Status
+
+Outcome = Literal["answered", "forced", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tool call and what it gave; the same for log, replay, record and display.
+
+    ``step`` counts from 1. ``tool_input`` are the arguments, or their text where they are not JSON.
+    ``reasoning`` is what the model wrote beside the call. ``hit_ids`` are the chunks shown.
+    ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
+    ``tool_output``. ``seconds`` is the time of model and tool.
+    """
+
+    step: int
+    tool_name: str
+    tool_input: Any
+    tool_output: str
+    reasoning: str
+    status: Status
+    hit_ids: tuple[str, ...]
+    total_hits: int | None
+    retrieved_tokens: int
+    result_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All there is to know of one question.
+
+    ``answer`` is the last reply as the model wrote it, empty where the question failed;
+    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it. ``wrong_ids`` are cited
+    but were never shown. ``citation`` and ``failure`` (kind and message) are None where there is
+    none. ``loops`` counts turns in which tools could be called, the answer's included. ``total_cost`` is
+    None without prices. ``fingerprints`` are of preset, index, model and code.
+    """
+
+    question_id: str
+    question: str
+    answer: str
+    answer_short: str
+    explanation: str
+    cited_ids: tuple[str, ...]
+    wrong_ids: tuple[str, ...]
+    citation: Citation | None
+    status: Outcome
+    failure: str | None
+    trajectory: tuple[Step, ...]
+    total_cost: float | None
+    loops: int
+    tool_usage_summary: dict[str, int]
+    total_retrieved_tokens: int
+    chunks_read_count: int
+    chunks_read_ids: tuple[str, ...]
+    usage: Usage
+    seconds: float
+    fingerprints: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON knows it."""
+        return _adapter().dump_python(self, mode="json")
+
+    def to_line(self) -> bytes:
+        """The record as one line with its line end."""
+        return orjson.dumps(self.to_json(), option=orjson.OPT_APPEND_NEWLINE)
+
+    @staticmethod
+    def from_json(value: object) -> Record:
+        """Read what ``to_json`` gave. Raises RunError naming every field that is wrong."""
+        try:
+            return _adapter().validate_python(value)
+        except ValidationError as error:
+            fields = sorted({".".join(map(str, one["loc"])) or "record" for one in error.errors()})
+            raise RunError(
+                f"A record cannot be read: {', '.join(fields)}.",
+                allowed="records as this version of arag-search writes them",
+            ) from error
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)

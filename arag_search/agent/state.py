@@ -1,0 +1,83 @@
+"""The state of one question between two turns: all that the loop knows, as plain data.
+
+It can be written out after any step and read back elsewhere; the loop then goes on as if it had
+never stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from arag_search.agent.models.base import Message, Usage
+from arag_search.agent.record import Step
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet
+
+_TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on them
+
+
+@dataclass(slots=True)
+class State:
+    """Where a question stands.
+
+    ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
+    a call to the step that ran it. ``stale_steps`` counts steps since one showed something new.
+    ``seconds`` is the time spent so far.
+    """
+
+    question_id: str
+    question: str
+    messages: list[Message] = field(default_factory=list[Message])
+    context_tokens: int = 0
+    steps: list[Step] = field(default_factory=list[Step])
+    read_set: ReadSet = field(default_factory=ReadSet)
+    shown_ids: set[str] = field(default_factory=set[str])
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    stale_steps: int = 0
+    loops: int = 0
+    planned: bool = False
+    usage: Usage | None = None
+    seconds: float = 0.0
+
+    def add(self, message: Message, content_tokens: int | None = None) -> None:
+        """Append a message; ``content_tokens`` where they are known already. O(len(message))."""
+        self.messages.append(message)
+        self.context_tokens += message_tokens(message, content_tokens)
+
+    def spend(self, usage: Usage) -> None:
+        """Add what one reply cost. A sum with one count of ours in it is marked as counted."""
+        if self.usage is None:
+            self.usage = usage
+            return
+        counted = "counted" in (self.usage.source, usage.source)
+        self.usage = Usage(
+            self.usage.prompt_tokens + usage.prompt_tokens,
+            self.usage.completion_tokens + usage.completion_tokens,
+            "counted" if counted else "endpoint",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON knows it."""
+        return _adapter().dump_python(self, mode="json")
+
+    @staticmethod
+    def from_json(value: object) -> State:
+        """Read what ``to_json`` gave. Raises pydantic's ValidationError for anything else."""
+        return _adapter().validate_python(value)
+
+
+def message_tokens(message: Message, content_tokens: int | None = None) -> int:
+    """o200k tokens of a message, its calls included."""
+    tokens = count_tokens(message.content) if content_tokens is None else content_tokens
+    for call in message.tool_calls:
+        tokens += count_tokens(call.name) + count_tokens(call.arguments) + _TOKENS_A_MESSAGE
+    return tokens + _TOKENS_A_MESSAGE
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[State]:
+    return TypeAdapter(State)

@@ -1,0 +1,217 @@
+"""Presets: which tools, which prompt, which bounds, from a YAML file to a checked object.
+
+A preset is complete: every key stands in its file. Models and endpoints are no part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
+from arag_search.engines.base import Matching
+from arag_search.errors import ConfigError
+from arag_search.tools.base import MIN_RESULT_TOKENS, allowed_text
+from arag_search.tools.logical_search import Description
+
+ToolName = Literal["logical_search", "keyword_search", "chunk_read"]
+
+DEFAULT_PRESET = "logical_read"
+_ENDINGS = (".yaml", ".yml")
+_MAX_LOOPS = 1_000
+_MIN_BUDGET = 1_000
+
+
+class Preset(BaseModel):
+    """How a question is answered: what a preset file holds, checked."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str = Field(min_length=1, description="What it is called in records.")
+    description: str = Field(description="What it is for, in a sentence.")
+    tools: Annotated[tuple[ToolName, ...], Field(strict=False)] = Field(
+        description="The tools that the model may call; none for an answer without a search."
+    )
+    prompt: str = Field(
+        description="The system prompt: a name, or a file ending in .md beside the preset."
+    )
+    plan_first: bool = Field(description="Whether to ask for a short plan before the first search.")
+    max_loops: int = Field(
+        ge=1, le=_MAX_LOOPS, description="Turns with tools before an answer is forced."
+    )
+    token_budget: int = Field(
+        ge=_MIN_BUDGET, description="Tokens of all messages before an answer is forced."
+    )
+    loop_guards: bool = Field(
+        description="Whether a repeated call is answered with a nudge, and steps that show nothing "
+        "new with a note."
+    )
+    max_result_tokens: int = Field(
+        ge=MIN_RESULT_TOKENS, description="The hard bound of one tool result."
+    )
+    full_text: bool = Field(description="Whether searches show whole passages, not snippets.")
+    suppress_shown: bool = Field(
+        description="Whether searches leave out the text of passages shown in full before."
+    )
+    operators: bool = Field(description="Whether logical_search takes AND, OR and NOT.")
+    tool_description: Description = Field(
+        description="How much logical_search tells of itself: with advice, or its syntax alone."
+    )
+    matching: Matching = Field(
+        description="What keyword_search counts: whole tokens, or substrings as A-RAG's reference."
+    )
+
+    @property
+    def system_prompt(self) -> str:
+        """The first message of every question."""
+        return system_prompt(
+            self.prompt,
+            plan_first=self.plan_first,
+            with_tools=bool(self.tools),
+            max_loops=self.max_loops,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Name and hash; the same for two presets that ask a model the same. The description, and
+        where a prompt is kept, do not count."""
+        settings = self.model_dump(mode="json", exclude={"description", "prompt"})
+        settings["system_prompt"] = self.system_prompt
+        digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return f"{self.name}-{digest[:16]}"
+
+
+def preset_folder() -> Path:
+    """Where the presets of this release are: in the wheel, or in the checkout."""
+    packaged = Path(__file__).parent / "configs"
+    return packaged if packaged.is_dir() else Path(__file__).parents[1] / "configs"
+
+
+def preset_names() -> list[str]:
+    """The names of the presets of this release, sorted."""
+    return sorted(path.stem for path in preset_folder().glob("*.yaml"))
+
+
+def load_preset(name_or_path: str | Path) -> Preset:
+    """A preset of this release by its name, or one of the user's by its path.
+
+    Raises ConfigError naming every key that is unknown, missing or wrong.
+    """
+    given = str(name_or_path)
+    names = preset_names()
+    path = preset_folder() / f"{given}.yaml" if given in names else Path(given)
+    if given not in names and not given.endswith(_ENDINGS):
+        raise ConfigError(
+            f'There is no preset "{given}".',
+            allowed=f"{', '.join(names)}, or the path of a .yaml file",
+            do="See them with: arag-search presets",
+        )
+    return _checked(_loaded(path), path)
+
+
+def _loaded(path: Path) -> Mapping[str, object]:
+    """The keys and values of a YAML file."""
+    import yaml
+
+    try:
+        text = path.read_text("utf-8")
+        value: object = yaml.safe_load(text)
+        keys = _top_keys(text)
+    except OSError as error:
+        raise ConfigError(
+            f"The preset cannot be read ({error.strerror}).", where=str(path)
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+        raise ConfigError(f"The preset is not YAML: {why}.", where=str(path)) from error
+    if not isinstance(value, dict):
+        raise ConfigError(
+            "The preset holds no keys.", where=str(path), allowed="lines of the form key: value"
+        )
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ConfigError(
+            f"The preset gives {', '.join(twice)} twice.", where=str(path), allowed="each key once"
+        )
+    return {str(key): one for key, one in cast(dict[object, object], value).items()}
+
+
+def _top_keys(text: str) -> list[str]:
+    """The keys as they stand in the file; a loaded mapping keeps only one of two that are equal."""
+    import yaml
+
+    loader: Any = yaml.SafeLoader(text)
+    node = loader.get_single_node()
+    return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+
+
+def _checked(values: Mapping[str, object], path: Path) -> Preset:
+    """The preset in the values. Raises ConfigError for all problems at once."""
+    problems = [_unknown(key, values[key]) for key in values if key not in Preset.model_fields]
+    given = {key: value for key, value in values.items() if key in Preset.model_fields}
+    prompt = given.get("prompt")
+    if isinstance(prompt, str):
+        beside = path.absolute().parent / prompt
+        if prompt.endswith(".md") and beside.is_file():
+            given["prompt"] = str(beside)
+        elif prompt not in SYSTEM_PROMPTS:
+            problems.append(_wrong("prompt", prompt))
+    try:
+        preset = Preset.model_validate(given)
+    except ValidationError as error:
+        problems += _described(error)
+    else:
+        if len(set(preset.tools)) < len(preset.tools):
+            problems.append(_wrong("tools", list(preset.tools)))
+        if not problems:
+            return preset
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
+    raise ConfigError(
+        "\n".join([f"The preset has {many}.", *lines]),
+        where=str(path),
+        do="Compare with a complete one: arag-search presets logical_read",
+    )
+
+
+def _described(error: ValidationError) -> list[str]:
+    """One problem a key, in the order of the keys."""
+    found: dict[str, str] = {}
+    for one in error.errors(include_url=False):
+        key = str(one["loc"][0])
+        if one["type"] == "missing":
+            found[key] = f'key "{key}" is missing. Allowed: {allowed_values(key)}.'
+        else:
+            found.setdefault(key, _wrong(key, cast(object, one["input"])))
+    return list(found.values())
+
+
+def _unknown(key: str, value: object) -> str:
+    keys = ", ".join(Preset.model_fields)
+    return f'key "{key}", {_shown(value)}: there is no such key. Keys: {keys}.'
+
+
+def _wrong(key: str, value: object) -> str:
+    return f'key "{key}", {_shown(value)}. Allowed: {allowed_values(key)}.'
+
+
+def _shown(value: object) -> str:
+    text = orjson.dumps(value, default=str).decode("utf-8")
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def allowed_values(key: str) -> str:
+    """What a key allows, in words."""
+    if key == "prompt":
+        return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
+    schema: dict[str, Any] = Preset.model_json_schema()["properties"][key]
+    if schema.get("type") == "boolean":
+        return "true or false"
+    if schema.get("type") == "array":
+        return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
+    return allowed_text(schema)
