@@ -1,0 +1,92 @@
+"""What an answer and its evidence are worth: numbers from 0 to 1, 1 being best.
+
+Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and count as good as
+they are against the best of the gold answers.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from arag_search.corpus import nfc
+from arag_search.evaluation.questions import Question
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+_NOT = (
+    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mentioned|stated"
+    "|given|provided|specified|contained?|present|appear|in (?:the )?(?:corpus|passages|documents)"
+)
+_REFUSAL = re.compile(
+    r"(?:(?:the|this|that|an?|i|it|answer|information|question|corpus|passages|is|was|are|could|can"
+    rf"|does|do) )*(?:(?:not|cannot) (?:be )?(?:{_NOT})\b"
+    r"|unable to\b|unknown$|na$|unanswerable$|dont know\b|insufficient\b|not enough\b"
+    r"|no (?:answer|information|evidence|relevant|mention)\b)"
+)
+
+
+def normalise(text: str) -> str:
+    """Lower case without ASCII punctuation, without the words a, an, the, single blanks.
+
+    Text is brought to NFC first, so that an accent counts the same however it is written.
+    """
+    bare = nfc(text).lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+def exact_match(answer: str, golds: Sequence[str]) -> float:
+    """1 where the answer is one of the gold answers, else 0."""
+    normal = normalise(answer)
+    return float(any(normal == normalise(gold) for gold in golds))
+
+
+def f1(answer: str, golds: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall of words, each word as often as it stands; of the best
+    gold answer. Two texts without words agree."""
+    words = normalise(answer).split()
+    return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
+
+
+def _f1(answer: list[str], gold: list[str]) -> float:
+    if not answer or not gold:
+        return float(answer == gold)
+    shared = (Counter(answer) & Counter(gold)).total()
+    return 2 * shared / (len(answer) + len(gold))
+
+
+def contains(answer: str, golds: Sequence[str]) -> float:
+    """1 where a gold answer stands in the answer, else 0 (A-RAG's contain-match).
+
+    As in the paper it is a matter of characters, not of words: "no" stands in "Norway".
+    """
+    normal = normalise(answer)
+    wanted = [normalise(gold) for gold in golds]
+    return float(any((gold in normal) if gold else not normal for gold in wanted))
+
+
+def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
+    """The share of the question's gold titles that were shown; None where it has none.
+
+    Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
+    not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
+    (1936 film)").
+    """
+    wanted = {normalise(title) for title in question.gold_titles}
+    if not wanted:
+        return None
+    shown = set(shown_titles)
+    found = {normalise(title) for title in shown}
+    if not question.supporting_titles:
+        found |= {normalise(_BRACKETS.sub("", title)) for title in shown}
+    return len(wanted & found) / len(wanted)
+
+
+def is_refusal(answer: str) -> bool:
+    """Whether a short answer says that there is none: empty, or beginning with words such as "not
+    found in the corpus", "cannot be determined", "no information"."""
+    normal = normalise(answer)
+    return not normal or _REFUSAL.match(normal) is not None

@@ -1,0 +1,174 @@
+"""Measures of answers and evidence: worked examples, agreement with the official SQuAD script."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.corpus import nfc
+from arag_search.evaluation.measures import (
+    contains,
+    evidence_recall,
+    exact_match,
+    f1,
+    is_refusal,
+    normalise,
+)
+from arag_search.evaluation.questions import Question
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Four Seasons", "four seasons"),
+        ("  a   Night at\tthe Opera!\n", "night at opera"),
+        ("U.S.", "us"),
+        ("Vivaldi's", "vivaldis"),
+        ("rock-and-roll", "rockandroll"),
+        ("Anthem", "anthem"),
+        ("4 March 1678", "4 march 1678"),
+        ("“Griselda”", "“griselda”"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("the", ""),
+        ("", ""),
+    ],
+)
+def test_normalisation(text: str, normal: str) -> None:
+    assert normalise(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "exact", "overlap", "contained"),
+    [
+        ("Paris", ["Paris"], 1, 1, 1),
+        ("the paris.", ["Paris"], 1, 1, 1),
+        ("Paris, France", ["Paris", "Paris, France"], 1, 1, 1),
+        ("in Paris", ["Paris"], 0, 2 / 3, 1),
+        ("Paris", ["Paris, France"], 0, 2 / 3, 0),
+        ("Antonio Lucio Vivaldi", ["Antonio Vivaldi"], 0, 4 / 5, 0),
+        ("one one two", ["one two two"], 0, 2 / 3, 0),
+        ("Rome", ["Paris", "Vienna"], 0, 0, 0),
+        ("Norway", ["no"], 0, 0, 1),
+        ("", ["Paris"], 0, 0, 0),
+        ("", ["The"], 1, 1, 1),
+        ("Paris", ["The"], 0, 0, 0),
+        ("Paris", [], 0, 0, 0),
+    ],
+)
+def test_worked_examples(
+    answer: str, golds: list[str], exact: float, overlap: float, contained: float
+) -> None:
+    assert exact_match(answer, golds) == exact
+    assert f1(answer, golds) == pytest.approx(overlap)
+    assert contains(answer, golds) == contained
+
+
+# A second implementation
+
+
+@pytest.fixture(scope="module")
+def squad() -> ModuleType:
+    """The official script for SQuAD 2.0, as allennlp-models has it; the module alone, for the
+    package around it needs torch."""
+    for file in importlib.metadata.files("allennlp-models") or ():
+        if str(file) == "allennlp_models/rc/tools/squad.py":
+            spec = importlib.util.spec_from_file_location("official_squad", file.locate())
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    pytest.fail("allennlp-models has no module for SQuAD")
+
+
+# NFC, as texts are when they come from a file of questions: the script knows nothing of it.
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(["the", "A", "an", "Vivaldi", "vivaldi's", "U.S.", "-", "4", "and", "..."]),
+        st.text(max_size=4),
+    ),
+    max_size=8,
+).map(" ".join)
+
+
+@given(answer=TEXTS, golds=st.lists(TEXTS, min_size=1, max_size=3))
+def test_exact_match_and_f1_agree_with_the_official_script(
+    squad: ModuleType, answer: str, golds: list[str]
+) -> None:
+    answer, golds = nfc(answer), [nfc(gold) for gold in golds]
+    exact, overlap = squad.get_metric_score(answer, golds)
+    assert exact_match(answer, golds) == exact
+    assert f1(answer, golds) == pytest.approx(overlap)
+
+
+@given(text=TEXTS)
+def test_every_text_agrees_with_itself(text: str) -> None:
+    assert exact_match(text, [text]) == f1(text, [text]) == contains(text, [text]) == 1
+
+
+@given(answer=TEXTS, gold=TEXTS)
+def test_an_exact_match_has_full_f1_and_contains_its_gold(answer: str, gold: str) -> None:
+    assert 0 <= f1(answer, [gold]) <= 1
+    if exact_match(answer, [gold]):
+        assert f1(answer, [gold]) == contains(answer, [gold]) == 1
+
+
+# Evidence
+
+
+def asked(titles: tuple[str, ...] = (), *subjects: str) -> Question:
+    return Question("q", "?", ("x",), None, titles, tuple((one, "r", "o") for one in subjects))
+
+
+def test_evidence_recall_is_the_share_of_gold_titles_shown() -> None:
+    question = asked(("Griselda (Vivaldi)", "Carlo Goldoni"))
+    assert evidence_recall(question, []) == 0
+    assert evidence_recall(question, ["carlo goldoni", "Other"]) == 0.5
+    assert evidence_recall(question, ["Griselda (Vivaldi)", "Carlo  Goldoni"]) == 1
+    assert evidence_recall(question, ["Griselda (Scarlatti)", "Griselda"]) == 0
+
+
+def test_the_subject_of_a_fact_is_met_by_a_title_with_more_in_brackets() -> None:
+    assert evidence_recall(asked((), "Camille"), ["Camille (1936 film)"]) == 1
+    assert evidence_recall(asked(("Camille",)), ["Camille (1936 film)"]) == 0
+    assert evidence_recall(asked((), "Camille (1936 film)"), ["Camille"]) == 0
+
+
+def test_evidence_recall_is_none_without_gold_titles() -> None:
+    assert evidence_recall(asked(), ["Anything"]) is None
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "Not found in the corpus.",
+        "not found in the corpus",
+        "The answer could not be found",
+        "The information is not available.",
+        "It cannot be determined from the passages",
+        "I don't know",
+        "Unknown",
+        "N/A",
+        "No information about this question was found.",
+        "Insufficient information",
+    ],
+)
+def test_a_refusal_is_told_from_an_answer(answer: str) -> None:
+    assert is_refusal(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["No", "no.", "Norway", "Unknown Pleasures", "Do Not Go Gentle", "The Answer", "Can", "None"],
+)
+def test_an_answer_is_no_refusal(answer: str) -> None:
+    assert not is_refusal(answer)

@@ -1,0 +1,220 @@
+"""Files of questions: every shape that people have, and what is said of files that are none."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.questions import (
+    ALLOWED,
+    Question,
+    load_questions,
+    questions_fingerprint,
+)
+
+DATA = Path("..") / "shared" / "data"
+PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
+
+
+def written(tmp_path: Path, *records: object) -> Path:
+    path = tmp_path / "q.jsonl"
+    lines = (one if isinstance(one, str) else json.dumps(one) for one in records)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(QuestionsError) as caught:
+        load_questions(path)
+    return str(caught.value).replace(str(path), "q").replace(ALLOWED, "...")
+
+
+def test_the_sample_questions_have_aliases_titles_and_evidence() -> None:
+    questions = load_questions(str(files("arag_search") / "sample" / "questions.jsonl"))
+    assert len(questions) == 12
+    assert questions[0] == Question(
+        id="s01",
+        text="In which city did the playwright who revised the libretto of Antonio Vivaldi's opera "
+        "Griselda die?",
+        answers=("Paris", "Paris, France"),
+        type="compositional",
+        supporting_titles=("Griselda (Vivaldi)", "Carlo Goldoni"),
+        evidence=(
+            ("Griselda (Vivaldi)", "libretto revised by", "Carlo Goldoni"),
+            ("Carlo Goldoni", "place of death", "Paris"),
+        ),
+    )
+
+
+def test_a_question_needs_id_question_and_answer_alone(tmp_path: Path) -> None:
+    assert load_questions(written(tmp_path, PLAIN)) == (
+        Question("q1", "Who wrote Griselda?", ("Vivaldi",)),
+    )
+
+
+def test_an_array_is_read_like_lines(tmp_path: Path) -> None:
+    records = [PLAIN, {**PLAIN, "id": 2}]
+    lines = load_questions(written(tmp_path, *records))
+    assert load_questions(written(tmp_path, json.dumps(records, indent=2))) == lines
+    assert [one.id for one in lines] == ["q1", "2"]
+
+
+def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None:
+    record = {
+        "question_id": "m-1",
+        "source": "musique",
+        "question": "Who?",
+        "answer": ["Ann", "Anne", "Ann"],
+        "question_type": "2hop",
+        "evidence": ["Ann was there."],
+    }
+    assert load_questions(written(tmp_path, json.dumps([record]))) == (
+        Question("m-1", "Who?", ("Ann", "Anne"), "2hop"),
+    )
+
+
+def test_evidence_that_is_a_string_is_no_chain(tmp_path: Path) -> None:
+    (question,) = load_questions(written(tmp_path, {**PLAIN, "evidence": "a text"}))
+    assert question.evidence == ()
+
+
+def test_null_is_like_an_absent_field(tmp_path: Path) -> None:
+    record = {**PLAIN, "question_type": None, "type": "x", "answer_aliases": None, "evidence": None}
+    assert load_questions(written(tmp_path, record))[0].type == "x"
+
+
+def test_gold_titles_are_the_supporting_ones_else_the_subjects() -> None:
+    chain = (("A", "r", "B"), ("B", "r", "C"), ("A", "s", "D"))
+    assert Question("q", "?", ("C",), evidence=chain).gold_titles == ("A", "B")
+    assert Question("q", "?", ("C",), None, ("T", "T"), chain).gold_titles == ("T",)
+    assert Question("q", "?", ("C",)).gold_titles == ()
+
+
+def test_texts_are_nfc(tmp_path: Path) -> None:
+    (question,) = load_questions(written(tmp_path, {**PLAIN, "answer": "Cafe\u0301"}))
+    assert question.answers == ("Caf\u00e9",)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.parametrize(
+    ("name", "count", "titles", "types"),
+    [
+        ("2wikimultihopqa", 400, 992, 4),
+        ("musique", 60, 145, 1),
+        ("hotpotqa", 60, 120, 2),
+        ("medical", 400, 0, 4),
+    ],
+)
+def test_published_sets_are_read_as_they_are(
+    name: str, count: int, titles: int, types: int
+) -> None:
+    questions = load_questions(DATA / name / "questions.jsonl")
+    assert len(questions) == count
+    assert sum(len(one.gold_titles) for one in questions) == titles
+    assert len({one.type for one in questions}) == types
+
+
+# Fingerprints
+
+
+def test_the_fingerprint_does_not_depend_on_the_form_of_the_file(tmp_path: Path) -> None:
+    lines = load_questions(written(tmp_path, PLAIN))
+    other = {"_id": "q1", "answer": ["Vivaldi"], "question": "Who wrote Griselda?", "source": "x"}
+    array = load_questions(written(tmp_path, json.dumps([other], indent=1)))
+    assert questions_fingerprint(lines) == questions_fingerprint(array)
+
+
+@pytest.mark.parametrize(
+    "change", [{"id": "q2"}, {"question": "Who?"}, {"answer": "Zeno"}, {"type": "x"}]
+)
+def test_the_fingerprint_changes_with_what_is_known(tmp_path: Path, change: dict[str, str]) -> None:
+    before = questions_fingerprint(load_questions(written(tmp_path, PLAIN)))
+    after = questions_fingerprint(load_questions(written(tmp_path, {**PLAIN, **change})))
+    assert before != after
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "[]"])
+def test_a_file_without_questions_is_refused(tmp_path: Path, text: str) -> None:
+    assert refused(written(tmp_path, text)) == "There are no questions.\nWhere: q\nAllowed: ..."
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert refused(tmp_path / "none.jsonl") == (
+        "The questions cannot be read (No such file or directory).\n"
+        "Where: q\n"
+        "Allowed: a file of JSON lines, or of one JSON array"
+    )
+
+
+def test_an_id_that_stands_twice_names_both_places(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, PLAIN, "", {**PLAIN, "question": "Other?"})) == (
+        'The id "q1" stands twice.\n'
+        "Where: q, line 3, and q, line 1\n"
+        "Do: Give each question an id of its own."
+    )
+
+
+def test_absent_fields_are_named_together_with_those_that_are_there(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, PLAIN, {"question": "Who?", "gold": "Ann"})) == (
+        'The record has no "id", no "answer".\n'
+        'Where: q, line 2, with the fields ["question","gold"]\n'
+        "Allowed: ..."
+    )
+
+
+def test_a_line_that_is_not_json_names_file_and_line(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, PLAIN, "Who wrote Griselda?")) == (
+        "The line is not JSON (unexpected character, expected a JSON value: "
+        "line 1 column 1 (char 0)).\n"
+        "Where: q, line 2\n"
+        "Allowed: ..."
+    )
+
+
+def test_a_record_that_is_no_object_is_shown(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, json.dumps([PLAIN, "0:a chunk of a corpus"]))) == (
+        'The record is "0:a chunk of a corpus".\nWhere: q, record 2\nAllowed: ...'
+    )
+
+
+def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
+    assert refused(written(tmp_path, {"id": "a", "title": "T", "text": "Text."})) == (
+        'The record has no "question", no "answer".\n'
+        'Where: q, line 1, with the fields ["id","title","text"]\n'
+        "Allowed: ..."
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown", "allowed"),
+    [
+        ("id", True, "true", "a string or a whole number"),
+        ("id", " ", '" "', "a string or a whole number"),
+        ("question", "", '""', "a string that is not empty"),
+        ("question", ["a"], '["a"]', "a string that is not empty"),
+        ("answer", 7, "7", "a string that is not empty, or a list of them"),
+        ("answer", [], "[]", "a string that is not empty, or a list of them"),
+        ("answer", ["a", ""], '["a",""]', "a list of strings that are not empty"),
+        ("answer_aliases", "b", '"b"', "a list of strings that are not empty"),
+        ("supporting_titles", [1], "[1]", "a list of strings that are not empty"),
+        ("supporting_facts", [["T"]], '[["T"]]', "a list of [title, sentence number]"),
+        ("evidence", [["a", "b"]], '[["a","b"]]', "a list of [subject, relation, object]"),
+        ("question_type", 3, "3", "a string that is not empty"),
+    ],
+)
+def test_a_wrong_field_is_shown_with_what_is_allowed(
+    tmp_path: Path, field: str, value: object, shown: str, allowed: str
+) -> None:
+    assert refused(written(tmp_path, {**PLAIN, field: value})) == (
+        f'The field "{field}" is {shown}.\n'
+        "Where: q, line 1\n"
+        f"Allowed: {allowed}\n"
+        "Do: Mend the record."
+    )
