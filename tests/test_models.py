@@ -20,7 +20,7 @@ def test_a_script_is_given_out_in_order_and_its_exceptions_are_raised() -> None:
         [ModelReply("one"), ModelUnavailableError("busy"), ModelReply("two")]
     )
     assert model.reply(asked("a")).text == "one"
-    with pytest.raises(ModelUnavailableError, match="^busy$"):
+    with pytest.raises(ModelUnavailableError, match=r"^busy$"):
         model.reply(asked("b"))
     assert model.reply(asked("c")).text == "two"
 

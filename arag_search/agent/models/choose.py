@@ -1,0 +1,177 @@
+"""Which model is meant: by option, by environment, or the offline one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from arag_search.agent.models.base import ChatModel
+from arag_search.agent.models.openai import (
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_TIMEOUT_S,
+    OPENAI_URL,
+    OpenAIModel,
+    Retry,
+)
+from arag_search.agent.models.replay import RecordingModel, ReplayModel
+from arag_search.errors import ConfigError
+
+OFFLINE = "offline"
+REPLAY_PREFIX = "replay:"
+MODEL_VARIABLE = "ARAG_MODEL"
+KEY_VARIABLES = ("ARAG_API_KEY", "OPENAI_API_KEY")
+BASE_URL_VARIABLES = ("ARAG_BASE_URL", "OPENAI_BASE_URL")
+OFFLINE_TOOL = "logical_search"
+OFFLINE_PRESET = "logical_read"
+HOW_TO_SET = (
+    f"Set {MODEL_VARIABLE} (or --model) and OPENAI_API_KEY, for another endpoint than OpenAI's "
+    "also OPENAI_BASE_URL."
+)
+
+
+class PresetTools(Protocol):
+    """What is looked at in a preset."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tools(self) -> Sequence[str]: ...
+
+
+def choose_model(
+    model: str | None = None,
+    *,
+    base_url: str | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    reasoning_effort: str | None = None,
+    seed: int | None = None,
+    timeout_s: float | None = None,
+    max_retries: int | None = None,
+    preset: PresetTools | None = None,
+    allow_offline: bool = True,
+    record_replies: Path | str | None = None,
+    on_retry: Callable[[Retry], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> ChatModel:
+    """The model that options and environment name; None is what is not given.
+
+    ``model`` is ``offline``, ``replay:FILE`` or the name of an endpoint's model, else what
+    ARAG_MODEL says. Key and base URL are ARAG_API_KEY and ARAG_BASE_URL, else OPENAI_API_KEY and
+    OPENAI_BASE_URL; a base URL without a key is a local server. Where key, base URL and model are
+    all unset and ``allow_offline``, the offline model. A variable that is empty is unset.
+    With ``record_replies`` its replies are also written to that file, for ``replay:``.
+
+    Raises ConfigError where the settings do not fit each other, or the preset.
+    """
+    variables = os.environ if environment is None else environment
+    key, _ = _first(variables, KEY_VARIABLES)
+    name = model if model is not None else variables.get(MODEL_VARIABLE, "")
+    options: dict[str, object] = {
+        "base_url": base_url,
+        "temperature": temperature,
+        "top_p": top_p,
+        "reasoning_effort": reasoning_effort,
+        "seed": seed,
+        "timeout_s": timeout_s,
+        "max_retries": max_retries,
+    }
+    given = [option for option, value in options.items() if value is not None]
+    if not name:
+        _check_nothing_is_set(variables, base_url, allow_offline)
+        name = OFFLINE
+    chosen: ChatModel
+    if name == OFFLINE:
+        _check_unused(name, given)
+        chosen = _offline(preset)
+    elif name.startswith(REPLAY_PREFIX):
+        _check_unused(REPLAY_PREFIX, given)
+        chosen = ReplayModel(_replayed_file(name))
+    else:
+        address = base_url or _first(variables, BASE_URL_VARIABLES)[0]
+        if not address and not key:
+            raise ConfigError(
+                f"Model {name!r} needs a key or a base URL, and neither is set.",
+                allowed=f"{OFFLINE}, {REPLAY_PREFIX}FILE, or the name of an endpoint's model",
+                do="Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server without a key.",
+            )
+        chosen = OpenAIModel(
+            name,
+            base_url=address or OPENAI_URL,
+            key=key,
+            temperature=temperature,
+            top_p=top_p,
+            reasoning_effort=reasoning_effort,
+            seed=seed,
+            timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
+            max_retries=DEFAULT_MAX_RETRIES if max_retries is None else max_retries,
+            on_retry=on_retry,
+        )
+    return chosen if record_replies is None else RecordingModel(chosen, record_replies)
+
+
+def _first(variables: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
+    """The value and name of the first variable that is set; two empty texts if none is."""
+    for name in names:
+        value = variables.get(name, "").strip()
+        if value:
+            return value, name
+    return "", ""
+
+
+def _check_nothing_is_set(
+    variables: Mapping[str, str], base_url: str | None, allow_offline: bool
+) -> None:
+    """Without a model: raise unless key and base URL are unset too and offline may be chosen."""
+    set_names = [
+        name
+        for names in (KEY_VARIABLES, BASE_URL_VARIABLES)
+        if (name := _first(variables, names)[1])
+    ]
+    if base_url:
+        set_names.append("--base-url")
+    if set_names:
+        raise ConfigError(
+            f"No model is named, but {' and '.join(set_names)} "
+            f"{'is' if len(set_names) == 1 else 'are'} set.",
+            do=f"Set {MODEL_VARIABLE} or give --model; --model {OFFLINE} for the rule-based one.",
+        )
+    if not allow_offline:
+        raise ConfigError(
+            "No model is named.",
+            allowed=f"{OFFLINE}, {REPLAY_PREFIX}FILE, or the name of an endpoint's model",
+            do=f"{HOW_TO_SET} Give --model {OFFLINE} for the rule-based one.",
+        )
+
+
+def _check_unused(model: str, given: Sequence[str]) -> None:
+    if given:
+        raise ConfigError(
+            f"Model {model.rstrip(':')!r} has no options: {', '.join(given)}.",
+            do="Leave them out, or name an endpoint's model.",
+        )
+
+
+def _offline(preset: PresetTools | None) -> ChatModel:
+    if preset is not None and preset.tools and OFFLINE_TOOL not in preset.tools:
+        raise ConfigError(
+            f"The {OFFLINE} model works with {OFFLINE_TOOL}, which preset {preset.name} lacks.",
+            where=f"tools of {preset.name}: {', '.join(preset.tools)}",
+            do=f"Use preset {OFFLINE_PRESET}, or set a model. {HOW_TO_SET}",
+        )
+    from arag_search.agent.models.offline import OfflineModel
+
+    return OfflineModel()
+
+
+def _replayed_file(name: str) -> str:
+    file = name.removeprefix(REPLAY_PREFIX)
+    if not file:
+        raise ConfigError(
+            f"{name!r} names no file.",
+            allowed=f"{REPLAY_PREFIX}FILE, a file that replies were recorded to",
+        )
+    return file

@@ -1,0 +1,177 @@
+"""The file of recorded replies: one JSON object a line, one line a call.
+
+A line holds the digest of the request, which is what it is found by, and enough of the request to
+say where another one differs; not its text.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest
+from arag_search.errors import ConfigError, RunError
+
+PREVIEW_CHARACTERS = 80
+_BLOCK_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A request in short. ``digest`` is of all of it but the question's id; ``messages`` are the
+    digests of the single ones, ``tools`` the names."""
+
+    digest: str
+    messages: tuple[str, ...]
+    tools: tuple[str, ...]
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> RequestKey:
+        """O(request)."""
+        messages = [_digest(_message_parts(message)) for message in request.messages]
+        names = tuple(_tool_name(tool) for tool in request.tools)
+        return cls(_digest([messages, list(request.tools)]), tuple(messages), names)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One call. ``session`` is the same for all that one RecordingModel wrote, ``last`` is how the
+    last message of the request begins. ``too_long`` is the endpoint's ContextLengthError, in place
+    of a reply."""
+
+    question_id: str
+    session: str
+    model: str
+    key: RequestKey
+    last: str
+    reply: ModelReply | None
+    too_long: str | None = None
+
+
+class RecordingFile:
+    """A file that lines are appended to, whole ones only, from any thread or process.
+
+    What a killed recorder left of a last line is cut off. Raises ConfigError where the file cannot
+    be written.
+    """
+
+    def __init__(self, file: Path | str) -> None:
+        self.file = Path(file)
+        try:
+            self._descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise ConfigError(
+                f"Replies cannot be recorded ({error.strerror}).", where=str(self.file)
+            ) from error
+        with self._locked() as size:
+            os.ftruncate(self._descriptor, self._end_of_lines(size))
+
+    def append(self, recorded: Recorded) -> None:
+        """Write one line. Raises RunError where the disk takes it not, or only in part."""
+        line = json.dumps(_adapter().dump_python(recorded, mode="json")).encode() + b"\n"
+        with self._locked() as size:
+            try:
+                written = os.write(self._descriptor, line)
+                if written < len(line):
+                    os.ftruncate(self._descriptor, size)
+                    raise OSError(None, "no space left on device")
+            except OSError as error:
+                raise RunError(
+                    f"A reply cannot be recorded ({error.strerror}).", where=str(self.file)
+                ) from error
+
+    def close(self) -> None:
+        """May be called again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @contextmanager
+    def _locked(self) -> Generator[int]:
+        """The size of the file, which nobody else changes meanwhile.
+
+        The lock belongs to an open file: threads need one of their own, which each opening makes.
+        """
+        guard = os.open(self.file, os.O_RDONLY)
+        try:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            yield os.fstat(self._descriptor).st_size
+        finally:
+            os.close(guard)
+
+    def _end_of_lines(self, size: int) -> int:
+        """Where the last whole line ends."""
+        start = size
+        while start > 0:
+            length = min(_BLOCK_BYTES, start)
+            start -= length
+            place = os.pread(self._descriptor, length, start).rfind(b"\n")
+            if place >= 0:
+                return start + place + 1
+        return 0
+
+
+def read_recording(file: Path) -> tuple[list[Recorded], str]:
+    """All calls in a file, and the SHA-256 of what was read.
+
+    Of a question that was begun again by a later session only that session's calls are given: the
+    earlier ones belong to an attempt that was not finished. A last line without its end is
+    ignored: the recorder was killed. Raises ConfigError naming any other line that is broken.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"The recording cannot be read ({error.strerror}).", where=str(file)
+        ) from error
+    lines = data[: data.rfind(b"\n") + 1].splitlines()
+    calls: list[Recorded] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            calls.append(_adapter().validate_json(line))
+        except ValidationError as error:
+            raise ConfigError(
+                f"Line {number} of the recording is broken.",
+                where=str(file),
+                do="Remove the line, or record anew.",
+            ) from error
+    latest = {call.question_id: call.session for call in calls if call.question_id}
+    kept = [call for call in calls if latest.get(call.question_id, call.session) == call.session]
+    return kept, hashlib.sha256(b"\n".join(lines)).hexdigest()
+
+
+def preview(message: Message) -> str:
+    """How a message begins, in one line."""
+    text = " ".join(message.content.split()) or " ".join(
+        f"{call.name}({call.arguments})" for call in message.tool_calls
+    )
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[Recorded]:
+    return TypeAdapter(Recorded)
+
+
+def _message_parts(message: Message) -> list[object]:
+    calls = [[call.id, call.name, call.arguments] for call in message.tool_calls]
+    return [message.role, message.content, calls, message.tool_call_id]
+
+
+def _tool_name(tool: Mapping[str, Any]) -> str:
+    return str(tool.get("function", tool).get("name", ""))
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

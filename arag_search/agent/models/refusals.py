@@ -1,0 +1,173 @@
+"""What an endpoint says when it gives no reply, and which error of ours that is."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from arag_search.errors import (
+    ContextLengthError,
+    ModelAccessError,
+    ModelError,
+    ModelReplyError,
+    ModelUnavailableError,
+)
+
+MAX_WORDS = 300  # characters of the endpoint's own words in a message
+_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+_KEY_STATUSES = frozenset({401, 403})
+_PAYMENT_CODES = frozenset({"insufficient_quota", "billing_not_active"})
+_MODEL_CODES = frozenset({"model_not_found", "invalid_model"})
+_MODEL_WORDS = ("is not a valid model",)
+_KEY_WORDS = ("api key not valid", "invalid api key", "incorrect api key")
+# How compatible servers say that a request is too long, in lower case.
+_LENGTH_WORDS = (
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "maximum model length",
+    "model's context length",
+    "context length exceeded",
+    "exceeds the context length",
+    "exceeds context length",
+    "available context size",
+    "context window",
+    "context limit",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "maximum number of tokens allowed",
+    "reduce the length of the messages",
+    "`max_new_tokens` must be <=",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no reply. ``status`` is 0 where nothing was answered; ``passing`` where another
+    attempt may help, ``retry_after_s`` when the endpoint says after how long."""
+
+    words: str
+    passing: bool
+    status: int = 0
+    code: str = ""
+    retry_after_s: float | None = None
+
+
+def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> Refusal:
+    """The refusal in a response. ``key`` is taken out of the endpoint's words.
+
+    A body that holds an error with a status of its own (as gateways wrap them) has that status.
+    """
+    words, code = body, ""
+    try:
+        content: object = json.loads(body)
+    except ValueError:
+        content = None
+    if isinstance(content, dict):
+        fields = cast(dict[str, object], content)
+        inner = fields.get("error")
+        if isinstance(inner, dict):
+            fields = cast(dict[str, object], inner)
+        elif isinstance(inner, str):
+            fields = {"message": inner, **fields}
+        given_code = fields.get("code") or fields.get("type") or ""
+        code = str(given_code)
+        if status < 400 and type(given_code) is int and 400 <= given_code < 600:
+            status = given_code
+        given = fields.get("message") or fields.get("detail")
+        if given:
+            words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    passing = (status in _PASSING_STATUSES or status >= 500) and code not in _PAYMENT_CODES
+    return Refusal(
+        words=_shown(words, key) or "no explanation",
+        passing=passing and not _is_too_long(code, words),
+        status=status,
+        code=code,
+        retry_after_s=_retry_after_s(headers),
+    )
+
+
+def is_about(refusal: Refusal, option: str) -> bool:
+    """Whether the endpoint refuses an option, by its name."""
+    return refusal.status in (400, 422) and option in refusal.words
+
+
+def refusal_error(
+    refusal: Refusal, *, where: str, model: str, base_url: str, has_key: bool, attempts: int
+) -> ModelError:
+    """The error to raise for a refusal that is not tried again."""
+    status, words = refusal.status, refusal.words
+    if refusal.passing:
+        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        shown = f"status {status}: {words}" if status else words
+        return ModelUnavailableError(
+            f"The endpoint gave no reply in {tries} ({shown}).",
+            where=where,
+            do="Try again later, or with fewer workers." if status == 429 else "Try again later.",
+        )
+    if status == 413 or _is_too_long(refusal.code, words):
+        return ContextLengthError(f"The request is too long for the model: {words}", where=where)
+    if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
+        refused = "refused the key" if has_key else "wants a key"
+        return ModelAccessError(
+            f"The endpoint {refused} (status {status}): {words}",
+            where=where,
+            do=f"Set ARAG_API_KEY or OPENAI_API_KEY to a key that {base_url} accepts.",
+        )
+    if status == 402 or refusal.code in _PAYMENT_CODES:
+        return ModelAccessError(
+            f"The endpoint wants to be paid (status {status}): {words}", where=where
+        )
+    if status == 404 or refusal.code in _MODEL_CODES or _says(words, _MODEL_WORDS):
+        return ModelAccessError(
+            f"The endpoint does not know model {model!r} (status {status}): {words}",
+            where=where,
+            do=f"Name a model that {base_url} serves, or correct the base URL "
+            "(it often ends in /v1).",
+        )
+    return ModelReplyError(
+        f"The endpoint refused the request (status {status}): {words}", where=where
+    )
+
+
+def _is_too_long(code: str, words: str) -> bool:
+    return _says(f"{code} {words}", _LENGTH_WORDS)
+
+
+def _says(words: str, phrases: tuple[str, ...]) -> bool:
+    said = words.lower()
+    return any(phrase in said for phrase in phrases)
+
+
+def _shown(words: str, key: str) -> str:
+    """One line, without the key, cut to MAX_WORDS."""
+    if key:
+        words = words.replace(key, "[key]")
+    words = " ".join(words.split())
+    return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds until the endpoint wants to be asked again; None where it does not say.
+
+    Retry-After is a number of seconds or a date; ``retry-after-ms`` is more exact where given.
+    """
+    for header, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(header)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit_s
+        except ValueError:
+            try:
+                seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+            except (ValueError, OverflowError):
+                continue
+        if seconds == seconds:  # not a number is no time
+            return max(seconds, 0.0)
+    return None

@@ -1,0 +1,166 @@
+"""RecordingModel and ReplayModel: a run's replies kept, and given again without a network."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import defaultdict
+from pathlib import Path
+
+from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
+from arag_search.agent.models.recording import (
+    Recorded,
+    RecordingFile,
+    RequestKey,
+    preview,
+    read_recording,
+)
+from arag_search.errors import ContextLengthError, NotRecordedError
+
+
+class RecordingModel:
+    """A model whose replies are also appended to a file, for ReplayModel.
+
+    A ContextLengthError is recorded too, because an agent goes on after it; other errors are not,
+    so that what failed can be asked again. Several threads, and several processes with a
+    RecordingModel each, may write one file. Raises ConfigError where the file cannot be written,
+    and from ``reply`` RunError where the disk is full.
+    """
+
+    def __init__(self, model: ChatModel, file: Path | str) -> None:
+        self._model = model
+        self._file = RecordingFile(file)
+        self._session = uuid.uuid4().hex[:12]
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self._model.fingerprint
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        key = RequestKey.of(request)  # before the caller adds to its messages
+        last = preview(request.messages[-1]) if request.messages else ""
+        try:
+            reply = self._model.reply(request)
+        except ContextLengthError as error:
+            self._append(request, key, last, None, str(error.what))
+            raise
+        self._append(request, key, last, reply, None)
+        return reply
+
+    def close(self) -> None:
+        self._model.close()
+        self._file.close()
+
+    def _append(
+        self,
+        request: ModelRequest,
+        key: RequestKey,
+        last: str,
+        reply: ModelReply | None,
+        too_long: str | None,
+    ) -> None:
+        self._file.append(
+            Recorded(
+                question_id=request.question_id,
+                session=self._session,
+                model=self._model.name,
+                key=key,
+                last=last,
+                reply=reply,
+                too_long=too_long,
+            )
+        )
+
+
+class ReplayModel:
+    """The replies in a file that RecordingModel wrote.
+
+    A request is found by its messages and tools. One that was recorded several times is answered
+    in the recorded order, those of its own question first, and each reply is given once. Raises
+    NotRecordedError for any other request, with the first message that differs; ConfigError where
+    the file cannot be read.
+    """
+
+    def __init__(self, file: Path | str) -> None:
+        self._file = Path(file)
+        self._calls, self.fingerprint = read_recording(self._file)
+        self._unused: defaultdict[str, list[Recorded]] = defaultdict(list)
+        for call in self._calls:
+            self._unused[call.key.digest].append(call)
+        self._lock = threading.Lock()
+        models = sorted({call.model for call in self._calls})
+        self.name = f"replay of {', '.join(models)}" if models else "replay"
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        key = RequestKey.of(request)
+        call = self._take(key, request.question_id)
+        if call is None:
+            raise self._not_recorded(key, request)
+        if call.reply is None:
+            raise ContextLengthError(call.too_long or "", where=str(self._file))
+        return call.reply
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _take(self, key: RequestKey, question_id: str) -> Recorded | None:
+        with self._lock:
+            left = self._unused.get(key.digest, [])
+            own = (place for place, call in enumerate(left) if call.question_id == question_id)
+            return left.pop(next(own, 0)) if left else None
+
+    def _not_recorded(self, key: RequestKey, request: ModelRequest) -> NotRecordedError:
+        question = f"question {request.question_id}" if request.question_id else "the question"
+        return NotRecordedError(
+            f"A call of {question} was not recorded: {self._difference(key, request)}.",
+            where=str(self._file),
+            do="Replay with the preset, index and questions of the recorded run, or record anew.",
+        )
+
+    def _difference(self, key: RequestKey, request: ModelRequest) -> str:
+        """What the nearest recorded call has otherwise."""
+        if not self._calls:
+            return "the recording is empty"
+        times = sum(call.key.digest == key.digest for call in self._calls)
+        if times:
+            return f"it is in the recording {_times(times)}, and is asked once more"
+        own = [call for call in self._calls if call.question_id == request.question_id]
+        near = max(own or self._calls, key=lambda call: _common(call.key, key))
+        common = _common(near.key, key)
+        if common == len(key.messages):
+            if len(near.key.messages) == common:
+                recorded, asked = ", ".join(near.key.tools), ", ".join(key.tools)
+                return f"the tools differ (recorded: {recorded or 'none'}; now: {asked or 'none'})"
+            return f"no recorded call has just these {common} messages"
+        message = request.messages[common]
+        place = f"message {common + 1} ({message.role})"
+        if len(near.key.messages) == common:
+            return f"the recording ends before {place}, which begins {preview(message)!r}"
+        recorded = self._recorded_preview(near, common)
+        return f"{place} differs: {preview(message)!r} now, {recorded}"
+
+    def _recorded_preview(self, near: Recorded, place: int) -> str:
+        """How a recorded message begins, where it was the last one of some call."""
+        start = near.key.messages[: place + 1]
+        for call in self._calls:
+            if call.key.messages == start:
+                return f"recorded {call.last!r}"
+        return "its text is not in the recording"
+
+
+def _common(one: RequestKey, other: RequestKey) -> int:
+    """How many messages two requests have in common from the start."""
+    count = 0
+    for mine, its in zip(one.messages, other.messages, strict=False):
+        if mine != its:
+            break
+        count += 1
+    return count
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

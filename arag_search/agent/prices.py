@@ -1,0 +1,126 @@
+"""Prices: what models cost, from a file of the user's; and what a call cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from arag_search.agent.models.base import Usage
+from arag_search.errors import ConfigError
+
+TOKENS_A_PRICE = 1_000_000
+FIELDS = ("prompt", "completion")
+_FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    prompt: float
+    completion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by the name of a model."""
+
+    by_model: Mapping[str, Price]
+    file: str = ""
+
+    @classmethod
+    def load(cls, file: Path | str) -> Prices:
+        """The prices in a YAML file, one entry a model:
+
+        gpt-5-mini: {prompt: 0.25, completion: 2}
+
+        Raises ConfigError that names every entry that is wrong.
+        """
+        entries = _read(Path(file))
+        problems: list[str] = []
+        by_model: dict[str, Price] = {}
+        for model, entry in entries.items():
+            found = _price_problems(model, entry)
+            problems += found
+            if not found:
+                fields = cast(dict[str, float], entry)
+                by_model[str(model)] = Price(float(fields["prompt"]), float(fields["completion"]))
+        if problems:
+            raise ConfigError(
+                "The price list is not what it should be: " + "; ".join(problems) + ".",
+                where=str(file),
+                allowed=_FORM,
+            )
+        return cls(by_model, str(file))
+
+    def cost(self, usage: Usage, model: str) -> float | None:
+        """USD of ``usage``; None where the model has no price."""
+        price = self.by_model.get(model)
+        if price is None:
+            return None
+        return (
+            usage.prompt_tokens * price.prompt + usage.completion_tokens * price.completion
+        ) / TOKENS_A_PRICE
+
+
+def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> None:
+    """Raise ConfigError where a limit cannot be kept: it is not above 0, or nothing says what
+    ``model`` costs."""
+    if not (math.isfinite(max_cost_usd) and max_cost_usd > 0):
+        raise ConfigError(
+            f"The cost limit {max_cost_usd:g} is not allowed.", allowed="USD, above 0"
+        )
+    if prices is None:
+        raise ConfigError(
+            f"A cost limit needs the price of model {model!r}, and no price list is given.",
+            do="Name a file of prices with --prices.",
+        )
+    if model not in prices.by_model:
+        raise ConfigError(
+            f"A cost limit needs the price of model {model!r}, which the price list lacks.",
+            where=prices.file,
+            allowed=", ".join(sorted(prices.by_model)) or "none is priced",
+            do=f"Add {_FORM.replace('model', repr(model), 1)}",
+        )
+
+
+def _read(file: Path) -> dict[object, object]:
+    import yaml
+
+    try:
+        content: object = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"The price list cannot be read ({getattr(error, 'strerror', None) or error}).",
+            where=str(file),
+        ) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            "The price list is no YAML: " + " ".join(str(error).split()),
+            where=str(file),
+            allowed=_FORM,
+        ) from error
+    if not isinstance(content, dict) or not content:
+        raise ConfigError("The price list holds no models.", where=str(file), allowed=_FORM)
+    return cast(dict[object, object], content)
+
+
+def _price_problems(model: object, entry: object) -> list[str]:
+    if not isinstance(model, str):
+        return [f"model {model!r} is no text (put it in quotes)"]
+    if not isinstance(entry, dict):
+        return [f"{model}: {entry!r} is no price"]
+    fields = cast(dict[object, object], entry)
+    problems = [f"{model}.{key} is unknown" for key in fields if key not in FIELDS]
+    for key in FIELDS:
+        value = fields.get(key)
+        if key not in fields:
+            problems.append(f"{model}.{key} is missing")
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            problems.append(f"{model}.{key} is {value!r}, no number")
+        elif not (math.isfinite(value) and value >= 0):
+            problems.append(f"{model}.{key} is {value!r}, not 0 or above")
+    return problems
