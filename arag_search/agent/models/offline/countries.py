@@ -1,0 +1,134 @@
+"""Countries by their names and by what their people are called."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+_TABLE = """
+United States|American|USA|U.S.|US|United States of America
+United Kingdom|British|UK|U.K.|Britain|Great Britain|English|England|Scottish|Scotland|Welsh|Wales
+France|French
+Germany|German|West Germany|East Germany
+Italy|Italian
+Spain|Spanish
+Portugal|Portuguese
+Netherlands|Dutch
+Belgium|Belgian
+Luxembourg|Luxembourgish
+Switzerland|Swiss
+Austria|Austrian
+Ireland|Irish
+Denmark|Danish
+Sweden|Swedish
+Norway|Norwegian
+Finland|Finnish
+Iceland|Icelandic
+Poland|Polish
+Czech Republic|Czech
+Czechoslovakia|Czechoslovak
+Slovakia|Slovak
+Hungary|Hungarian
+Romania|Romanian
+Bulgaria|Bulgarian
+Greece|Greek
+Turkey|Turkish
+Russia|Russian|Soviet Union|Soviet
+Ukraine|Ukrainian
+Belarus|Belarusian
+Estonia|Estonian
+Latvia|Latvian
+Lithuania|Lithuanian
+Serbia|Serbian
+Croatia|Croatian
+Slovenia|Slovenian|Slovene
+Bosnia and Herzegovina|Bosnian
+Yugoslavia|Yugoslav
+North Macedonia|Macedonian
+Albania|Albanian
+Georgia|Georgian
+Armenia|Armenian
+Azerbaijan|Azerbaijani
+Kazakhstan|Kazakh
+Uzbekistan|Uzbek
+Iran|Iranian|Persian
+Iraq|Iraqi
+Israel|Israeli
+Lebanon|Lebanese
+Syria|Syrian
+Saudi Arabia|Saudi
+Egypt|Egyptian
+Morocco|Moroccan
+Algeria|Algerian
+Tunisia|Tunisian
+Ethiopia|Ethiopian
+Kenya|Kenyan
+Nigeria|Nigerian
+Ghana|Ghanaian
+Senegal|Senegalese
+South Africa|South African
+Zimbabwe|Zimbabwean
+India|Indian
+Pakistan|Pakistani
+Bangladesh|Bangladeshi
+Sri Lanka|Sri Lankan
+Nepal|Nepalese|Nepali
+Afghanistan|Afghan
+China|Chinese
+Hong Kong
+Taiwan|Taiwanese
+Japan|Japanese
+South Korea|South Korean|Korean
+North Korea|North Korean
+Mongolia|Mongolian
+Thailand|Thai
+Vietnam|Vietnamese
+Cambodia|Cambodian
+Philippines|Filipino|Philippine
+Indonesia|Indonesian
+Malaysia|Malaysian
+Singapore|Singaporean
+Australia|Australian
+New Zealand
+Canada|Canadian
+Mexico|Mexican
+Cuba|Cuban
+Jamaica|Jamaican
+Puerto Rico|Puerto Rican
+Colombia|Colombian
+Venezuela|Venezuelan
+Ecuador|Ecuadorian
+Peru|Peruvian
+Bolivia|Bolivian
+Chile|Chilean
+Argentina|Argentine|Argentinian
+Uruguay|Uruguayan
+Paraguay|Paraguayan
+Brazil|Brazilian
+"""
+
+
+@functools.cache
+def _countries() -> tuple[dict[str, str], re.Pattern[str]]:
+    known: dict[str, str] = {}
+    for line in _TABLE.strip().splitlines():
+        country, *others = line.split("|")
+        known.update(dict.fromkeys((country, *others), country))
+    longest_first = sorted(known, key=len, reverse=True)
+    return known, re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+
+def country_words(text: str) -> list[re.Match[str]]:
+    """Where countries and peoples are named in the text."""
+    return list(_countries()[1].finditer(text))
+
+
+def country_of(word: str) -> str:
+    """The country that a word of ``country_words`` stands for."""
+    return _countries()[0][word]
+
+
+def is_country(name: str) -> bool:
+    """Whether the name is that of a country or a people."""
+    known = _countries()[0]
+    return name in known or all(word in known for word in re.split(r"[ -]+", name) if word)

@@ -1,0 +1,120 @@
+"""OfflineModel: a reader of plain rules behind the seam of language models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.offline.questions import understood
+from arag_search.agent.models.offline.reader import Call, Reader, Verdict
+from arag_search.agent.models.offline.replies import Reply, read_reply
+from arag_search.errors import ArgumentError
+
+VERSION = "1"
+"""Counts up when the same question may get another answer."""
+NOT_FOUND = "not found in the corpus"
+RULES: dict[str, str] = {
+    "titles": "looks for names in titles",
+    "widen": "looks for the words of a name that is not found",
+    "bridge": "goes on from a name to the one it leads to",
+    "kin": "takes kin of two steps, such as a father-in-law, as two steps",
+    "inverse": "takes what other passages say of a name",
+    "read": "reads a passage in full where its snippet does not answer",
+    "both": "looks for both names of a comparison",
+    "countries": "knows which people live in which country",
+    "words": "looks for content words where no relation is known",
+    "spans": "answers with the best span where no rule has found a value",
+}
+"""The rules that may be left out, and what each does."""
+
+
+class OfflineModel:
+    """Plain rules instead of a language model: it needs no key and no network.
+
+    It writes logical queries from the names and content words of the question, follows relations
+    from one name to the next, and answers with the best short span. Deterministic; everything is
+    read from the request. ``without`` names rules to leave out (see RULES).
+
+    Raises ArgumentError for a rule that there is not.
+    """
+
+    def __init__(self, without: frozenset[str] = frozenset()) -> None:
+        unknown = sorted(without - RULES.keys())
+        if unknown:
+            raise ArgumentError(
+                f"OfflineModel has no rule {', '.join(unknown)}.", allowed=", ".join(RULES)
+            )
+        self.without = without
+
+    @property
+    def name(self) -> str:
+        """``offline``, with the rules that are left out."""
+        return "offline" + "".join(f" -{rule}" for rule in sorted(self.without))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the version and the rules."""
+        text = json.dumps([VERSION, sorted(self.without)])
+        return hashlib.sha256(f"offline {text}".encode()).hexdigest()[:16]
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        """The next call, or the answer where nothing is left to do or no tool may be called."""
+        messages = request.messages
+        asked, start = _question(messages)
+        results = [one for one in messages[start:] if one.role == "tool"]
+        calls = {call.id: call for one in messages[start:] for call in one.tool_calls}
+        reader = Reader(
+            understood(asked, kin="kin" not in self.without),
+            frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
+            self.without,
+        )
+        call = _replayed(reader, [_read(one, calls) for one in results])
+        if call is None or not request.tools:
+            return ModelReply(_written(reader.verdict()))
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        return ModelReply("", (ToolCall(f"offline-{len(results) + 1}", call.tool, arguments),))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _question(messages: Sequence[Message]) -> tuple[str, int]:
+    """The last user message before the first move, and where what follows it begins."""
+    text, start = "", 0
+    for at, message in enumerate(messages):
+        if message.role in ("assistant", "tool"):
+            break
+        if message.role == "user":
+            text, start = message.content, at + 1
+    return text, start
+
+
+def _tool_names(request: ModelRequest) -> list[str]:
+    return [str(one["function"]["name"]) for one in request.tools]
+
+
+def _read(result: Message, calls: dict[str, ToolCall]) -> Reply:
+    call = calls.get(result.tool_call_id or "")
+    return read_reply(result.content, whole=call is not None and call.name == "chunk_read")
+
+
+def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:
+    """The call that follows these replies; None where there is none."""
+    steps = reader.steps()
+    try:
+        call = next(steps)
+        for reply in replies:
+            call = steps.send(reply)
+    except StopIteration:
+        return None
+    return call
+
+
+def _written(verdict: Verdict) -> str:
+    """The answer in the form that prompts ask for."""
+    if not verdict.answer:
+        return f"Answer: {NOT_FOUND}\nExplanation: No rule found it.\nSources: "
+    why = verdict.why or "It stands in the passage named"
+    return f"Answer: {verdict.answer}\nExplanation: {why}.\nSources: {', '.join(verdict.sources)}"

@@ -1,0 +1,70 @@
+"""Names and words -> logical queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from arag_search.agent.models.offline.names import unqualified, without_land
+from arag_search.agent.models.offline.words import STOP_WORDS
+
+_MAX_WORDS = 12
+
+
+def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> str:
+    """Passages about the name, above those that mention it beside one of the words.
+
+    ``titles`` False looks for mentions alone. Empty where the name has no word.
+    """
+    whole, bare = _phrase(name), _phrase(without_land(unqualified(name)))
+    if not bare:
+        return ""
+    mention = f"({bare} AND {any_of(beside)})" if beside else bare
+    if not titles:
+        return mention
+    about = [f"title:{bare}^4"]
+    if whole != bare:
+        about.insert(0, f"title:{whole}^8")
+    if whole != bare and "(" not in name:
+        mention = f"({whole} OR {mention})"
+    return " OR ".join([*about, mention])
+
+
+def for_words_of(name: str, *, all_of_them: bool) -> str:
+    """Passages with the words of the name, where the name as it stands is not found."""
+    name = re.sub(r"['’]s\b", "", name)
+    words = [word for word in _words(name) if word.casefold() not in STOP_WORDS]
+    if not words:
+        return ""
+    if all_of_them:
+        return " AND ".join(words)
+    return " OR ".join(f"title:{word}^2 OR {word}" for word in words[:6])
+
+
+def for_content(names: Sequence[str], words: Sequence[str]) -> str:
+    """Passages with one of the names, better with many of the words."""
+    phrases = [phrase for phrase in map(_phrase, map(unqualified, names)) if phrase]
+    wanted = list(_words(" ".join(words)))[:_MAX_WORDS]
+    if not phrases:
+        return " ".join(wanted)
+    alternatives = " OR ".join(f"{phrase}^2" for phrase in phrases)
+    if not wanted:
+        return alternatives
+    return f"({alternatives}) AND {any_of(wanted)}"
+
+
+def any_of(words: Sequence[str]) -> str:
+    """``(a OR b)``, or the one word."""
+    return words[0] if len(words) == 1 else f"({' OR '.join(words)})"
+
+
+def _phrase(name: str) -> str:
+    text = re.sub(r'["“”\\*?/<>]', " ", name)
+    return f'"{" ".join(text.split())}"' if re.search(r"\w", text) else ""
+
+
+def _words(text: str) -> list[str]:
+    """Its words, each once, as a query may hold them."""
+    found = re.findall(r"\w+(?:['’]\w+)*", text)
+    plain = [word for word in found if word not in ("AND", "OR", "NOT")]
+    return list(dict.fromkeys(plain))[:_MAX_WORDS]

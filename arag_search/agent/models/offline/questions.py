@@ -1,0 +1,177 @@
+"""What a question asks: its names, the relations to follow from them, and what is sought there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from arag_search.agent.models.offline.names import Name, names_in, plain
+from arag_search.agent.models.offline.relations import KIN, RELATIONS
+from arag_search.agent.models.offline.words import STOP_WORDS
+
+Form = Literal["choice", "yes_no", "open"]
+Sought = Literal[
+    "birth date", "death date", "date", "lifespan", "birth place", "death place", "place",
+    "burial place", "country", "cause of death", "employer", "school", "award", "number", "person",
+    "thing",
+]  # fmt: skip
+Order = Literal["least", "most", ""]
+
+_ATTRIBUTES: tuple[tuple[Sought, str], ...] = (
+    ("lifespan", r"liv(?:e|ed|ing) longer|longer life|older when .* died"),
+    ("cause of death", r"cause of .*death|why did .*die|how did .*die|die of\b|died of\b"),
+    ("burial place", r"buried|burial|interred"),
+    ("birth date", r"date of birth|birth ?date|birthday"
+     r"|born (?:first|later|earlier|last|before|after)"
+     r"|\b(?:older|younger|oldest|youngest|elder)\b|when .*\bborn|(?:what|which) year .*\bborn"
+     r"|born .*(?:first|later|earlier)|year of birth"),
+    ("death date", r"date of .*death|die[sd]? (?:first|later|earlier|last|before|after)"
+     r"|when .*\b(?:die|died|death)|(?:what|which) year .*\bdie|passed? away|year of death"),
+    ("birth place", r"place of birth|birth ?place|\bborn\b|native of"),
+    ("death place", r"place of death|where .*\bdie|\bdie[sd]?\b|death place"),
+    ("country", r"nationalit(?:y|ies)|citizenship|country|countries|nation\b"),
+    ("employer", r"\bwork(?:s|ed)? (?:at|for)|employ"),
+    ("school", r"stud(?:y|ied)|educated|graduat|alma mater|attend"),
+    ("award", r"award|prize|medal"),
+    ("number", r"how (?:many|much|old|long|tall|far|high)|what (?:number|percentage)|population"),
+    ("date", r"^when|(?:what|which) (?:year|date|day|month|century)|in what year|since when"
+     r"|\bdate\b"),
+    ("place", r"^where|(?:what|which) (?:city|town|state|county|place|village|province|region"
+     r"|district|river|island)"),
+    ("person", r"^who|whom"),
+)  # fmt: skip
+
+_LEAST = r"\b(?:first|earlier|earliest|older|oldest|elder|before)\b"
+_MOST = r"\b(?:later|latest|last|younger|youngest|recent(?:ly)?|newer|newest|after|longer|more)\b"
+_ASKS_YES_OR_NO = re.compile(
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question taken apart. ``hops`` are relations in the order in which they are followed from
+    each name; ``words`` the content words outside of names."""
+
+    text: str
+    form: Form
+    names: tuple[str, ...]
+    hops: tuple[str, ...]
+    sought: Sought
+    order: Order
+    words: tuple[str, ...]
+
+
+def understood(text: str, *, kin: bool = True) -> Question:
+    """Take a question apart. ``kin`` False leaves kin of two steps unfollowed."""
+    text = plain(" ".join(text.split()))
+    found = _question_names(text)
+    rest = _without(text, found)
+    choices = _choices(text, found)
+    if choices:
+        form: Form = "choice"
+    elif _ASKS_YES_OR_NO.match(text):
+        form = "yes_no"
+    else:
+        form = "open"
+    lower = rest.casefold()
+    hops, lower = _hops(lower, kin)
+    sought = _sought(lower, form, bool(hops))
+    order: Order = ""
+    if form == "choice":
+        order = "most" if re.search(_MOST, lower) else "least" if re.search(_LEAST, lower) else ""
+    names = choices or tuple(dict.fromkeys(one.text for one in found))
+    words = re.findall(r"\w[\w'’-]*", re.sub(r"_(?:['’]s)?", " ", lower))
+    content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
+    return Question(text, form, names, hops, sought, order, tuple(content))
+
+
+def _question_names(text: str) -> list[Name]:
+    """Names of a question, quoted ones whole."""
+    quoted = [
+        Name(match.group(1).strip(" ,.?"), match.start(1), match.end(1))
+        for match in re.finditer(r"[\"“]([^\"”]{2,80})[\"”]", text)
+    ]
+    others = [
+        name
+        for name in names_in(text, question=True)
+        if not any(one.start <= name.start < one.end for one in quoted)
+    ]
+    names = sorted([*quoted, *others], key=lambda one: one.start)
+    joined: list[Name] = []
+    for name in names:
+        before = text[joined[-1].end : name.start] if joined else ""
+        if before == " and " and not _compares(text):
+            first = joined.pop()
+            name = Name(text[first.start : name.end], first.start, name.end)
+        joined.append(name)
+    return joined
+
+
+def _compares(text: str) -> bool:
+    return bool(_ASKS_YES_OR_NO.match(text) or re.search(r"\b(?:both|between|out of|two)\b", text))
+
+
+def _choices(text: str, found: list[Name]) -> tuple[str, ...]:
+    """The two names of which one is asked for; nothing where the question does not ask so."""
+    for first, second in pairwise(found):
+        between = text[first.end : second.start]
+        either = re.fullmatch(r"[\"”]?,? or (?:the |a |an |film |song )?[\"“]?", between)
+        both = re.fullmatch(r"[\"”]?,? and (?:the )?[\"“]?", between) and re.match(
+            r".*\b(?:out of|between)\b", text[: first.start]
+        )
+        if either or (both and not _ASKS_YES_OR_NO.match(text)):
+            return first.text, second.text
+    return ()
+
+
+def _without(text: str, names: list[Name]) -> str:
+    """The text with ``_`` for each name."""
+    for name in reversed(names):
+        text = f"{text[: name.start]}_{text[name.end :]}"
+    return text
+
+
+def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
+    """The relations of the question in the order to follow, and the question without their words.
+
+    What stands behind a name ("X's father") comes before what stands in front of it ("the director
+    of X"), and the latter from the inside out.
+    """
+    at_name = rest.find("_")
+    places: list[tuple[int, tuple[str, ...]]] = []
+    for noun, steps in KIN:
+        pattern = rf"\b(?:{noun})s?\b"
+        for match in re.finditer(pattern, rest):
+            places.append((match.start(), steps if kin else steps[:1]))
+        rest = re.sub(pattern, lambda match: " " * len(match.group()), rest)
+    for name, relation in RELATIONS.items():
+        pattern = rf"\b(?:{relation.nouns})\b"
+        for match in re.finditer(pattern, rest):
+            places.append((match.start(), (name,)))
+        rest = re.sub(pattern, lambda match: " " * len(match.group()), rest)
+    before = sorted((one for one in places if one[0] < at_name), reverse=True)
+    after = sorted(one for one in places if one[0] > at_name)
+    hops: list[str] = []
+    for _, steps in (*after, *before):
+        if steps[0] not in hops or len(steps) > 1:
+            hops.extend(steps)
+    return tuple(hops[:4]), rest
+
+
+def _sought(rest: str, form: Form, has_hops: bool) -> Sought:
+    question = rest.strip()
+    for sought, pattern in _ATTRIBUTES:
+        if sought == "person" and has_hops:
+            return "person"
+        if re.search(pattern, question):
+            if sought == "birth place" and form == "choice":
+                return "birth date"
+            if sought == "death place" and form == "choice":
+                return "death date"
+            return sought
+    if form == "choice":
+        return "date"
+    return "thing"

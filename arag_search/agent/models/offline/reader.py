@@ -1,0 +1,330 @@
+"""The policy: which call comes next, and what the answer is, given what was shown so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+
+from arag_search.agent.models.offline import queries
+from arag_search.agent.models.offline.answers import (
+    CUES,
+    best_span,
+    date_key,
+    ranked_sentences,
+    same_country,
+    value_of,
+)
+from arag_search.agent.models.offline.names import (
+    fold,
+    people_in,
+    unqualified,
+    without_land,
+    without_rank,
+)
+from arag_search.agent.models.offline.questions import Question
+from arag_search.agent.models.offline.relations import RELATIONS, related, speaks_of
+from arag_search.agent.models.offline.replies import Passage, Reply
+
+_HITS = 2
+_HITS_OF_KIN = 3
+_HITS_OF_WORDS = 3
+_MAX_OTHERS = 3
+"""Names that are tried for the other end of a relation."""
+_MAX_BRIDGES = 2
+
+
+_ALIKE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool to call."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+Names = Generator[Call, Reply, list[str]]
+Value = Generator[Call, Reply, "str | None"]
+Finding = Generator[Call, Reply, "Thing"]
+Walk = Generator[Call, Reply, None]
+
+
+@dataclass(slots=True)
+class Thing:
+    """Something with a name: the passage about it, where there is one, and passages beside."""
+
+    name: str
+    passage: Passage | None
+    mentions: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer; empty where there is none. ``sources`` are ids of passages."""
+
+    answer: str
+    why: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Reader:
+    """Works through one question. ``tools`` are the names of those that may be called, ``without``
+    the rules that are left out."""
+
+    question: Question
+    tools: frozenset[str]
+    without: frozenset[str] = frozenset()
+    seen: dict[str, Passage] = field(default_factory=dict[str, Passage])
+    values: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    trail: list[str] = field(default_factory=list[str])
+
+    def steps(self) -> Walk:
+        """The calls, one at a time; each is sent what it brought."""
+        asked = self.question
+        if asked.form == "open":
+            start = asked.names[:1]
+            if len(asked.names) > 1 and "words" not in self.without:
+                yield from self._by_words()
+            elif start and (asked.hops or asked.sought in CUES or asked.sought == "country"):
+                yield from self._walk(start[0])
+            if not self.values and not self.seen and "words" not in self.without:
+                yield from self._by_words()
+            return
+        names = asked.names[:1] if "both" in self.without else asked.names[:2]
+        for name in names:
+            yield from self._walk(name)
+
+    # Walking from a name along relations.
+
+    def _walk(self, start: str) -> Walk:
+        asked = self.question
+        hops = asked.hops if "bridge" not in self.without else asked.hops[:0]
+        thing = yield from self._find(start, self._beside(hops, 0))
+        for number, hop in enumerate(hops):
+            others = yield from self._follow(thing, hop)
+            if not others:
+                return
+            if number == len(hops) - 1 and asked.sought == "person":
+                self.trail.append(f"{hop} of {thing.name}: {others[0]}")
+                self._note(start, without_rank(others[0]), thing)
+                return
+            before = thing
+            for other in others[:_MAX_OTHERS]:  # the first that has a passage
+                thing = yield from self._find(other, self._beside(hops, number + 1))
+                if thing.passage is not None:
+                    break
+            self.trail.append(f"{hop} of {before.name}: {thing.name}")
+        if hops == asked.hops:
+            value = yield from self._value(thing)
+            if value is not None:
+                self.trail.append(f"{asked.sought} of {thing.name}: {value}")
+                self._note(start, value, thing)
+
+    def _beside(self, hops: Sequence[str], at: int) -> tuple[str, ...]:
+        """Words beside which a mention of a name is worth seeing."""
+        if at < len(hops):
+            return RELATIONS[hops[at]].words
+        return CUES.get(self.question.sought, self.question.words[:6])
+
+    def _note(self, start: str, value: str, thing: Thing) -> None:
+        source = thing.passage or (thing.mentions[0] if thing.mentions else None)
+        self.values[start] = (value, source.id if source else "")
+
+    def _find(self, name: str, beside: Sequence[str], top_k: int = _HITS) -> Finding:
+        """The passage about a name: by title and phrase, then by all its words, then by any."""
+        name = without_rank(name)
+        kin = any(word in ("son", "daughter", "married") for word in beside)
+        top_k = _HITS_OF_KIN if kin else top_k
+        query = queries.for_name(name, beside, titles="titles" not in self.without)
+        reply = yield from self._search(query, top_k)
+        if not reply.passages and "widen" not in self.without:
+            for every in (True, False):
+                shown = set(self.seen)
+                query = queries.for_words_of(name, all_of_them=every)
+                reply = yield from self._search(query, top_k)
+                if any(one.id not in shown for one in reply.passages):
+                    break
+        about = _about(name, reply.passages, beside)
+        others = tuple(one for one in reply.passages if one is not about)
+        return Thing(name, about, others)
+
+    def _follow(self, thing: Thing, hop: str) -> Names:
+        """Names for the other end of a relation, the likeliest first."""
+        found = yield from self._stated(thing, hop)
+        if not found and hop == "mother":
+            fathers = yield from self._stated(thing, "father")
+            if fathers:  # a father's wife
+                parent = yield from self._find(fathers[0], RELATIONS["spouse"].words)
+                found = yield from self._stated(parent, "spouse")
+        return found
+
+    def _stated(self, thing: Thing, hop: str) -> Names:
+        relation = RELATIONS[hop]
+        passage = thing.passage
+        if passage is not None:
+            known = (thing.name, passage.title)
+            found = related(passage.text, relation, *known)
+            if not found and not passage.whole and "read" not in self.without:
+                thing.passage = passage = yield from self._read(passage)
+                found = related(passage.text, relation, *known)
+            if found:
+                return found
+        if "inverse" in self.without:
+            return []
+        name = unqualified(thing.name)
+        return [
+            unqualified(one.title)
+            for one in thing.mentions
+            if fold(one.title) != fold(thing.name) and speaks_of(one.text, name, relation)
+        ]
+
+    def _value(self, thing: Thing) -> Value:
+        """What is sought of the thing."""
+        asked = self.question
+        passage = thing.passage
+        if passage is None:
+            return None
+        words = () if asked.sought == "date" and asked.form == "choice" else asked.words
+        value = value_of(asked.sought, passage.text, words)
+        if value is None and not passage.whole and "read" not in self.without:
+            thing.passage = passage = yield from self._read(passage)
+            value = value_of(asked.sought, passage.text, words)
+        return value
+
+    # Questions without a relation that is known.
+
+    def _by_words(self) -> Walk:
+        """Passages by names and content words, then those of the name that they lead to."""
+        asked = self.question
+        hops_words = [word for hop in asked.hops for word in RELATIONS[hop].words]
+        words = [*asked.words, *hops_words]
+        query = queries.for_content(asked.names, words)
+        reply = yield from self._search(query, _HITS_OF_WORDS)
+        if not reply.passages and "widen" not in self.without:
+            reply = yield from self._search(" ".join([*asked.names, *words])[:300], _HITS_OF_WORDS)
+        if "bridge" in self.without:
+            return
+        beside = [*CUES.get(asked.sought, ()), *asked.words[:6]]
+        for bridge in self._bridges(words)[:_MAX_BRIDGES]:
+            thing = yield from self._find(bridge, beside, top_k=1)
+            if asked.sought in CUES or asked.sought == "country":
+                value = yield from self._value(thing)
+                if value is not None:
+                    self.trail.append(f"{asked.sought} of {thing.name}: {value}")
+                    self._note(asked.text, value, thing)
+                    return
+
+    def _bridges(self, words: Sequence[str]) -> list[str]:
+        """Names that the question does not hold, from the sentences that speak most of it."""
+        known = " | ".join(f" {fold(one)} " for one in self.question.names)
+        shown = [(one.title, one.text) for one in self.seen.values()]
+        found: dict[str, str] = {}
+        for _, _, sentence in ranked_sentences(shown, [*words, *self.question.names])[:2]:
+            for name in people_in(sentence):
+                if f" {fold(name.text)} " not in known:
+                    found.setdefault(fold(name.text), name.text)
+        return list(found.values())
+
+    # Calls.
+
+    def _search(self, query: str, top_k: int) -> Generator[Call, Reply, Reply]:
+        if not query or "logical_search" not in self.tools:
+            return Reply((), 0)
+        reply = yield Call("logical_search", {"query": query, "top_k": top_k})
+        for passage in reply.passages:
+            self.seen.setdefault(passage.id, passage)
+        return reply
+
+    def _read(self, passage: Passage) -> Generator[Call, Reply, Passage]:
+        if "chunk_read" not in self.tools:
+            return passage
+        reply = yield Call("chunk_read", {"chunk_ids": [passage.id]})
+        for whole in reply.passages:
+            if whole.id == passage.id:
+                self.seen[whole.id] = whole
+                return whole
+        return passage
+
+    # The answer.
+
+    def verdict(self) -> Verdict:
+        """The best answer to what has been noted so far."""
+        asked = self.question
+        why = "; ".join(self.trail)
+        sources = tuple(dict.fromkeys(one for _, one in self.values.values() if one))
+        if asked.form == "choice":
+            return Verdict(self._chosen(), why, sources)
+        if asked.form == "yes_no":
+            return Verdict(self._yes_or_no(), why, sources)
+        if self.values:
+            return Verdict(next(iter(self.values.values()))[0], why, sources)
+        if "spans" in self.without or not self.seen:
+            return Verdict("")
+        shown = list(self.seen.values())
+        found = best_span(
+            asked.sought, [(one.title, one.text) for one in shown], asked.words, asked.names
+        )
+        if found is None:
+            return Verdict("")
+        source = shown[found[1]]
+        return Verdict(found[0], f"{source.title} speaks of it", (source.id,))
+
+    def _chosen(self) -> str:
+        """Which of two names: by the order of their values."""
+        asked = self.question
+        if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
+            return ""
+        first, second = (self.values[name][0] for name in asked.names[:2])
+        if asked.sought == "lifespan":
+            keys = (int(first), 0, 0), (int(second), 0, 0)
+        else:
+            keys = date_key(first), date_key(second)
+        if keys[0] == keys[1] or not asked.order:
+            return ""
+        return asked.names[0 if (keys[0] < keys[1]) == (asked.order == "least") else 1]
+
+    def _yes_or_no(self) -> str:
+        """Whether two values are the same."""
+        asked = self.question
+        if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
+            return ""
+        first, second = (self.values[name][0] for name in asked.names[:2])
+        if asked.sought == "country" and "countries" not in self.without:
+            return "yes" if same_country(first, second) else "no"
+        return "yes" if fold(first) == fold(second) else "no"
+
+
+def _about(name: str, passages: Sequence[Passage], beside: Sequence[str]) -> Passage | None:
+    """The passage whose title is the name; else one whose title holds it or stands in it; else one
+    that begins with it."""
+    raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))
+    ranked: list[tuple[int, int, int]] = []
+    for number, passage in enumerate(passages):
+        title, bare_title = fold(passage.title), fold(without_land(unqualified(passage.title)))
+        words, wanted = set(bare_title.split()), set(bare.split())
+        head = re.split(r" (?:is|was|are|were|may) ", passage.text[:200], maxsplit=1)[0]
+        if passage.title.casefold() == raw:
+            rank = 0
+        elif title == whole:
+            rank = 1
+        elif bare_title == bare:
+            rank = 2
+        elif wanted <= words or (len(words) > 1 and words <= wanted):
+            rank = 3
+        elif f" {bare} " in f" {fold(head)} " or _alike(bare, bare_title):
+            rank = 4
+        else:
+            continue
+        fits = sum(bool(re.search(rf"\b{re.escape(word)}", passage.text)) for word in beside)
+        ranked.append((rank, -fits, number))
+    return passages[min(ranked)[2]] if ranked else None
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two names are spelt nearly alike, as names in two transcriptions are."""
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE

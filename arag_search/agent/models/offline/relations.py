@@ -1,0 +1,215 @@
+"""Relations between things, by the words that English has for them.
+
+A relation is a noun of a question ("director"). Its cues are the words beside which a passage names
+the other side: after them ("directed by X"), or before them ("X directed").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from arag_search.agent.models.offline.names import Name, fold, people_in
+
+_REACH = 60
+"""Characters from a cue to the name that it speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``after`` and ``before`` are regular expressions of cues: the name stands after them, or
+    before them. ``words`` are the words for a query. ``inverse`` is how the passage of the other
+    side speaks of this one, and ``second`` takes the second of two names joined by "and"."""
+
+    nouns: str
+    words: tuple[str, ...]
+    after: str
+    before: str = ""
+    inverse: str = ""
+    second: bool = False
+
+
+_CHILD_OF = r"(?:sons?|daughters?|child|children|heir|heiress)(?: \w+)? of|born to|fathered by"
+
+RELATIONS: dict[str, Relation] = {
+    "director": Relation(
+        "directors?|filmmaker|directed",
+        ("directed", "director"),
+        r"directed(?: and \w+| , \w+ and \w+|, \w+,? and \w+)?(?:[\w ]{0,20})? by|"
+        r"(?:directed|written|produced)[\w, ]{0,30} directed by|directors?|direction of|"
+        r"(?:film|movie|directorial debut) (?:by|of)",
+        r"directed|director",
+        r"directed|director|films?",
+    ),
+    "composer": Relation(
+        "composers?|composed",
+        ("composed", "composer", "music"),
+        r"(?:music|score|soundtrack|songs?)[\w, ]{0,40} by|composed[\w ]{0,20} by|composers?|"
+        r"(?:song|work|opera|piece)[\w ]{0,20} by",
+        r"(?:composed|scored|wrote) the|composer|composed",
+        r"composed|composer|music|score",
+    ),
+    "performer": Relation(
+        "performers?|singers?|musician|artist|performed|sang|band",
+        ("by", "recorded", "performed", "song"),
+        r"(?:recorded|performed|sung|released)[\w ]{0,20} by|"
+        r"(?:song|single|album|track|record|ballad|EP)[\w\-, ]{0,60}? (?:by|from|of)|by",
+        r"recorded|performed|sang",
+        r"song|single|album|recorded",
+    ),
+    "author": Relation(
+        "authors?|writers?|wrote|written|novelist|poet|playwright|librettist",
+        ("written", "author", "novel", "wrote", "by"),
+        r"(?:co-)?written[\w ]{0,25} by|(?:novel|book|play|poem|story|series|screenplay|libretto|"
+        r"comedy|opera)[\w ]{0,30} (?:by|of)|authors?|work of|(?<!directed )by",
+        r"wrote|author|translated|revised",
+        r"wrote|author|novel|written",
+    ),
+    "producer": Relation(
+        "producers?|produced", ("produced", "producer"), r"produced[\w ]{0,25} by|producers?"
+    ),
+    "founder": Relation(
+        "founders?|founded",
+        ("founded", "founder"),
+        r"(?:founded|established|created|formed)[\w ,]{0,30} by|founders?",
+        r"founded|founder",
+        r"founded|founder|established",
+    ),
+    "designer": Relation(
+        "designers?|designed|engineer|architect",
+        ("designed", "designer", "design"),
+        r"designed[\w ]{0,25} by|designers?|architect|engineer|work of|(?:design|made) (?:by|of)",
+        r"designed|designer",
+        r"designed|design",
+    ),
+    "father": Relation(
+        "father|dad",
+        ("son", "daughter", "father", "child"),
+        rf"{_CHILD_OF}|(?:his|her) (?:late |own )?father(?: was|,)?|father was",
+        "",
+        r"father|sons?|daughters?|child(?:ren)?|issue",
+    ),
+    "mother": Relation(
+        "mother|mom",
+        ("son", "daughter", "mother", "child"),
+        r"(?:his|her) (?:late |own )?mother(?: was| is|,)?|mother was|by his (?:\w+ )?wife,?|"
+        r"and (?:of )?his (?:\w+ ){0,2}(?:wife|consort|mistress|concubine),?",
+        "",
+        r"mother|sons?|daughters?|child(?:ren)?|issue|gave birth",
+        second=True,
+    ),
+    "spouse": Relation(
+        "spouse|wife|husband|widow|married|consort",
+        ("married", "wife", "husband", "marriage"),
+        r"(?:wife|husband|widow|consort|spouse)(?: and \w+)? of|"
+        r"(?<!whom he )(?<!whom she )married(?: to)?|"
+        r"marriage (?:to|with)|(?:his|her) (?:\w+ )?(?:wife|husband|consort|spouse)"
+        r"(?: was| is|,)?|wed|wife|husband",
+        r"whom (?:he|she) (?:later )?married",
+        r"married|wife|husband|widow|consort|marriage|spouse",
+    ),
+    "child": Relation(
+        "child|son|daughter|children",
+        ("son", "daughter", "mother", "father", "children"),
+        r"(?:father|mother|parent)s? of|"
+        r"(?:his|her|their) (?:\w+ )?(?:sons?|daughters?|child|children)"
+        r"(?: and heir(?: apparent)?)?(?:,| was| were|:)?|(?:sons?|daughters?|children)"
+        r"(?: is| was| are| were|:| named| called| including)",
+        "",
+        r"son|daughter|child",
+    ),
+    "sibling": Relation(
+        "sibling|brother|sister",
+        ("brother", "sister"),
+        r"(?:(?:half-)?(?:brother|sister|sibling)s?)(?: of|,| was)?",
+        "",
+        r"brother|sister|sibling",
+    ),
+}
+
+KIN: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"father[- ]in[- ]law", ("spouse", "father")),
+    (r"mother[- ]in[- ]law", ("spouse", "mother")),
+    (r"(?:child|son|daughter)[- ]in[- ]law", ("child", "spouse")),
+    (r"(?:sibling|brother|sister)[- ]in[- ]law", ("spouse", "sibling")),
+    (r"maternal grandmother", ("mother", "mother")),
+    (r"maternal grandfather", ("mother", "father")),
+    (r"(?:paternal )?grandmother", ("father", "mother")),
+    (r"(?:paternal )?grandfather", ("father", "father")),
+    (r"step-?mother", ("father", "spouse")),
+    (r"step-?father", ("mother", "spouse")),
+    (r"uncle|aunt", ("father", "sibling")),
+    (r"(?:grandchild|grandson|granddaughter)", ("child", "child")),
+    (r"nephew|niece", ("sibling", "child")),
+    (r"cousin", ("father", "sibling", "child")),
+)
+"""Kin that is two or three steps away."""
+
+
+def related(text: str, relation: Relation, *known: str) -> list[str]:
+    """Whom the text names beside cues of the relation, the likeliest first; never a known name."""
+    folded = [set(fold(one).split()) for one in known]
+    names = [one for one in people_in(text) if not _known(one, folded)]
+    found: list[str] = []
+    if relation.second:
+        found += _second_parent(text, names)
+    if relation.after:
+        for cue in re.finditer(rf"\b(?:{relation.after})(?!\w)", text):
+            found += _following(text, cue.end(), names)
+    if relation.before:
+        for cue in re.finditer(rf"\b(?:{relation.before})(?!\w)", text):
+            earlier = [one for one in names if 0 <= cue.start() - one.end <= _REACH]
+            if earlier and not re.search(r"[.;] ", text[earlier[-1].end : cue.start()]):
+                found.append(earlier[-1].text)
+    return list(dict.fromkeys(found))
+
+
+def _following(text: str, start: int, names: list[Name]) -> list[str]:
+    """The first name after a cue, and those that are listed with it."""
+    found: list[str] = []
+    end = start
+    for name in names:
+        if name.start < start:
+            continue
+        between = text[end : name.start]
+        if not found:
+            if name.start - start > _REACH or re.search(r"[.;] |\)", between):
+                break
+        elif not re.fullmatch(r",? and (?:the )?|, ", between):
+            break
+        found.append(name.text)
+        end = name.end
+    return found
+
+
+def _known(name: Name, known: list[set[str]]) -> bool:
+    """Whether it is one of the known names, or a part of one, or one with a part more."""
+    words = set(fold(name.text).split())
+    return any(words <= one or (len(one) > 1 and one <= words) for one in known)
+
+
+def _second_parent(text: str, names: list[Name]) -> list[str]:
+    """The second of two parents: "the son of A and (his wife) B"."""
+    for cue in re.finditer(rf"\b(?:{_CHILD_OF})(?!\w)", text):
+        later = [one for one in names if one.start >= cue.end()]
+        for first, second in pairwise(later):
+            if first.start - cue.end() > _REACH:
+                break
+            between = text[first.end : second.start]
+            if re.search(r"\band\b|\bby\b|\bwife\b", between) and not re.search(r"\. ", between):
+                return [second.text]
+    return []
+
+
+def speaks_of(text: str, name: str, relation: Relation) -> bool:
+    """Whether a sentence of the text holds the name and an inverse cue."""
+    if not relation.inverse:
+        return False
+    wanted = fold(name)
+    for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z\"])", text):
+        if f" {wanted} " in f" {fold(sentence)} " and re.search(
+            rf"\b(?:{relation.inverse})\b", sentence
+        ):
+            return True
+    return False
