@@ -61,8 +61,8 @@ def parse_answer(text: str, shown_ids: Collection[str] = ()) -> Answer:
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
-    what stands before the first label, or follows the first paragraph, is the explanation. Ids are taken from the sources,
-    and from brackets anywhere else where they name a chunk that was shown.
+    what stands before the first label, or follows the first paragraph, is the explanation. Ids are
+    taken from the sources, and from brackets anywhere else where they name a chunk that was shown.
     """
     parts = _parts(_THINKING.sub("", text))
     shown = frozenset(shown_ids)

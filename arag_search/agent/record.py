@@ -50,8 +50,8 @@ class Record:
     ``answer`` is the last reply as the model wrote it, empty where the question failed;
     ``answer_short``, ``explanation`` and ``cited_ids`` are read from it. ``wrong_ids`` are cited
     but were never shown. ``citation`` and ``failure`` (kind and message) are None where there is
-    none. ``loops`` counts turns in which tools could be called, the answer's included. ``total_cost`` is
-    None without prices. ``fingerprints`` are of preset, index, model and code.
+    none. ``loops`` counts turns in which tools could be called, the answer's included.
+    ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
     """
 
     question_id: str
