@@ -79,12 +79,15 @@ def _command() -> Any:
     """The commands and their options, read off the functions that run them."""
     import typer
 
+    from arag_search.cli.ask import ask_command
     from arag_search.cli.check import check_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
+    from arag_search.cli.presets import presets_command
     from arag_search.cli.read import read_command
     from arag_search.cli.search import search_command
+    from arag_search.cli.show import show_command
 
     app = typer.Typer(
         name="arag-search",
@@ -112,9 +115,12 @@ def _command() -> Any:
     app.command("demo")(demo_command)
     app.command("index")(index_command)
     app.command("search")(search_command)
+    app.command("ask")(ask_command)
     app.command("read")(read_command)
     app.command("check")(check_command)
     app.command("info")(info_command)
+    app.command("presets")(presets_command)
+    app.command("show")(show_command)
     return typer.main.get_command(app)
 
 

@@ -1,0 +1,178 @@
+"""arag-search ask: one question, answered from an index."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arag_search.cli.model_options import (
+    BaseUrl,
+    MaxRetries,
+    ModelName,
+    ReasoningEffort,
+    Seed,
+    Temperature,
+    TimeoutSeconds,
+    TopP,
+    retry_text,
+)
+
+if TYPE_CHECKING:
+    from arag_search.agent.models.base import ChatModel
+    from arag_search.agent.record import Record, Step
+    from arag_search.config import Preset
+    from arag_search.index import Index
+
+
+def ask_command(
+    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    question: Annotated[
+        list[str],
+        typer.Argument(
+            help="The question; several words are joined by spaces.", metavar="QUESTION"
+        ),
+    ],
+    preset: Annotated[
+        str,
+        typer.Option(help="How to answer: a name, or the path of a .yaml file.", metavar="PRESET"),
+    ] = "logical_read",
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    reasoning_effort: ReasoningEffort = None,
+    seed: Seed = None,
+    timeout_s: TimeoutSeconds = None,
+    max_retries: MaxRetries = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="A file to append the record to, a line of JSON.", metavar="FILE"),
+    ] = None,
+    record_replies: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file to write the model's replies to, for --model replay:FILE.", metavar="FILE"
+        ),
+    ] = None,
+) -> int:
+    """Answer a question from an index, with the passages the answer rests on.
+
+    A language model searches step by step and then answers. With no model, key or base URL set,
+    plain rules stand in for it (offline). At a terminal every step is shown as it is made.
+
+    Examples:
+
+    \b
+      arag-search ask my-index 'Where did the librettist of Griselda die?'
+      arag-search ask my-index 'Who wrote Artaserse?' --model gpt-4o-mini --json
+      arag-search ask my-index 'Who wrote Artaserse?' --model qwen3 --base-url http://localhost:8000/v1
+
+    Exit code 0 for an answer (also "not found in the corpus"), 1 for a failure.
+    """
+    from arag_search.agent.models.choose import choose_model
+    from arag_search.config import load_preset
+
+    settings = load_preset(preset)
+    chosen = choose_model(
+        model,
+        base_url=base_url,
+        temperature=temperature,
+        top_p=top_p,
+        reasoning_effort=reasoning_effort,
+        seed=seed,
+        timeout_s=timeout_s,
+        max_retries=max_retries,
+        preset=settings,
+        record_replies=record_replies,
+        on_retry=lambda retry: _say(retry_text(retry)),
+    )
+    try:
+        if model is None:
+            _say_if_offline(chosen)
+        return _ask(index, filter, " ".join(question), settings, chosen, json, record)
+    finally:
+        chosen.close()
+
+
+def _ask(
+    location: str,
+    filter: str | None,
+    question: str,
+    preset: Preset,
+    model: ChatModel,
+    json: bool,
+    record_file: Path | None,
+) -> int:
+    from arag_search.agent.loop import Agent
+    from arag_search.index import open_index
+
+    with ExitStack() as open_things:
+        file = open_things.enter_context(record_file.open("ab")) if record_file else None
+        index = open_things.enter_context(open_index(location, filter=filter))
+        agent = Agent(index, preset, model)
+        record = agent.ask(question, _question_id(question), _live())
+        if file is not None:
+            file.write(record.to_line())
+        return _show(record, index, preset, model, json)
+
+
+def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:
+    """Print the answer or the record; the exit code."""
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.trajectories import answer_text, totals_line
+    from arag_search.errors import RunError
+
+    if json:
+        print_json(record.to_json(), pretty=True)
+        return 1 if record.status == "failed" else 0
+    if record.failure is not None:
+        raise RunError(f"The question failed. {record.failure}")
+    print_text(f"{answer_text(record, index)}\n\n{totals_line(record, model.name)}")
+    return 0
+
+
+def _question_id(question: str) -> str:
+    """The same for the same question, so that records in one file can be told apart."""
+    digest = hashlib.sha256(question.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"ask-{digest[:8]}"
+
+
+def _live() -> Callable[[Step], None] | None:
+    """What shows steps as they are made; None where nobody watches."""
+    if not sys.stderr.isatty():
+        return None
+    from arag_search.cli.trajectories import step_line
+
+    def show(step: Step) -> None:
+        line = step_line(step)
+        width = shutil.get_terminal_size().columns - 1
+        _say(line if len(line) <= width else f"{line[: width - 3]}...")
+
+    return show
+
+
+def _say_if_offline(model: ChatModel) -> None:
+    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
+
+    if model.name == OFFLINE:
+        _say(f"The offline model answers: plain rules, no language model. {HOW_TO_SET}")
+
+
+def _say(text: str) -> None:
+    """A line on stderr, whatever it can show."""
+    encoding = sys.stderr.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)

@@ -1,0 +1,72 @@
+"""The options that name a model, the same for every command that asks one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from arag_search.agent.models.openai import Retry
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="The name of an endpoint's model, offline, or replay:FILE.  [default: ARAG_MODEL]",
+        metavar="MODEL",
+        show_default=False,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="The address of an OpenAI-compatible endpoint, up to /v1.  [default: ARAG_BASE_URL, "
+        "OPENAI_BASE_URL, or OpenAI's]",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+Temperature = Annotated[
+    float | None, typer.Option(help="How freely to choose words.", metavar="X", show_default=False)
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(help="The share of likely words to choose from.", metavar="X", show_default=False),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option(
+        help="How long the model may think, such as low or high.",
+        metavar="EFFORT",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="For endpoints that take one.", metavar="N", show_default=False),
+]
+TimeoutSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout-s",
+        help="Seconds to wait for one reply.",
+        metavar="SECONDS",
+        show_default=False,
+    ),
+]
+MaxRetries = Annotated[
+    int | None,
+    typer.Option(
+        help="Tries after a rate limit, a time-out or a failure of the endpoint.",
+        metavar="N",
+        show_default=False,
+    ),
+]
+
+
+def retry_text(retry: Retry) -> str:
+    """What to say of a call that is made again."""
+    return (
+        f"{retry.reason}; attempt {retry.attempt + 1} of {retry.attempts} in {retry.wait_s:.1f} s"
+    )

@@ -1,0 +1,87 @@
+"""arag-search presets: what there is, and what one of them says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from arag_search.config import Preset
+
+
+def presets_command(
+    preset: Annotated[
+        str | None,
+        typer.Argument(
+            help="One to explain: a name, or the path of a .yaml file.",
+            metavar="PRESET",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """List the presets, or explain one key by key with its prompt.
+
+    A preset says which tools a model gets, with which prompt and bounds. To make one of your own,
+    copy a file and give its path where a preset is asked for.
+
+    Examples:
+
+    \b
+      arag-search presets
+      arag-search presets logical_read
+      arag-search presets my-preset.yaml
+    """
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.config import DEFAULT_PRESET, load_preset, preset_folder, preset_names
+
+    if preset is not None:
+        one = load_preset(preset)
+        if json:
+            print_json(_preset_json(one), pretty=True)
+        else:
+            print_text(_explained(one))
+        return 0
+    found = [load_preset(name) for name in preset_names()]
+    if json:
+        print_json([_preset_json(one) for one in found], pretty=True)
+        return 0
+    width = max(len(one.name) for one in found)
+    for one in found:
+        tools = ", ".join(one.tools)
+        bounds = f"{tools}; {one.max_loops} turns" if tools else "no tools"
+        default = " The default of ask." if one.name == DEFAULT_PRESET else ""
+        print_text(f"{one.name.ljust(width)}  {one.description}{default}")
+        print_text(f"{' ' * width}  {bounds}, prompt {one.prompt}")
+    print_text(f"\nFiles: {preset_folder()}\nExplain one with: arag-search presets NAME")
+    return 0
+
+
+def _preset_json(preset: Preset) -> dict[str, object]:
+    """A preset with its fingerprint and the first message it leads to."""
+    return {
+        **preset.model_dump(mode="json"),
+        "fingerprint": preset.fingerprint,
+        "system_prompt": preset.system_prompt,
+    }
+
+
+def _explained(preset: Preset) -> str:
+    """Every key with its value and what it means, then the prompt."""
+    from arag_search.config import Preset, allowed_values
+
+    lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
+    for key, field in Preset.model_fields.items():
+        if key in ("name", "description"):
+            continue
+        lines.append(f"{key}: {_written(getattr(preset, key))}")
+        lines.append(f"    {field.description} ({allowed_values(key)})")
+    return "\n".join([*lines, "", "The first message of every question:", "", preset.system_prompt])
+
+
+def _written(value: object) -> str:
+    """A value as it stands in a file."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(str(one) for one in cast(tuple[object, ...], value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,132 @@
+"""A question as it is shown at a terminal: its steps, its answer with the evidence, its totals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from arag_search.agent.record import Record, Step
+from arag_search.corpus import Chunk
+from arag_search.index import Index, join_sentences
+from arag_search.query import analysis
+from arag_search.tools.rendering import cut_to, header_line, one_line
+
+MAX_EVIDENCE_TOKENS = 80
+_EVIDENCE_SENTENCES = 2
+_MAIN_ARGUMENTS = ("query", "keywords", "chunk_ids")
+
+
+def step_line(step: Step) -> str:
+    """One step on one line: tool, what it was asked, hits, tokens."""
+    return (
+        f"{step.step:>2}  {step.tool_name}  {one_line(call_text(step.tool_input))}  "
+        f"({hits_text(step)}, {step.result_tokens:,} tokens, {step.seconds:.1f} s)"
+    )
+
+
+def call_text(arguments: Any) -> str:
+    """The arguments of a call, the main one first and by itself."""
+    if not isinstance(arguments, Mapping):
+        return str(arguments)
+    given = dict(cast(Mapping[str, object], arguments))
+    main = [given.pop(name) for name in _MAIN_ARGUMENTS if name in given]
+    words = [one if isinstance(one, str) else _items(one) for one in main]
+    return " ".join([*words, *(f"{name}={_items(value)}" for name, value in given.items())])
+
+
+def _items(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in cast(list[object], value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def hits_text(step: Step) -> str:
+    """How many passages a step found, read, or that it went wrong."""
+    if step.status == "error":
+        return "refused"
+    shown = len(step.hit_ids)
+    if step.total_hits is None:
+        return f"{shown} read"
+    return f"{shown} of {step.total_hits:,} hits"
+
+
+def answer_text(record: Record, index: Index) -> str:
+    """The answer, why, and the passages that it rests on."""
+    lines = [record.answer_short or record.answer]
+    if record.explanation:
+        lines += ["", record.explanation]
+    cited = [one for one in record.cited_ids if one not in record.wrong_ids]
+    if cited:
+        lines += ["", "Evidence:"]
+        words = _words(f"{record.answer_short} {record.question}")
+        for chunk in index.read(cited):
+            if chunk is not None:
+                lines.append(header_line(chunk.id, chunk.title, chunk.part, chunk.parts))
+                lines.append(f"  {_evidence(chunk, words, record.answer_short)}")
+    if warning := citation_warning(record):
+        lines += ["", warning]
+    return "\n".join(lines)
+
+
+def citation_warning(record: Record) -> str:
+    """What is wrong with the citations of an answer; empty where nothing is."""
+    if record.citation == "wrong":
+        return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
+    if record.citation == "uncited" and record.trajectory:
+        return "Uncited: the answer names no passage that it rests on."
+    return ""
+
+
+def _evidence(chunk: Chunk, words: frozenset[str], answer: str) -> str:
+    """The sentences that hold the answer or, after those, most of the words, in text order."""
+    sentences = chunk.sentences()
+    points = [(answer.casefold() in one.casefold(), len(words & _words(one))) for one in sentences]
+    best = sorted(range(len(sentences)), key=lambda at: points[at], reverse=True)
+    chosen = sorted(at for at in best[:_EVIDENCE_SENTENCES] if any(points[at]) or at == best[0])
+    return cut_to(one_line(join_sentences(sentences, chosen)), MAX_EVIDENCE_TOKENS)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(analysis.terms(text))
+
+
+def totals_line(record: Record, model: str) -> str:
+    """What a question took."""
+    steps, usage = len(record.trajectory), record.usage
+    counted = " (counted by us)" if usage.source == "counted" else ""
+    forced = ", answer forced" if record.status == "forced" else ""
+    cost = "" if record.total_cost is None else f", ${record.total_cost:.4f}"
+    return (
+        f"{steps} {'step' if steps == 1 else 'steps'}{forced}, "
+        f"{record.total_retrieved_tokens:,} retrieved tokens; {model}: "
+        f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens"
+        f"{counted}{cost}; {record.seconds:.1f} s"
+    )
+
+
+def trajectory_text(record: Record, model: str) -> str:
+    """All of a record, for reading: question, every step in full, answer, totals."""
+    lines = [f"Question {record.question_id}: {record.question}"]
+    for step in record.trajectory:
+        lines.append("")
+        if step.reasoning:
+            lines += [one for one in step.reasoning.splitlines() if one.strip()]
+        lines.append(f"> {step.tool_name} {call_text(step.tool_input)}")
+        lines.append(step.tool_output)
+        lines.append(
+            f"  (step {step.step}: {step.status}, {hits_text(step)}, {step.retrieved_tokens:,} "
+            f"retrieved of {step.result_tokens:,} tokens, {step.seconds:.1f} s)"
+        )
+    lines.append("")
+    if record.failure is not None:
+        lines.append(f"Failed: {record.failure}")
+    else:
+        lines += ["Answer, as the model wrote it:", record.answer]
+        if record.citation == "cited":
+            lines.append(f"  (cites {', '.join(record.cited_ids)}, all of them shown)")
+        elif warning := citation_warning(record):
+            lines.append(f"  ({warning})")
+    lines += ["", totals_line(record, model)]
+    lines.append(f"Preset {record.fingerprints.get('preset', '')}, {record.status}.")
+    return "\n".join(lines)
