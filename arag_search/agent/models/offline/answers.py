@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from arag_search.agent.models.offline.countries import country_of, country_words
-from arag_search.agent.models.offline.names import fold, names_in
+from arag_search.agent.models.offline.countries import first_country
+from arag_search.agent.models.offline.names import fold, names_in, unqualified
 from arag_search.agent.models.offline.questions import Sought
 from arag_search.agent.models.offline.words import MONTHS
 
@@ -122,8 +122,7 @@ def _place_after(cue: str, text: str, near: int = 90) -> str | None:
 
 
 def _country(text: str, words: Sequence[str]) -> str | None:
-    found = country_words(text)
-    return found[0].group() if found else None
+    return first_country(text)
 
 
 def _cause(text: str, words: Sequence[str]) -> str | None:
@@ -181,6 +180,9 @@ _RULES: dict[Sought, Callable[[str, Sequence[str]], str | None]] = {
     "number": _number,
 }
 
+_NAMES = frozenset[Sought](("person", "thing", "place", "employer", "school", "award"))
+"""What is sought in these is a name, and the nearest one may be it."""
+
 CUES: dict[Sought, tuple[str, ...]] = {
     "birth date": ("born", "birth"),
     "death date": ("died", "death"),
@@ -219,7 +221,9 @@ def best_span(
     Sentences with many of the words come first; a name of the question is no answer.
     """
     for number, title, sentence in ranked_sentences(texts, words)[:4]:
-        found = value_of(sought, sentence, words) or _nearest_name(title, sentence, words, known)
+        found = value_of(sought, sentence, words)
+        if found is None and sought in _NAMES:
+            found = _nearest_name(title, sentence, words, known)
         if found is not None and fold(found) not in map(fold, known):
             return found, number
     return None
@@ -252,10 +256,6 @@ def _nearest_name(
     names = [one for one in names_in(sentence) if f" {fold(one.text)} " not in folded]
     near = [at for word in words for at in _places_of(word[: max(4, len(word) - 2)], sentence)]
     if not names or not near:
+        title = unqualified(title)
         return title if f" {fold(title)} " not in folded else None
     return min(names, key=lambda one: sum(abs(one.start - at) for at in near)).text
-
-
-def same_country(one: str, other: str) -> bool:
-    """Whether two names of countries or peoples belong together."""
-    return country_of(one) == country_of(other)

@@ -6,7 +6,7 @@ import functools
 import re
 
 _TABLE = """
-United States|American|USA|U.S.|US|United States of America
+United States|American|New Mexico|USA|U.S.|US|United States of America
 United Kingdom|British|UK|U.K.|Britain|Great Britain|English|England|Scottish|Scotland|Welsh|Wales
 France|French
 Germany|German|West Germany|East Germany
@@ -24,6 +24,8 @@ Sweden|Swedish
 Norway|Norwegian
 Finland|Finnish
 Iceland|Icelandic
+Malta|Maltese
+Cyprus|Cypriot
 Poland|Polish
 Czech Republic|Czech
 Czechoslovakia|Czechoslovak
@@ -40,6 +42,9 @@ Estonia|Estonian
 Latvia|Latvian
 Lithuania|Lithuanian
 Serbia|Serbian
+Montenegro|Montenegrin
+Kosovo|Kosovar
+Moldova|Moldovan
 Croatia|Croatian
 Slovenia|Slovenian|Slovene
 Bosnia and Herzegovina|Bosnian
@@ -56,6 +61,10 @@ Iraq|Iraqi
 Israel|Israeli
 Lebanon|Lebanese
 Syria|Syrian
+Jordan|Jordanian
+Kuwait|Kuwaiti
+Qatar|Qatari
+Yemen|Yemeni
 Saudi Arabia|Saudi
 Egypt|Egyptian
 Morocco|Moroccan
@@ -63,6 +72,16 @@ Algeria|Algerian
 Tunisia|Tunisian
 Ethiopia|Ethiopian
 Kenya|Kenyan
+Uganda|Ugandan
+Tanzania|Tanzanian
+Sudan|Sudanese
+Libya|Libyan
+Somalia|Somali
+Cameroon|Cameroonian
+Democratic Republic of the Congo|Congolese|Congo|Zaire
+Angola|Angolan
+Mozambique|Mozambican
+Zambia|Zambian
 Nigeria|Nigerian
 Ghana|Ghanaian
 Senegal|Senegalese
@@ -84,13 +103,15 @@ Mongolia|Mongolian
 Thailand|Thai
 Vietnam|Vietnamese
 Cambodia|Cambodian
+Laos|Laotian
+Myanmar|Burma|Burmese
 Philippines|Filipino|Philippine
 Indonesia|Indonesian
 Malaysia|Malaysian
 Singapore|Singaporean
 Australia|Australian
 New Zealand
-Canada|Canadian
+Canada|Canadian|British Columbia
 Mexico|Mexican
 Cuba|Cuban
 Jamaica|Jamaican
@@ -105,6 +126,17 @@ Argentina|Argentine|Argentinian
 Uruguay|Uruguayan
 Paraguay|Paraguayan
 Brazil|Brazilian
+Haiti|Haitian
+Dominican Republic|Dominican
+Guatemala|Guatemalan
+Honduras|Honduran
+El Salvador|Salvadoran
+Nicaragua|Nicaraguan
+Costa Rica|Costa Rican
+Panama|Panamanian
+Trinidad and Tobago|Trinidadian
+Byzantine Empire|Byzantine
+Ottoman Empire|Ottoman
 """
 
 
@@ -118,14 +150,24 @@ def _countries() -> tuple[dict[str, str], re.Pattern[str]]:
     return known, re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
-def country_words(text: str) -> list[re.Match[str]]:
-    """Where countries and peoples are named in the text."""
-    return list(_countries()[1].finditer(text))
+def first_country(text: str) -> str | None:
+    """The first country or people that the text names, with those joined to it, as in
+    "Cuban-American"."""
+    found = list(_countries()[1].finditer(text))
+    if not found:
+        return None
+    end = found[0].end()
+    for match in found[1:]:
+        if text[end : match.start()] not in ("-", " ", "–", " - ", "- ", " and "):
+            break
+        end = match.end()
+    return text[found[0].start() : end]
 
 
-def country_of(word: str) -> str:
-    """The country that a word of ``country_words`` stands for."""
-    return _countries()[0][word]
+def countries_of(text: str) -> set[str]:
+    """All countries that the text names, or whose people."""
+    known, pattern = _countries()
+    return {known[match.group()] for match in pattern.finditer(text)}
 
 
 def is_country(name: str) -> bool:

@@ -14,9 +14,9 @@ from arag_search.agent.models.offline.answers import (
     best_span,
     date_key,
     ranked_sentences,
-    same_country,
     value_of,
 )
+from arag_search.agent.models.offline.countries import countries_of
 from arag_search.agent.models.offline.names import (
     fold,
     people_in,
@@ -80,6 +80,7 @@ class Reader:
     tools: frozenset[str]
     without: frozenset[str] = frozenset()
     seen: dict[str, Passage] = field(default_factory=dict[str, Passage])
+    found: dict[str, Reply] = field(default_factory=dict[str, Reply])
     values: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     trail: list[str] = field(default_factory=list[str])
 
@@ -111,7 +112,7 @@ class Reader:
                 return
             if number == len(hops) - 1 and asked.sought == "person":
                 self.trail.append(f"{hop} of {thing.name}: {others[0]}")
-                self._note(start, without_rank(others[0]), thing)
+                self._note(start, without_rank(unqualified(others[0])), thing)
                 return
             before = thing
             for other in others[:_MAX_OTHERS]:  # the first that has a passage
@@ -224,25 +225,28 @@ class Reader:
         known = " | ".join(f" {fold(one)} " for one in self.question.names)
         shown = [(one.title, one.text) for one in self.seen.values()]
         found: dict[str, str] = {}
-        for _, _, sentence in ranked_sentences(shown, [*words, *self.question.names])[:2]:
+        for _, _, sentence in ranked_sentences(shown, [*words, *self.question.names])[:3]:
             for name in people_in(sentence):
                 if f" {fold(name.text)} " not in known:
                     found.setdefault(fold(name.text), name.text)
-        return list(found.values())
+        return sorted(found.values(), key=lambda name: " " not in name)  # full names first
 
     # Calls.
 
     def _search(self, query: str, top_k: int) -> Generator[Call, Reply, Reply]:
         if not query or "logical_search" not in self.tools:
             return Reply((), 0)
-        reply = yield Call("logical_search", {"query": query, "top_k": top_k})
-        for passage in reply.passages:
-            self.seen.setdefault(passage.id, passage)
-        return reply
+        if query not in self.found:  # the same search would show the same
+            self.found[query] = yield Call("logical_search", {"query": query, "top_k": top_k})
+            for passage in self.found[query].passages:
+                self.seen.setdefault(passage.id, passage)
+        return self.found[query]
 
     def _read(self, passage: Passage) -> Generator[Call, Reply, Passage]:
         if "chunk_read" not in self.tools:
             return passage
+        if self.seen[passage.id].whole:
+            return self.seen[passage.id]
         reply = yield Call("chunk_read", {"chunk_ids": [passage.id]})
         for whole in reply.passages:
             if whole.id == passage.id:
@@ -295,7 +299,7 @@ class Reader:
             return ""
         first, second = (self.values[name][0] for name in asked.names[:2])
         if asked.sought == "country" and "countries" not in self.without:
-            return "yes" if same_country(first, second) else "no"
+            return "yes" if countries_of(first) & countries_of(second) else "no"
         return "yes" if fold(first) == fold(second) else "no"
 
 

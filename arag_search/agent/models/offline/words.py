@@ -40,7 +40,7 @@ RANKS = _listed(
 )
 """Words of rank, which go on with a name after its comma ("Robert II, Count of Dreux")."""
 
-HONORIFICS = RANKS - _listed("lord lady") | _listed("kings queens emperors")
+HONORIFICS = RANKS - _listed("lord lady") | _listed("kings queens emperors sir dame")
 """Words of rank that stand before a name and are no part of it."""
 
 MONTHS = (
