@@ -1,0 +1,149 @@
+"""Final replies as models write them -> short answer, explanation, cited ids; nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.agent.answers import Answer, has_answer_line, parse_answer
+
+SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
+
+
+def parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
+    answer = parse_answer(text, SHOWN)
+    return answer.short, answer.explanation, answer.cited_ids
+
+
+def test_the_three_lines_are_read() -> None:
+    text = "Answer: Paris\nExplanation: He died there.\nSources: goldoni.1, griselda.1"
+    assert parse_answer(text, SHOWN) == Answer(
+        "Paris", "He died there.", ("goldoni.1", "griselda.1"), (), text
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Answer:** Paris\n**Explanation:** He died there.\n**Sources:** [goldoni.1]",
+        "**Answer**: **Paris**\n- Explanation: He died there.\n- Sources: `goldoni.1`.",
+        '### Final answer: Paris\n\nexplanation : He died there.\n\nSOURCES: "goldoni.1"',
+        "> Answer: Paris\n> Explanation: He died there.\n> Source: goldoni.1 (Carlo Goldoni)",
+        "Sources: [goldoni.1] Carlo Goldoni\nExplanation: He died there.\nThe answer: Paris",
+        "Answer: Paris [goldoni.1]\nExplanation: He died there.",
+        "He died there.\n\nAnswer: Paris\nSources:\n- goldoni.1\n",
+        "<think>Answer: Rome?\nSources: 15</think>Answer: Paris\nExplanation: He died there.\n"
+        "Sources: goldoni.1",
+        "Answer: Rome\nAnswer: Paris\nReasoning: He died there.\nCitations: goldoni.1",
+        "Answer：Paris\nExplanation：He died there.\nSources：goldoni.1",
+    ],
+)
+def test_decorated_reordered_and_partial_lines_are_read_alike(text: str) -> None:
+    assert parsed(text) == ("Paris", "He died there.", ("goldoni.1",))
+
+
+def test_an_explanation_keeps_its_lines_and_its_citations() -> None:
+    text = "Answer: yes\nExplanation: One [griselda.1].\nTwo [sic] [goldoni.1, 15]."
+    assert parsed(text) == (
+        "yes",
+        "One [griselda.1].\nTwo [sic] [goldoni.1, 15].",
+        ("griselda.1", "goldoni.1", "15"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "short", "explanation"),
+    [
+        ("Paris", "Paris", ""),
+        ("Paris.\n\nHe moved there in 1762.", "Paris.", "He moved there in 1762."),
+        ("It was\nParis [goldoni.1].", "It was Paris .", ""),
+        ("", "", ""),
+        ("Answer:\nParis", "Paris", ""),
+    ],
+)
+def test_without_labels_the_first_paragraph_is_the_answer(
+    text: str, short: str, explanation: str
+) -> None:
+    assert parsed(text)[:2] == (short, explanation)
+
+
+@pytest.mark.parametrize(
+    ("sources", "cited"),
+    [
+        ("goldoni.1; griselda.1", ("goldoni.1", "griselda.1")),
+        ("griselda.1 and goldoni.1", ("griselda.1", "goldoni.1")),
+        ("notes/a, b.txt.2, 0", ("notes/a, b.txt.2", "0")),
+        ("15", ("15",)),
+        ("[0], [15]", ("0", "15")),
+        ("goldoni.1, goldoni.1", ("goldoni.1",)),
+        ("none", ()),
+        ("N/A.", ()),
+        ("", ()),
+    ],
+)
+def test_shown_ids_are_found_in_any_list(sources: str, cited: tuple[str, ...]) -> None:
+    answer = parse_answer(f"Answer: x\nSources: {sources}", SHOWN)
+    assert (answer.cited_ids, answer.wrong_ids) == (cited, ())
+
+
+@pytest.mark.parametrize(
+    ("sources", "wrong"),
+    [
+        ("vivaldi.1", ("vivaldi.1",)),
+        ("goldoni.10", ("goldoni.10",)),
+        ("goldoni.1.2", ("goldoni.1.2",)),
+        ("15.2", ("15.2",)),
+        ("[goldoni.1], [vivaldi.1]", ("vivaldi.1",)),
+        ("[goldoni.1], vivaldi.1", ("vivaldi.1",)),
+        ("[goldoni.1] Goldoni, Carlo; [x]", ("x",)),
+        ("Carlo Goldoni", ("Carlo Goldoni",)),
+    ],
+)
+def test_ids_that_were_not_shown_are_wrong(sources: str, wrong: tuple[str, ...]) -> None:
+    answer = parse_answer(f"Answer: x\nSources: {sources}", SHOWN)
+    assert answer.wrong_ids == wrong
+    assert answer.citation == "wrong"
+
+
+def test_an_answer_is_cited_uncited_or_wrongly_cited() -> None:
+    assert parse_answer("Answer: a\nSources: 15", SHOWN).citation == "cited"
+    assert parse_answer("Answer: a [sic]", SHOWN).citation == "uncited"
+    assert parse_answer("Answer: a\nSources: 15, 16", SHOWN).citation == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Answer: not found in the corpus", True),
+        ("Answer: **Not found in the corpus.**", True),
+        ("Answer: Paris", False),
+    ],
+)
+def test_not_found_is_told_from_an_answer(text: str, expected: bool) -> None:
+    assert parse_answer(text).is_not_found is expected
+
+
+def test_an_answer_line_is_seen_where_it_is_no_thought() -> None:
+    assert has_answer_line("Well.\n**Answer:** yes")
+    assert not has_answer_line("<think>\nAnswer: yes</think> 1. Find the answer: the city.")
+
+
+@given(st.text(), st.sets(st.text(min_size=1, max_size=5), max_size=5))
+def test_any_text_is_read_and_kept(text: str, shown: set[str]) -> None:
+    answer = parse_answer(text, shown)
+    assert answer.raw == text
+    assert set(answer.wrong_ids) == set(answer.cited_ids) - shown
+    assert len(set(answer.cited_ids)) == len(answer.cited_ids)
+
+
+@given(
+    st.lists(st.from_regex(r"[a-z0-9]{1,6}\.[1-9]", fullmatch=True), unique=True, max_size=6),
+    st.sampled_from([", ", "; ", "\n- ", " and "]),
+    st.sampled_from(["{}", "[{}]", '"{}"']),
+)
+def test_every_list_of_shown_ids_is_read_as_it_stands(
+    ids: list[str], separator: str, form: str
+) -> None:
+    text = f"Answer: x\nSources: {separator.join(form.format(one) for one in ids)}"
+    assert parse_answer(text, [*ids, "other.1"]).cited_ids == tuple(ids)
