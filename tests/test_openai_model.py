@@ -53,9 +53,16 @@ class Waits:
         self.seconds.append(seconds)
 
 
-@pytest.fixture
-def waits() -> Waits:
+@pytest.fixture(scope="module")
+def all_waits() -> Waits:
     return Waits()
+
+
+@pytest.fixture
+def waits(all_waits: Waits) -> Waits:
+    all_waits.seconds.clear()
+    all_waits.retries.clear()
+    return all_waits
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +77,8 @@ def never(seconds: float) -> None:
     raise AssertionError(f"waited {seconds} s")
 
 
-@pytest.fixture
-def patient(endpoint: Endpoint, waits: Waits) -> Iterator[OpenAIModel]:
+@pytest.fixture(scope="module")
+def patient(endpoint: Endpoint, all_waits: Waits) -> Iterator[OpenAIModel]:
     """A model that tries three times, with no chance in its waits."""
     model = OpenAIModel(
         "m",
@@ -79,9 +86,9 @@ def patient(endpoint: Endpoint, waits: Waits) -> Iterator[OpenAIModel]:
         key=KEY,
         timeout_s=0.05,
         max_retries=2,
-        sleep=waits.sleep,
+        sleep=all_waits.sleep,
         chance=lambda: 0.0,
-        on_retry=waits.retries.append,
+        on_retry=all_waits.retries.append,
     )
     yield model
     model.close()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from arag_search.agent.models.base import Usage
 from arag_search.errors import ConfigError
@@ -49,8 +49,10 @@ class Prices:
                 fields = cast(dict[str, float], entry)
                 by_model[str(model)] = Price(float(fields["prompt"]), float(fields["completion"]))
         if problems:
+            many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+            lines = [f"{number}. {problem}" for number, problem in enumerate(problems, start=1)]
             raise ConfigError(
-                "The price list is not what it should be: " + "; ".join(problems) + ".",
+                "\n".join([f"The price list has {many}.", *lines]),
                 where=str(file),
                 allowed=_FORM,
             )
@@ -88,24 +90,45 @@ def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> 
 
 
 def _read(file: Path) -> dict[object, object]:
+    """The entries of a YAML file."""
     import yaml
 
     try:
-        content: object = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        text = file.read_text(encoding="utf-8")
+        content: object = yaml.safe_load(text)
+        twice = _keys_given_twice(text)
+    except OSError as error:
         raise ConfigError(
-            f"The price list cannot be read ({getattr(error, 'strerror', None) or error}).",
-            where=str(file),
+            f"The price list cannot be read ({error.strerror}).", where=str(file)
         ) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
         raise ConfigError(
-            "The price list is no YAML: " + " ".join(str(error).split()),
-            where=str(file),
-            allowed=_FORM,
+            f"The price list is not YAML: {why}.", where=str(file), allowed=_FORM
         ) from error
     if not isinstance(content, dict) or not content:
         raise ConfigError("The price list holds no models.", where=str(file), allowed=_FORM)
+    if twice:
+        raise ConfigError(
+            f"The price list gives {', '.join(twice)} twice.",
+            where=str(file),
+            allowed="each model once, with one price for each kind of token",
+        )
     return cast(dict[object, object], content)
+
+
+def _keys_given_twice(text: str) -> list[str]:
+    """Models, and ``model.field``, as they stand in the file: loading keeps one of two."""
+    import yaml
+
+    loader: Any = yaml.SafeLoader(text)
+    root = loader.get_single_node()
+    keys: list[str] = []
+    for model, entry in root.value if isinstance(root, yaml.MappingNode) else ():
+        keys.append(str(model.value))
+        if isinstance(entry, yaml.MappingNode):
+            keys += [f"{model.value}.{field.value}" for field, _ in entry.value]
+    return sorted({key for key in keys if keys.count(key) > 1})
 
 
 def _price_problems(model: object, entry: object) -> list[str]:

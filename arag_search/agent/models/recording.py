@@ -61,8 +61,8 @@ class Recorded:
 class RecordingFile:
     """A file that lines are appended to, whole ones only, from any thread or process.
 
-    What a killed recorder left of a last line is cut off. Raises ConfigError where the file cannot
-    be written.
+    What a killed recorder left of a last line is cut off first. Raises ConfigError where the file
+    cannot be written.
     """
 
     def __init__(self, file: Path | str) -> None:
@@ -74,7 +74,7 @@ class RecordingFile:
                 f"Replies cannot be recorded ({error.strerror}).", where=str(self.file)
             ) from error
         with self._locked() as size:
-            os.ftruncate(self._descriptor, self._end_of_lines(size))
+            self._mend(size)
 
     def append(self, recorded: Recorded) -> None:
         """Write one line. Raises RunError where the disk takes it not, or only in part."""
@@ -109,9 +109,17 @@ class RecordingFile:
         finally:
             os.close(guard)
 
-    def _end_of_lines(self, size: int) -> int:
-        """Where the last whole line ends."""
-        start = size
+    def _mend(self, size: int) -> None:
+        """Leave whole lines alone: the last one is cut off, or ended."""
+        start = self._start_of_last_line(size)
+        last = os.pread(self._descriptor, size - start, start)
+        if last and _parsed(last) is None:
+            os.ftruncate(self._descriptor, start)
+        elif last and not last.endswith(b"\n"):
+            os.write(self._descriptor, b"\n")
+
+    def _start_of_last_line(self, size: int) -> int:
+        start = max(size - 1, 0)  # its own end does not count
         while start > 0:
             length = min(_BLOCK_BYTES, start)
             start -= length
@@ -125,8 +133,8 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
     """All calls in a file, and the SHA-256 of what was read.
 
     Of a question that was begun again by a later session only that session's calls are given: the
-    earlier ones belong to an attempt that was not finished. A last line without its end is
-    ignored: the recorder was killed. Raises ConfigError naming any other line that is broken.
+    earlier ones belong to an attempt that was not finished. A broken last line is ignored: the
+    recorder was killed. Raises ConfigError naming any other line that is broken.
     """
     try:
         data = file.read_bytes()
@@ -134,20 +142,21 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
         raise ConfigError(
             f"The recording cannot be read ({error.strerror}).", where=str(file)
         ) from error
-    lines = data[: data.rfind(b"\n") + 1].splitlines()
+    lines = data.removesuffix(b"\n").split(b"\n") if data else []
     calls: list[Recorded] = []
     for number, line in enumerate(lines, start=1):
-        try:
-            calls.append(_adapter().validate_json(line))
-        except ValidationError as error:
+        call = _parsed(line)
+        if call is not None:
+            calls.append(call)
+        elif number < len(lines):
             raise ConfigError(
                 f"Line {number} of the recording is broken.",
                 where=str(file),
                 do="Remove the line, or record anew.",
-            ) from error
+            )
     latest = {call.question_id: call.session for call in calls if call.question_id}
     kept = [call for call in calls if latest.get(call.question_id, call.session) == call.session]
-    return kept, hashlib.sha256(b"\n".join(lines)).hexdigest()
+    return kept, hashlib.sha256(data).hexdigest()
 
 
 def preview(message: Message) -> str:
@@ -157,6 +166,14 @@ def preview(message: Message) -> str:
     )
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
+
+
+def _parsed(line: bytes) -> Recorded | None:
+    """The call in a line; None where the line is broken."""
+    try:
+        return _adapter().validate_json(line)
+    except ValidationError:
+        return None
 
 
 @functools.cache

@@ -1,0 +1,114 @@
+"""Price lists, what calls cost, and cost limits that can be kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arag_search.agent.models.base import Usage
+from arag_search.agent.prices import Price, Prices, check_cost_limit
+from arag_search.errors import ConfigError
+
+FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
+
+
+def loaded(folder: Path, text: str) -> Prices:
+    file = folder / "prices.yaml"
+    file.write_text(text, encoding="utf-8")
+    return Prices.load(file)
+
+
+def problems(folder: Path, text: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        loaded(folder, text)
+    assert raised.value.where == str(folder / "prices.yaml")
+    return raised.value.what
+
+
+def test_a_cost_is_tokens_times_usd_per_million(tmp_path: Path) -> None:
+    prices = loaded(
+        tmp_path, "small: {prompt: 0.25, completion: 2}\nfree: {prompt: 0, completion: 0}"
+    )
+    assert prices.by_model == {"small": Price(0.25, 2.0), "free": Price(0.0, 0.0)}
+    assert prices.cost(Usage(1_000_000, 500_000, "endpoint"), "small") == 1.25
+    assert prices.cost(Usage(8, 1, "counted"), "small") == pytest.approx(4e-6)
+    assert prices.cost(Usage(8, 1, "endpoint"), "free") == 0.0
+    assert prices.cost(Usage(8, 1, "endpoint"), "large") is None
+
+
+def test_every_wrong_entry_of_a_price_list_is_named(tmp_path: Path) -> None:
+    text = """
+a: {prompt: 1}
+b: {prompt: 1, completion: 2, cached: 3}
+c: {prompt: cheap, completion: true}
+d: {prompt: -1, completion: .nan}
+e: 3
+4: {prompt: 1, completion: 1}
+good: {prompt: 1, completion: 1}
+"""
+    with pytest.raises(ConfigError) as raised:
+        loaded(tmp_path, text)
+    assert str(raised.value) == (
+        "The price list has 8 problems.\n"
+        "1. a.completion is missing\n"
+        "2. b.cached is unknown\n"
+        "3. c.prompt is 'cheap', no number\n"
+        "4. c.completion is True, no number\n"
+        "5. d.prompt is -1, not 0 or above\n"
+        "6. d.completion is nan, not 0 or above\n"
+        "7. e: 3 is no price\n"
+        "8. model 4 is no text (put it in quotes)\n"
+        f"Where: {tmp_path / 'prices.yaml'}\n"
+        f"Allowed: {FORM}"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "prices"])
+def test_a_price_list_without_models_is_refused(tmp_path: Path, text: str) -> None:
+    assert problems(tmp_path, text) == "The price list holds no models."
+
+
+def test_a_model_that_is_priced_twice_is_refused(tmp_path: Path) -> None:
+    line = "small: {prompt: 1, completion: 2}\n"
+    assert problems(tmp_path, line + line) == (
+        "The price list gives small, small.completion, small.prompt twice."
+    )
+    twice = "small: {prompt: 1, prompt: 2, completion: 2}"
+    assert problems(tmp_path, twice) == "The price list gives small.prompt twice."
+
+
+def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
+    (tmp_path / "prices.yaml").unlink()
+    with pytest.raises(ConfigError) as raised:
+        Prices.load(tmp_path / "prices.yaml")
+    assert raised.value.what == "The price list cannot be read (No such file or directory)."
+
+
+def test_a_cost_limit_with_a_price_is_kept() -> None:
+    check_cost_limit(0.5, Prices({"small": Price(1, 2)}), "small")
+
+
+def test_a_cost_limit_without_a_price_is_refused() -> None:
+    with pytest.raises(ConfigError) as no_list:
+        check_cost_limit(0.5, None, "small")
+    assert str(no_list.value) == (
+        "A cost limit needs the price of model 'small', and no price list is given.\n"
+        "Do: Name a file of prices with --prices."
+    )
+    with pytest.raises(ConfigError) as not_in_it:
+        check_cost_limit(0.5, Prices({"b": Price(1, 2), "a": Price(1, 2)}, "p.yaml"), "small")
+    assert str(not_in_it.value) == (
+        "A cost limit needs the price of model 'small', which the price list lacks.\n"
+        "Where: p.yaml\n"
+        "Allowed: a, b\n"
+        "Do: Add 'small': {prompt: USD per million tokens, completion: USD per million tokens}"
+    )
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
+def test_a_cost_limit_is_above_zero(limit: float) -> None:
+    with pytest.raises(ConfigError) as raised:
+        check_cost_limit(limit, Prices({"small": Price(1, 2)}), "small")
+    assert str(raised.value) == f"The cost limit {limit:g} is not allowed.\nAllowed: USD, above 0"
