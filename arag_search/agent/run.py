@@ -1,0 +1,377 @@
+"""A batch: many questions over one index, with one preset and one model, into a folder of records.
+
+Questions are answered by threads that share index and model. A thread records a question before it
+takes the next one, so that a crash loses no more than what is in flight. A run that ended early,
+for whatever reason, is continued by running it again: what is recorded and did not fail is not
+asked again.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Literal, Protocol
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
+from arag_search.agent.prices import Prices, check_cost_limit
+from arag_search.agent.record import Record
+from arag_search.agent.run_folder import RunDescription, RunFolder
+from arag_search.config import Preset
+from arag_search.errors import ArgumentError, ModelAccessError
+from arag_search.evaluation.questions import Question, questions_fingerprint
+from arag_search.index import Index
+
+MAX_WORKERS = 256
+
+Stopped = Literal["interrupted", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run. ``limit``: only the first so many questions. ``max_cost_usd``: begin no question
+    once the records of the folder have cost so much. ``questions_file`` and ``filter`` are noted in
+    run.json."""
+
+    workers: int = 1
+    limit: int | None = None
+    max_cost_usd: float | None = None
+    questions_file: str = ""
+    filter: str | None = None
+
+    def check(self) -> None:
+        """Raise ArgumentError for numbers that are not allowed."""
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise ArgumentError(f"workers is {self.workers}.", allowed=f"1 to {MAX_WORKERS}")
+        if self.limit is not None and self.limit < 1:
+            raise ArgumentError(f"limit is {self.limit}.", allowed="1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Where a run stands.
+
+    ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, those of
+    earlier runs into the folder included, unless they are asked again. ``asked`` were recorded by
+    this run, in ``seconds``. Tokens are of model calls of this run, ``cost_usd`` of the whole
+    folder, None where there are no prices.
+    """
+
+    total: int
+    answered: int = 0
+    failed: int = 0
+    asked: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def left(self) -> int:
+        """Questions that have no record yet."""
+        return self.total - self.answered - self.failed
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds that the rest will take at this pace; None before the first record."""
+        return self.seconds / self.asked * self.left if self.asked else None
+
+    def with_record(self, record: Record, seconds: float) -> Tally:
+        """The tally after one more record."""
+        failed = record.status == "failed"
+        cost = self.cost_usd
+        if record.total_cost is not None:
+            cost = (cost or 0.0) + record.total_cost
+        return replace(
+            self,
+            answered=self.answered + (not failed),
+            failed=self.failed + failed,
+            asked=self.asked + 1,
+            prompt_tokens=self.prompt_tokens + record.usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + record.usage.completion_tokens,
+            cost_usd=cost,
+            seconds=seconds,
+        )
+
+
+class RunProgress(Protocol):
+    """Is told how far a run is, always from the thread that called ``run``."""
+
+    def update(self, tally: Tally) -> None:
+        """The run starts, or a question was recorded."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+        ...
+
+    def end(self) -> None:
+        """No more comes."""
+        ...
+
+
+class SilentRunProgress:
+    """Shows nothing."""
+
+    def update(self, tally: Tally) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended; ``stopped`` says why it began no more questions, None where it began all."""
+
+    tally: Tally
+    stopped: Stopped | None
+
+
+def run(
+    index: Index,
+    questions: Sequence[Question],
+    preset: Preset,
+    model: ChatModel,
+    out: Path | str,
+    *,
+    options: RunOptions | None = None,
+    prices: Prices | None = None,
+    progress: RunProgress | None = None,
+) -> RunOutcome:
+    """Answer the questions that have no record in the folder ``out`` yet, or a failed one.
+
+    In the main thread a first Ctrl-C begins no more questions and waits for those in flight; a
+    second one raises KeyboardInterrupt and leaves them. A failure of the model is a failed record,
+    and the run goes on; but where the model refuses access before it ever replied, nothing is
+    recorded and its ModelAccessError is raised. Raises RunError for a folder of another run, in
+    use, or full; ConfigError for a cost limit without prices; NotServedError where the index cannot
+    serve a tool of the preset.
+    """
+    options = options or RunOptions()
+    options.check()
+    if options.max_cost_usd is not None:
+        check_cost_limit(options.max_cost_usd, prices, model.name)
+    progress = progress or SilentRunProgress()
+    watched = _WatchedModel(model)
+    agent = Agent(index, preset, watched)
+    description = _description(agent, questions, options)
+    try:
+        with RunFolder(Path(out), description) as folder:
+            _say_what_is_there(folder, description, progress)
+            batch = _Batch(agent, watched, folder, prices, options, progress)
+            return batch.run(questions[: options.limit])
+    finally:
+        progress.end()
+
+
+def _description(
+    agent: Agent, questions: Sequence[Question], options: RunOptions
+) -> RunDescription:
+    return RunDescription(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        preset=agent.preset.name,
+        index=agent.index.location,
+        filter=options.filter,
+        model=agent.model.name,
+        questions=options.questions_file,
+        count=len(questions),
+        limit=options.limit,
+        fingerprints={**agent.fingerprints, "questions": questions_fingerprint(questions)},
+    )
+
+
+def _say_what_is_there(folder: RunFolder, now: RunDescription, progress: RunProgress) -> None:
+    if folder.dropped_bytes:
+        progress.note(
+            f"The last record was not whole: {folder.dropped_bytes:,} bytes were dropped, its "
+            "question is asked again."
+        )
+    code = now.fingerprints["code"]
+    before = code if folder.earlier is None else folder.earlier.fingerprints.get("code")
+    if before != code:
+        progress.note(f"The run was begun by version {before} and goes on with version {code}.")
+
+
+class _WatchedModel:
+    """A model of which we note whether it ever replied, and who was refused before."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.name = model.name
+        self.fingerprint = model.fingerprint
+        self.has_replied = False
+        self.refusal: ModelAccessError | None = None
+        self.refused_ids: set[str] = set()
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        try:
+            reply = self._model.reply(request)
+        except ModelAccessError as error:
+            if not self.has_replied:
+                self.refused_ids.add(request.question_id)
+                self.refusal = error
+            raise
+        self.has_replied = True
+        return reply
+
+    def close(self) -> None:
+        self._model.close()
+
+
+_ENDED = object()
+_INTERRUPTED = object()
+
+
+class _Batch:
+    """The threads of one run, and what they share."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        model: _WatchedModel,
+        folder: RunFolder,
+        prices: Prices | None,
+        options: RunOptions,
+        progress: RunProgress,
+    ) -> None:
+        self._agent = agent
+        self._model = model
+        self._folder = folder
+        self._prices = prices
+        self._options = options
+        self._progress = progress
+        self._lock = threading.Lock()  # over the tally and what is waiting
+        self._waiting: list[Question] = []
+        self._tally = Tally(0)
+        self._began = time.monotonic()
+        # What a signal handler touches must not need a lock that the main thread may hold.
+        self._news: SimpleQueue[object] = SimpleQueue()
+        self._stopping = False
+        self._stopped: Stopped | None = None
+
+    def run(self, questions: Sequence[Question]) -> RunOutcome:
+        """Answer those of the questions that lack an answer."""
+        stored = self._folder.records
+        waiting = [one for one in questions if _is_unanswered(stored.by_id.get(one.id))]
+        self._waiting = waiting[::-1]  # taken from the end
+        has_price = self._prices is not None and self._model.name in self._prices.by_model
+        cost = stored.cost if has_price or stored.cost else None
+        self._tally = Tally(len(questions), len(questions) - len(waiting), cost_usd=cost)
+        self._check_cost()
+        self._progress.update(self._tally)
+        workers = min(self._options.workers, len(waiting))
+        for number in range(workers):
+            # Daemons, so that a second Ctrl-C need not wait for what is in flight.
+            threading.Thread(target=self._work, name=f"worker-{number + 1}", daemon=True).start()
+        try:
+            with _Interrupts(self._interrupt):
+                self._watch(workers)
+        finally:
+            self._stopping = True
+        if self._model.refusal is not None and not self._model.has_replied:
+            self._folder.discard()
+            raise self._model.refusal
+        return RunOutcome(self._tally, self._stopped if self._tally.left else None)
+
+    def _work(self) -> None:
+        """Answer questions until there are no more, or the run stops."""
+        try:
+            while (question := self._next()) is not None:
+                self._record(self._agent.ask(question.text, question.id))
+        except BaseException as error:
+            self._stopping = True
+            self._news.put(error)
+        finally:
+            self._news.put(_ENDED)
+
+    def _next(self) -> Question | None:
+        with self._lock:
+            return self._waiting.pop() if self._waiting and not self._stopping else None
+
+    def _record(self, record: Record) -> None:
+        if record.question_id in self._model.refused_ids and not self._model.has_replied:
+            self._stopping = True
+            return
+        if self._prices is not None:
+            cost = self._prices.cost(record.usage, self._model.name)
+            record = replace(record, total_cost=cost)
+        self._folder.append(record)
+        with self._lock:
+            self._tally = self._tally.with_record(record, time.monotonic() - self._began)
+            self._check_cost()
+            self._news.put(self._tally)
+
+    def _watch(self, working: int) -> None:
+        """Show what the threads report until the last has ended."""
+        problem: BaseException | None = None
+        while working:
+            news = self._news.get()
+            if news is _ENDED:
+                working -= 1
+            elif news is _INTERRUPTED:
+                self._progress.note(
+                    "Interrupted: questions in flight are finished, no more are begun. "
+                    "Ctrl-C again leaves them."
+                )
+            elif isinstance(news, Tally):
+                self._progress.update(news)
+            elif isinstance(news, BaseException):
+                problem = problem or news
+        if problem is not None:
+            raise problem
+
+    def _check_cost(self) -> None:
+        limit = self._options.max_cost_usd
+        if limit is not None and (self._tally.cost_usd or 0.0) >= limit and not self._stopping:
+            self._stopping = True
+            self._stopped = "cost"
+
+    def _interrupt(self) -> None:
+        self._stopping = True
+        self._stopped = "interrupted"
+        self._news.put(_INTERRUPTED)
+
+
+def _is_unanswered(record: Record | None) -> bool:
+    return record is None or record.status == "failed"
+
+
+class _Interrupts:
+    """Calls a function at the first Ctrl-C; the second one interrupts. A context manager.
+
+    Outside of the main thread, or where the program has a handler of its own, it does nothing.
+    """
+
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self._on_first = on_first
+        self._asked = False
+        self._installed = False
+
+    def __enter__(self) -> None:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            signal.signal(signal.SIGINT, self._note)
+            self._installed = True
+
+    def __exit__(self, *exception: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            signal.default_int_handler(number, frame)
+        self._asked = True
+        self._on_first()

@@ -1,0 +1,282 @@
+"""The folder of a batch run: what the run is, and the records of its questions.
+
+    DIR/run.json       preset, index, model and questions, with their fingerprints
+    DIR/records.jsonl  a line a question, in the order in which they finished
+
+A record is one write of a whole line, on disk before the next one is written. The last record of a
+question is the one that counts, so that a failed question can be asked again. What a crash leaves
+of a line at the end of the file is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from arag_search.agent.record import Record
+from arag_search.errors import RunError
+
+FORMAT_VERSION = 1
+RUN_FILE = "run.json"
+RECORDS_FILE = "records.jsonl"
+COMPARED = ("preset", "index", "model", "questions")
+"""What may not change between two runs into one folder."""
+
+
+class RunDescription(BaseModel):
+    """What run.json holds: names for people, and fingerprints to compare.
+
+    ``count`` is the number of questions in the file, ``limit`` how many of them were asked for
+    (None: all). ``filter`` is the scope of the index.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    format_version: int = FORMAT_VERSION
+    created: str
+    preset: str
+    index: str
+    filter: str | None
+    model: str
+    questions: str
+    count: int
+    limit: int | None
+    fingerprints: dict[str, str]
+
+    @property
+    def asked(self) -> int:
+        """How many questions the run is to answer."""
+        return self.count if self.limit is None else min(self.limit, self.count)
+
+    def check_same(self, now: RunDescription, where: str) -> None:
+        """Raise RunError, naming both, where ``now`` is another run."""
+        other = [
+            name for name in COMPARED if self.fingerprints.get(name) != now.fingerprints.get(name)
+        ]
+        if other:
+            lines = [f"{name} {self._named(name)}, now {now._named(name)}" for name in other]
+            raise RunError(
+                f"The folder holds a run with another {' and another '.join(other)}.",
+                where=f"{where}: {'; '.join(lines)}",
+                allowed="records of one preset, index, model and question file in a folder",
+                do="Name another folder, or run with what is named there.",
+            )
+
+    def _named(self, name: str) -> str:
+        shown = getattr(self, name)
+        if name == "index" and self.filter is not None:
+            shown = f"{shown} with filter {self.filter}"
+        return f"{shown} ({self.fingerprints.get(name)})"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """What a file of records holds.
+
+    ``by_id`` has the last record of each question. ``cost`` sums up all records that have one,
+    ``size`` is where the last whole line ends.
+    """
+
+    by_id: dict[str, Record]
+    cost: float
+    size: int
+
+
+def read_description(folder: Path) -> RunDescription:
+    """What the run in the folder is. Raises RunError where there is none."""
+    path = folder / RUN_FILE
+    try:
+        return RunDescription.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RunError(
+            f"There is no run ({error.strerror}).",
+            where=str(path),
+            allowed="the folder that was given to --out",
+        ) from error
+    except ValidationError as error:
+        wrong = ", ".join(".".join(map(str, one["loc"])) or "all of it" for one in error.errors())
+        raise RunError(
+            f"What the run is cannot be read: {wrong}.",
+            where=str(path),
+            do="Use the release that wrote it, or run into another folder.",
+        ) from error
+
+
+def read_records(folder: Path) -> StoredRecords:
+    """The records in the folder; a broken last line is passed over.
+
+    Raises RunError naming the line for a broken one elsewhere.
+    """
+    path = folder / RECORDS_FILE
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raw = b""
+    by_id: dict[str, Record] = {}
+    cost, size = 0.0, 0
+    *lines, rest = raw.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            record = Record.from_json(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            if number == len(lines) and not rest:
+                break
+            raise _broken(f"A record is not JSON ({error}).", path, number) from error
+        except RunError as error:
+            raise _broken(error.what, path, number) from error
+        by_id[record.question_id] = record
+        cost += record.total_cost or 0.0
+        size += len(line) + 1
+    return StoredRecords(by_id, cost, size)
+
+
+def _broken(what: str, path: Path, number: int) -> RunError:
+    return RunError(
+        what,
+        where=f"{path}, line {number}",
+        allowed="records as this version of arag-search writes them",
+        do="Delete the line: a run into the folder asks its question again.",
+    )
+
+
+class RunFolder:
+    """A folder that this process alone writes to, until it is closed. A context manager.
+
+    ``records`` is what it held when it was opened, ``earlier`` what the run was then (None: new).
+    """
+
+    def __init__(self, folder: Path, description: RunDescription) -> None:
+        """Make the folder, or open it again for the same run.
+
+        Raises RunError for another run, a folder in use, and one that holds other things.
+        """
+        self.folder = folder
+        path = folder / RECORDS_FILE
+        _check_usable(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._is_open = True
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            self._claim()
+            self.earlier = read_description(folder) if (folder / RUN_FILE).exists() else None
+            self._describe(description)
+            self.records = read_records(folder)
+            self._size = self.records.size
+            self.dropped_bytes = os.fstat(self._file).st_size - self._size
+            if self.dropped_bytes:
+                os.ftruncate(self._file, self._size)
+                os.fsync(self._file)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._is_open = False
+            os.close(self._file)
+
+    def append(self, record: Record) -> None:
+        """Write a record and wait until it is on disk; threads take turns.
+
+        Raises RunError where it cannot be written, or the folder was closed meanwhile.
+        """
+        line = record.to_line()
+        with self._lock:
+            self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        if not self._is_open:
+            raise RunError("The folder of the run is closed.", where=str(self.folder))
+        try:
+            written = os.write(self._file, line)
+            if written == len(line):
+                os.fsync(self._file)
+                self._size += written
+                return
+            why = "the disk took a part of it"
+        except OSError as error:
+            why = error.strerror or str(error)
+        os.ftruncate(self._file, self._size)
+        raise RunError(
+            f"A record cannot be written ({why}).",
+            where=str(self.folder / RECORDS_FILE),
+            do="Make room and run the same command again: what is recorded is not asked again.",
+        )
+
+    def discard(self) -> None:
+        """Take away a run that was begun here and has no record."""
+        if self.earlier is None and not self._size:
+            for name in (RUN_FILE, RECORDS_FILE):
+                (self.folder / name).unlink(missing_ok=True)
+
+    def _claim(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                "Another run is writing to the folder.",
+                where=str(self.folder),
+                do="Wait until it has ended, or name another folder.",
+            ) from None
+
+    def _describe(self, now: RunDescription) -> None:
+        """Write what the run is; of a run that is there, only a limit that grows."""
+        path = self.folder / RUN_FILE
+        if self.earlier is not None:
+            self.earlier.check_same(now, str(path))
+            if now.asked <= self.earlier.asked:
+                return
+            now = self.earlier.model_copy(update={"limit": now.limit})
+        temporary = path.with_name(RUN_FILE + ".new")
+        with temporary.open("wb") as file:
+            file.write(orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync(self.folder)
+
+
+def _check_usable(folder: Path) -> None:
+    """Raise RunError for what is not a folder, or holds something other than a run."""
+    if not folder.exists() or (folder / RUN_FILE).exists():
+        return
+    if not folder.is_dir():
+        raise RunError("The place for the run is not a folder.", where=str(folder))
+    others = [one for one in sorted(folder.iterdir()) if not _is_begun(one)]
+    if others:
+        raise RunError(
+            f"The folder is not empty and holds no run: {_listed([one.name for one in others])}.",
+            where=str(folder),
+            allowed="a new or empty folder, or that of an earlier run",
+            do="Name another folder.",
+        )
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether this is what a run leaves that was killed as it began."""
+    is_empty_file = path.name == RECORDS_FILE and path.is_file() and not path.stat().st_size
+    return is_empty_file or path.name == RUN_FILE + ".new"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,463 @@
+"""Batches: nothing is lost, nothing is asked twice, and another run is never mixed in."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.prices import Price, Prices
+from arag_search.agent.run import RunOptions, RunOutcome, Tally, run
+from arag_search.agent.run_folder import read_description, read_records
+from arag_search.config import Preset, load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import (
+    ArgumentError,
+    ConfigError,
+    ModelAccessError,
+    ModelUnavailableError,
+    RunError,
+)
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index
+
+TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
+PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
+
+
+def index_of(*texts: str) -> Index:
+    chunks = [
+        Chunk(f"c{at}.1", f"c{at}", f"Title {at}", text, 1, 1, ordinal_of(0, at, 0),
+              (len(text),), {})
+        for at, text in enumerate(texts)
+    ]  # fmt: skip
+    return Index(MemoryEngine(chunks), "memory")
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(*TEXTS)
+
+
+@pytest.fixture(scope="module")
+def preset() -> Preset:
+    return load_preset("logical_read")
+
+
+def questions(count: int) -> list[Question]:
+    return [
+        Question(f"q{at}", f"Who wrote opera {at}?", (f"composer {at}",)) for at in range(count)
+    ]
+
+
+def searching(request: ModelRequest) -> ModelReply:
+    """One search, then an answer that depends on the question alone."""
+    usage = Usage(1, 1, "endpoint")
+    if request.messages[-1].role != "tool":
+        call = ToolCall("1", "logical_search", '{"query": "opera AND vivaldi"}')
+        return ModelReply("", (call,), usage=usage)
+    number = request.messages[1].content.split()[-1].rstrip("?")
+    return ModelReply(f"Answer: composer {number}\nSources: c0.1", usage=usage)
+
+
+def model(*failing: str, error: Exception | None = None) -> ScriptedModel:
+    """``searching``, but for questions that fail."""
+
+    def script(request: ModelRequest) -> ModelReply:
+        if request.question_id in failing:
+            raise error or ModelUnavailableError("The endpoint is busy.")
+        return searching(request)
+
+    return ScriptedModel(script)
+
+
+def asked(model: ScriptedModel) -> list[str]:
+    return list(dict.fromkeys(request.question_id for request in model.requests))
+
+
+def timeless(records: dict[str, Any]) -> dict[str, Any]:
+    """Records by id without their times."""
+    return {
+        name: replace(
+            one,
+            seconds=0.0,
+            trajectory=tuple(replace(step, seconds=0.0) for step in one.trajectory),
+        )
+        for name, one in records.items()
+    }
+
+
+class Noted:
+    """A progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.tallies: list[Tally] = []
+        self.notes: list[str] = []
+        self.ended = 0
+
+    def update(self, tally: Tally) -> None:
+        self.tallies.append(tally)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+# A run
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_every_question_gets_one_record(
+    index: Index, preset: Preset, tmp_path: Path, workers: int
+) -> None:
+    progress = Noted()
+    options = RunOptions(workers=workers, questions_file="q.jsonl")
+    outcome = run(index, questions(9), preset, model(), tmp_path / "out", options=options,
+                  progress=progress)  # fmt: skip
+    lines = (tmp_path / "out" / "records.jsonl").read_bytes().splitlines()
+    assert sorted(json.loads(line)["question_id"] for line in lines) == [f"q{n}" for n in range(9)]
+    records = read_records(tmp_path / "out").by_id
+    assert {one.answer_short for one in records.values()} == {f"composer {n}" for n in range(9)}
+    assert outcome == RunOutcome(replace(outcome.tally, seconds=outcome.tally.seconds), None)
+    tally = replace(outcome.tally, seconds=0.0)
+    assert tally == Tally(9, 9, 0, 9, prompt_tokens=18, completion_tokens=18)
+    assert [one.answered for one in progress.tallies] == list(range(10))
+    assert progress.ended == 1
+
+
+def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: Path) -> None:
+    options = RunOptions(limit=2, questions_file="/data/q.jsonl", filter="year:1700")
+    run(index, questions(3), preset, model(), tmp_path, options=options)
+    found = json.loads((tmp_path / "run.json").read_bytes())
+    assert {key: found[key] for key in found if key not in ("created", "fingerprints")} == {
+        "format_version": 1,
+        "preset": "logical_read",
+        "index": "memory",
+        "filter": "year:1700",
+        "model": "scripted",
+        "questions": "/data/q.jsonl",
+        "count": 3,
+        "limit": 2,
+    }
+    assert sorted(found["fingerprints"]) == ["code", "index", "model", "preset", "questions"]
+    assert sorted(os.listdir(tmp_path)) == ["records.jsonl", "run.json"]
+
+
+def test_a_failed_question_is_recorded_and_the_run_goes_on(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    outcome = run(index, questions(4), preset, model("q1"), tmp_path)
+    assert (outcome.tally.answered, outcome.tally.failed, outcome.tally.left) == (3, 1, 0)
+    record = read_records(tmp_path).by_id["q1"]
+    assert (record.status, record.failure) == (
+        "failed",
+        "ModelUnavailableError: The endpoint is busy.",
+    )
+
+
+def test_a_second_run_asks_only_what_failed_or_is_missing(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(5), preset, model("q1"), tmp_path, options=RunOptions(limit=3))
+    again = model()
+    outcome = run(index, questions(5), preset, again, tmp_path)
+    assert asked(again) == ["q1", "q3", "q4"]
+    assert (outcome.tally.answered, outcome.tally.failed, outcome.tally.asked) == (5, 0, 3)
+    assert len((tmp_path / "records.jsonl").read_bytes().splitlines()) == 6
+    assert read_records(tmp_path).by_id["q1"].status == "answered"
+    finished = model()
+    assert run(index, questions(5), preset, finished, tmp_path).tally.asked == 0
+    assert asked(finished) == []
+
+
+def test_a_limit_grows_and_never_shrinks(index: Index, preset: Preset, tmp_path: Path) -> None:
+    limits: list[int | None] = []
+    for limit in (2, 1, 3, None, 2):
+        run(index, questions(4), preset, model(), tmp_path, options=RunOptions(limit=limit))
+        limits.append(read_description(tmp_path).limit)
+    assert limits == [2, 2, 3, None, None]
+
+
+# What is refused
+
+
+def other_question(given: list[Question]) -> list[Question]:
+    return [replace(given[0], answers=("Zeno",)), *given[1:]]
+
+
+def test_another_preset_model_index_or_question_file_is_refused_and_both_are_named(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(2), preset, model(), tmp_path)
+    before = read_description(tmp_path).fingerprints
+    other = load_preset("logicalrag")
+    with pytest.raises(RunError) as caught:
+        run(index, questions(2), other, model(), tmp_path)
+    assert str(caught.value) == (
+        "The folder holds a run with another preset.\n"
+        f"Where: {tmp_path / 'run.json'}: preset logical_read ({preset.fingerprint}), "
+        f"now logicalrag ({other.fingerprint})\n"
+        "Allowed: records of one preset, index, model and question file in a folder\n"
+        "Do: Name another folder, or run with what is named there."
+    )
+    renamed = model()
+    renamed.fingerprint = "another"  # pyright: ignore
+    with pytest.raises(RunError) as caught:
+        run(index_of("Other."), other_question(questions(2)), preset, renamed, tmp_path)
+    assert caught.value.what == (
+        "The folder holds a run with another index and another model and another questions."
+    )
+    assert f"model scripted ({before['model']}), now scripted (another)" in caught.value.where
+    assert len(read_records(tmp_path).by_id) == 2
+
+
+def test_a_folder_of_other_things_is_left_alone(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError) as caught:
+        run(index, questions(1), preset, model(), tmp_path)
+    assert str(caught.value) == (
+        "The folder is not empty and holds no run: thesis.txt.\n"
+        f"Where: {tmp_path}\n"
+        "Allowed: a new or empty folder, or that of an earlier run\n"
+        "Do: Name another folder."
+    )
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_two_runs_at_once_into_one_folder_are_refused(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(request: ModelRequest) -> ModelReply:
+        begun.set()
+        assert go_on.wait(10)
+        return searching(request)
+
+    first = threading.Thread(
+        target=run, args=(index, questions(2), preset, ScriptedModel(slow), tmp_path)
+    )
+    first.start()
+    assert begun.wait(10)
+    with pytest.raises(RunError) as caught:
+        run(index, questions(2), preset, model(), tmp_path)
+    go_on.set()
+    first.join()
+    assert str(caught.value) == (
+        "Another run is writing to the folder.\n"
+        f"Where: {tmp_path}\n"
+        "Do: Wait until it has ended, or name another folder."
+    )
+    assert len(read_records(tmp_path).by_id) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (RunOptions(workers=0), "workers is 0.\nAllowed: 1 to 256"),
+        (RunOptions(workers=257), "workers is 257.\nAllowed: 1 to 256"),
+        (RunOptions(limit=0), "limit is 0.\nAllowed: 1 or more"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused_before_anything_is_written(
+    index: Index, preset: Preset, tmp_path: Path, options: RunOptions, text: str
+) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        run(index, questions(1), preset, model(), tmp_path / "out", options=options)
+    assert str(caught.value) == text
+    assert not (tmp_path / "out").exists()
+
+
+# Models that refuse, and costs
+
+
+def test_a_model_that_refuses_access_at_once_ends_the_run_without_a_trace(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    refusing = model(*(f"q{n}" for n in range(50)), error=ModelAccessError("The key is wrong."))
+    with pytest.raises(ModelAccessError, match=r"^The key is wrong\.$"):
+        run(index, questions(50), preset, refusing, tmp_path / "out",
+            options=RunOptions(workers=2))  # fmt: skip
+    assert 1 <= len(refusing.requests) <= 2
+    assert os.listdir(tmp_path / "out") == []
+    assert run(index, questions(2), preset, model(), tmp_path / "out").tally.answered == 2
+
+
+def test_a_model_that_refuses_later_is_a_failed_question(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    refusing = model("q1", error=ModelAccessError("The key has expired."))
+    assert run(index, questions(3), preset, refusing, tmp_path).tally.failed == 1
+
+
+def test_costs_are_recorded_and_a_limit_begins_no_more_questions(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    options = RunOptions(max_cost_usd=3.5)
+    outcome = run(index, questions(9), preset, model(), tmp_path, options=options, prices=PRICES)
+    assert outcome.stopped == "cost"
+    assert (outcome.tally.asked, outcome.tally.cost_usd) == (2, 4.0)
+    assert {one.total_cost for one in read_records(tmp_path).by_id.values()} == {2.0}
+    again = model()
+    outcome = run(index, questions(9), preset, again, tmp_path, options=options, prices=PRICES)
+    assert (outcome.stopped, outcome.tally.asked, asked(again)) == ("cost", 0, [])
+
+
+def test_a_cost_limit_without_prices_is_refused(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError):
+        run(index, questions(1), preset, model(), tmp_path, options=RunOptions(max_cost_usd=1))
+
+
+def test_without_a_price_costs_are_unknown(index: Index, preset: Preset, tmp_path: Path) -> None:
+    outcome = run(index, questions(1), preset, model(), tmp_path, prices=Prices({}))
+    assert outcome.tally.cost_usd is None
+    assert read_records(tmp_path).by_id["q0"].total_cost is None
+
+
+def test_the_rest_takes_as_long_as_what_is_done() -> None:
+    assert Tally(10).remaining_s is None
+    assert Tally(10, answered=5, failed=1, asked=2, seconds=3.0).remaining_s == 6.0
+
+
+# Broken records
+
+
+def test_a_record_that_is_broken_in_the_middle_is_named(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(3), preset, model(), tmp_path)
+    path = tmp_path / "records.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"{}\n" + lines[2])
+    with pytest.raises(RunError) as caught:
+        run(index, questions(3), preset, model(), tmp_path)
+    assert str(caught.value).startswith("A record cannot be read: answer, answer_short, ")
+    assert caught.value.where == f"{path}, line 2"
+    path.write_bytes(lines[0] + b"\0\0\0\n" + lines[2])
+    with pytest.raises(RunError, match=r"^A record is not JSON "):
+        read_records(tmp_path)
+
+
+def test_a_broken_last_line_is_dropped_and_told(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(2), preset, model(), tmp_path)
+    path = tmp_path / "records.jsonl"
+    whole = path.read_bytes()
+    for rest in (b'{"question_id": "q1"', b"\0\0\0\n"):
+        path.write_bytes(whole + rest)
+        assert set(read_records(tmp_path).by_id) == {"q0", "q1"}
+        progress = Noted()
+        run(index, questions(2), preset, model(), tmp_path, progress=progress)
+        assert progress.notes == [
+            f"The last record was not whole: {len(rest)} bytes were dropped, its question is asked "
+            "again."
+        ]
+        assert path.read_bytes() == whole
+
+
+def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(8), preset, model(), tmp_path / "whole")
+    whole = (tmp_path / "whole" / "records.jsonl").read_bytes()
+    expected = timeless(read_records(tmp_path / "whole").by_id)
+    for at in random.Random(7).sample(range(len(whole)), 10):
+        out = tmp_path / f"cut-{at}"
+        out.mkdir()
+        (out / "run.json").write_bytes((tmp_path / "whole" / "run.json").read_bytes())
+        (out / "records.jsonl").write_bytes(whole[:at])
+        kept = whole[:at].count(b"\n")
+        outcome = run(index, questions(8), preset, model(), out, options=RunOptions(workers=2))
+        assert outcome.tally.asked == 8 - kept
+        assert timeless(read_records(out).by_id) == expected
+        assert (out / "records.jsonl").read_bytes().count(b"\n") == 8
+
+
+# Processes that are stopped
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+from tests import test_run as given
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.run import RunOptions, run
+
+class Stopping(given.Noted):
+    def update(self, tally):
+        super().update(tally)
+        if tally.asked == int(sys.argv[3]):
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+
+progress = Stopping()
+index, preset = given.index_of(*given.TEXTS), given.load_preset("logical_read")
+outcome = run(index, given.questions(40), preset, ScriptedModel(given.searching, delay_s=0.01),
+              Path(sys.argv[1]), options=RunOptions(workers=3), progress=progress)
+print(*progress.notes, sep="\\n")
+print(outcome.stopped, outcome.tally.asked)
+"""
+
+
+def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
+    """A run of 40 questions to which something happens after so many records."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(out), action, str(moment)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.faults
+def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(40), preset, model(), tmp_path / "whole")
+    expected = timeless(read_records(tmp_path / "whole").by_id)
+    moments = random.Random(11).sample(range(1, 38), 10)
+    children = {moment: child(tmp_path / f"{moment}", "SIGKILL", moment) for moment in moments}
+    for moment, process in children.items():
+        out = tmp_path / f"{moment}"
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        kept = len(read_records(out).by_id)
+        assert moment <= kept < 40
+        outcome = run(index, questions(40), preset, model(), out)
+        assert outcome.tally.asked == 40 - kept
+        assert timeless(read_records(out).by_id) == expected
+
+
+@pytest.mark.faults
+def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    output, errors = child(tmp_path, "SIGINT", 5).communicate()
+    note, last = output.splitlines()
+    assert errors == ""
+    assert note == (
+        "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
+        "them."
+    )
+    stopped, recorded = last.split()
+    assert stopped == "interrupted"
+    assert 5 <= int(recorded) <= 9
+    assert len(read_records(tmp_path).by_id) == int(recorded)
+    assert run(index, questions(40), preset, model(), tmp_path).tally.answered == 40
