@@ -1,0 +1,258 @@
+"""Presets: those that ship, those of users, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
+from arag_search.agent.toolbox import tools_of
+from arag_search.config import (
+    DEFAULT_PRESET,
+    Preset,
+    ToolName,
+    load_preset,
+    preset_folder,
+    preset_names,
+)
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import ConfigError
+from arag_search.index import Index
+from arag_search.tools.base import Tool
+
+KEYS = (
+    "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
+    "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching"
+)
+COMPARE = "Do: Compare with a complete one: arag-search presets logical_read"
+SHIPPED = [
+    "arag_without_semantic",
+    "direct_answer",
+    "logical_read",
+    "logicalrag",
+    "logicalrag_no_operators",
+    "logicalrag_syntax_only",
+]
+
+
+def own(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
+    """A preset file of a user: logical_read with lines changed, or one left out."""
+    lines = (preset_folder() / "logical_read.yaml").read_text("utf-8").splitlines()
+    lines = [one for one in lines if not drop or not one.startswith(f"{drop}:")]
+    for key, line in changes:
+        lines = [line if one.startswith(f"{key}:") else one for one in lines]
+        if line not in lines:
+            lines.append(line)
+    path = folder / "mine.yaml"
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def refused(path: Path | str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_preset(path)
+    return str(caught.value)
+
+
+def test_these_presets_ship_and_each_is_named_as_its_file() -> None:
+    assert preset_names() == SHIPPED
+    assert DEFAULT_PRESET in SHIPPED
+    for name in SHIPPED:
+        assert load_preset(name).name == name
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_key_stands_in_every_file_in_one_order(name: str) -> None:
+    lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
+    assert ", ".join(line.split(":")[0] for line in lines if not line.startswith("#")) == KEYS
+
+
+def test_the_presets_say_what_the_design_says() -> None:
+    found = {name: load_preset(name) for name in SHIPPED}
+    tools = {name: list(one.tools) for name, one in found.items()}
+    assert tools == {
+        "arag_without_semantic": ["keyword_search", "chunk_read"],
+        "direct_answer": [],
+        "logical_read": ["logical_search", "chunk_read"],
+        "logicalrag": ["logical_search"],
+        "logicalrag_no_operators": ["logical_search"],
+        "logicalrag_syntax_only": ["logical_search"],
+    }
+    for name, one in found.items():
+        is_logicalrag = name.startswith("logicalrag")
+        assert one.plan_first is is_logicalrag
+        assert one.full_text is is_logicalrag
+        assert one.max_loops == (8 if is_logicalrag else 15)
+        assert one.max_result_tokens == (12_000 if is_logicalrag else 4_000)
+        assert one.token_budget == 128_000
+        assert one.loop_guards is one.suppress_shown is (name == "logical_read")
+
+
+def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
+    whole = load_preset("logicalrag").model_dump(exclude={"name", "description"})
+    for name, key in (
+        ("logicalrag_no_operators", "operators"),
+        ("logicalrag_syntax_only", "tool_description"),
+    ):
+        other = load_preset(name).model_dump(exclude={"name", "description"})
+        assert [one for one in whole if whole[one] != other[one]] == [key]
+
+
+def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
+    index = Index(MemoryEngine([]), "memory")
+
+    def built(name: str) -> dict[str, Tool]:
+        return tools_of(load_preset(name), index)
+
+    assert list(built("logical_read")) == ["logical_search", "chunk_read"]
+    full, syntax = built("logicalrag"), built("logicalrag_syntax_only")
+    assert full["logical_search"].max_result_tokens == 12_000
+    assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
+    plain = built("logicalrag_no_operators")["logical_search"].parameters["properties"]
+    assert "default_operator" not in plain
+    assert set(get_args(ToolName)) == {"logical_search", "keyword_search", "chunk_read"}
+    for name in get_args(ToolName):
+        preset = load_preset("logical_read").model_copy(update={"tools": (name,)})
+        assert [tool.name for tool in tools_of(preset, index).values()] == [name]
+
+
+def test_a_file_of_a_user_works_by_its_path(tmp_path: Path) -> None:
+    path = own(tmp_path, ("name", "name: mine"), ("max_loops", "max_loops: 3"))
+    assert (load_preset(path).name, load_preset(str(path)).max_loops) == ("mine", 3)
+
+
+def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("Search well.\n", "utf-8")
+    preset = load_preset(own(tmp_path, ("prompt", "prompt: mine.md")))
+    assert preset.system_prompt.startswith("Search well.\n\nYou may make at most 15 tool calls.")
+
+
+def test_an_unknown_name_names_those_there_are() -> None:
+    assert refused("logical") == (
+        'There is no preset "logical".\n'
+        "Allowed: arag_without_semantic, direct_answer, logical_read, logicalrag, "
+        "logicalrag_no_operators, logicalrag_syntax_only, or the path of a .yaml file\n"
+        "Do: See them with: arag-search presets"
+    )
+
+
+def test_a_refused_key_names_the_allowed_ones(tmp_path: Path) -> None:
+    path = own(tmp_path, ("max_steps", "max_steps: 8"))
+    assert refused(path) == (
+        "The preset has 1 problem.\n"
+        f'1. key "max_steps", 8: there is no such key. Keys: {KEYS}.\n'
+        f"Where: {path}\n{COMPARE}"
+    )
+
+
+def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
+    path = own(tmp_path, drop="tool_description")
+    assert refused(path) == (
+        "The preset has 1 problem.\n"
+        '1. key "tool_description" is missing. Allowed: "full" or "syntax".\n'
+        f"Where: {path}\n{COMPARE}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('max_loops: "8"', '"8". Allowed: a whole number from 1 to 1000.'),
+        ("max_loops: 0", "0. Allowed: a whole number from 1 to 1000."),
+        ("max_loops: true", "true. Allowed: a whole number from 1 to 1000."),
+        ("token_budget: 128k", '"128k". Allowed: a whole number, 1000 or more.'),
+        ("max_result_tokens: 100", "100. Allowed: a whole number, 200 or more."),
+        ("operators: 1", "1. Allowed: true or false."),
+        ("matching: words", '"words". Allowed: "token" or "substring".'),
+        ("name:", "null. Allowed: a string."),
+        (
+            "prompt: other",
+            '"other". Allowed: arag, logicalrag, direct_answer, or the name of an .md file beside '
+            "the preset.",
+        ),
+        (
+            "tools: [logical_search, semantic_search]",
+            '"semantic_search". Allowed: a list of any of logical_search, keyword_search, '
+            "chunk_read, each once.",
+        ),
+        (
+            "tools: [chunk_read, chunk_read]",
+            '["chunk_read","chunk_read"]. Allowed: a list of any of logical_search, '
+            "keyword_search, chunk_read, each once.",
+        ),
+        (
+            "tools: chunk_read",
+            '"chunk_read". Allowed: a list of any of logical_search, keyword_search, chunk_read, '
+            "each once.",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    key = line.split(":")[0]
+    path = own(tmp_path, (key, line))
+    assert refused(path) == (
+        f'The preset has 1 problem.\n1. key "{key}", {problem}\nWhere: {path}\n{COMPARE}'
+    )
+
+
+def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
+    path = own(tmp_path, ("loops", "loops: 8"), ("operators", "operators: maybe"), drop="full_text")
+    assert refused(path).splitlines()[:4] == [
+        "The preset has 3 problems.",
+        f'1. key "loops", 8: there is no such key. Keys: {KEYS}.',
+        '2. key "full_text" is missing. Allowed: true or false.',
+        '3. key "operators", "maybe". Allowed: true or false.',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"- a\n- b", "The preset holds no keys.\n"),
+        (b"", "The preset holds no keys.\n"),
+        (b"name: a\nname: b", "The preset gives name twice.\n"),
+        (b"name: [", "The preset is not YAML: "),
+        (b"name: \xff", "The preset is not YAML: "),
+    ],
+)
+def test_a_file_that_is_no_preset_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    message = refused(path)
+    assert message.startswith(what)
+    assert f"Where: {path}" in message
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "none.yaml"
+    assert refused(path) == (
+        f"The preset cannot be read (No such file or directory).\nWhere: {path}"
+    )
+
+
+def test_the_fingerprint_is_that_of_what_a_model_is_asked(tmp_path: Path) -> None:
+    first = load_preset("logical_read")
+    assert first.fingerprint.startswith("logical_read-")
+    same = own(tmp_path, ("description", "description: Another sentence."))
+    assert load_preset(same).fingerprint == first.fingerprint
+    (tmp_path / "copy.md").write_text(prompt_text("arag"), "utf-8")
+    assert load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
+        first.fingerprint
+    )
+    others = {load_preset(own(tmp_path, ("max_loops", "max_loops: 14"))).fingerprint}
+    (tmp_path / "copy.md").write_text("Another prompt.", "utf-8")
+    others.add(load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint)
+    assert len({first.fingerprint, *others}) == 3
+
+
+@pytest.mark.parametrize("name", SYSTEM_PROMPTS)
+def test_a_prompt_asks_to_admit_what_is_not_known(name: str) -> None:
+    preset = Preset.model_construct(
+        prompt=name, plan_first=False, tools=("chunk_read",), max_loops=5
+    )
+    assert "rather than a guess" in preset.system_prompt
+    assert "{max_loops}" not in preset.system_prompt
