@@ -55,8 +55,8 @@ class Agent:
         self.index = index
         self.preset = preset
         self.model = model
-        self._calls = Calls(tools_of(preset, index), guarded=preset.loop_guards)
-        self._schemas: tuple[Mapping[str, Any], ...] = self._calls.schemas
+        self.calls = Calls(tools_of(preset, index), guarded=preset.loop_guards)
+        self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
         self._system = preset.system_prompt
         self.fingerprints: dict[str, str] = {
@@ -168,7 +168,7 @@ class Agent:
     def _step(self, state: State, reply: ModelReply, began: float) -> Step:
         """Run the first call of a reply and answer all of them."""
         first = reply.tool_calls[0]
-        ran = self._calls.run(state, first)
+        ran = self.calls.run(state, first)
         result = ran.result
         step = Step(
             step=len(state.steps) + 1,

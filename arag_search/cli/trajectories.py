@@ -14,6 +14,7 @@ from arag_search.tools.rendering import cut_to, header_line, one_line
 
 MAX_EVIDENCE_TOKENS = 80
 _EVIDENCE_SENTENCES = 2
+_WORD_CHARACTERS = 4
 _MAIN_ARGUMENTS = ("query", "keywords", "chunk_ids")
 
 
@@ -88,7 +89,8 @@ def _evidence(chunk: Chunk, words: frozenset[str], answer: str) -> str:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(analysis.terms(text))
+    """The words of a text that are long enough to tell sentences apart."""
+    return frozenset(one for one in analysis.terms(text) if len(one) >= _WORD_CHARACTERS)
 
 
 def totals_line(record: Record, model: str) -> str:

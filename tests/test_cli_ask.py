@@ -1,0 +1,294 @@
+"""The commands ask, presets and show, as someone at a terminal meets them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply, ToolCall
+from arag_search.agent.models.replay import RecordingModel
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.cli.app import run
+from arag_search.config import load_preset, preset_folder
+from arag_search.errors import ModelAccessError
+from arag_search.index import open_index
+
+SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
+QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
+NO_MODEL = (
+    "The offline model answers: plain rules, no language model. Set ARAG_MODEL (or --model) and "
+    "OPENAI_API_KEY, for another endpoint than OpenAI's also OPENAI_BASE_URL.\n"
+)
+SECONDS = re.compile(r"\d+\.\d s")
+
+
+def reply(name: str, text: str = "", **arguments: object) -> ModelReply:
+    return ModelReply(text, (ToolCall("c", name, json.dumps(arguments)),))
+
+
+SCRIPT = (
+    reply("logical_search", "Find the opera.", query="title:griselda AND vivaldi", top_k=1),
+    reply("chunk_read", chunk_ids=["goldoni.1"]),
+    ModelReply("Answer: Paris\nExplanation: Goldoni died there.\nSources: goldoni.1"),
+)
+WRONG = (ModelReply("Answer: Rome\nSources: rome.1"),)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working folder with the index ``sample`` and two files of recorded replies."""
+    place = tmp_path_factory.mktemp("ask")
+    with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
+        assert run(["index", SAMPLE, "--to", "sample", "--metadata", "year:number"]) == 0
+        with open_index("sample") as index:
+            for name, script in (("good", SCRIPT), ("wrong", WRONG)):
+                model = RecordingModel(ScriptedModel(script), f"{name}.replies")
+                Agent(index, load_preset("logical_read"), model).ask(QUESTION)
+                model.close()
+        yield place
+
+
+@pytest.fixture(autouse=True)
+def no_model_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODEL", "API_KEY", "BASE_URL"):
+        monkeypatch.delenv(f"ARAG_{name}", raising=False)
+        monkeypatch.delenv(f"OPENAI_{name}", raising=False)
+
+
+@pytest.fixture
+def arag(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command in this process; seconds are written as 0.0."""
+
+    def call(*arguments: str) -> Done:
+        capsys.readouterr()
+        code = run(list(arguments))
+        out, err = capsys.readouterr()
+        return Done(code, SECONDS.sub("0.0 s", out), SECONDS.sub("0.0 s", err))
+
+    return call
+
+
+# ask
+
+
+def test_ask_prints_answer_evidence_and_totals(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--model", "replay:good.replies")
+    assert (done.code, done.err) == (0, "")
+    totals = done.out.splitlines()[-1]
+    assert done.out.splitlines()[:-1] == [
+        "Paris",
+        "",
+        "Goldoni died there.",
+        "",
+        "Evidence:",
+        "[goldoni.1] Carlo Goldoni",
+        "  ... He wrote and adapted librettos as well as plays, and in 1735 he revised an older "
+        "text for Antonio Vivaldi. ... In 1762 he moved to Paris, where he wrote his memoirs in "
+        "French and died on 6 February 1793.",
+        "",
+    ]
+    assert re.fullmatch(
+        r"2 steps, \d+ retrieved tokens; .*: [\d,]+ prompt and \d+ completion tokens "
+        r"\(counted by us\); 0\.0 s",
+        totals,
+    )
+
+
+def test_steps_are_shown_live_at_a_terminal(
+    arag: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    done = arag("ask", "sample", QUESTION, "--model", "replay:good.replies")
+    assert [re.sub(r"\d+ tokens", "N tokens", one) for one in done.err.splitlines()] == [
+        " 1  logical_search  title:griselda AND vivaldi top_k=1  (1 of 2 hits, N tokens, 0.0 s)",
+        " 2  chunk_read  goldoni.1  (1 read, N tokens, 0.0 s)",
+    ]
+    monkeypatch.setenv("COLUMNS", "40")
+    done = arag("ask", "sample", QUESTION, "--model", "replay:good.replies")
+    assert done.err.splitlines()[0] == " 1  logical_search  title:griselda A..."
+
+
+def test_the_json_of_ask_is_the_record_and_a_file_takes_it_too(
+    arag: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "asked.jsonl"
+    command = ("ask", "sample", QUESTION, "--model", "replay:good.replies", "--json",
+               "--record", str(file))  # fmt: skip
+    arag(*command)
+    done = arag(*command)
+    assert done.code == 0
+    first, second = (json.loads(line) for line in file.read_text("utf-8").splitlines())
+    assert second == done.json
+    assert first["question_id"] == second["question_id"] == "ask-" + first["question_id"][4:]
+    assert second["answer_short"] == "Paris"
+    assert [one["tool_name"] for one in second["trajectory"]] == ["logical_search", "chunk_read"]
+
+
+def test_with_nothing_set_plain_rules_answer_and_say_so(arag: Command) -> None:
+    done = arag("ask", "sample", *QUESTION.split())
+    assert (done.code, done.err) == (0, NO_MODEL)
+    assert "; offline: " in done.out.splitlines()[-1]
+    assert arag("ask", "sample", QUESTION, "--model", "offline").err == ""
+
+
+def test_a_wrongly_cited_answer_is_marked(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--model", "replay:wrong.replies")
+    assert (done.code, done.out.splitlines()[:3]) == (
+        0,
+        ["Rome", "", "Wrongly cited, never shown to the model: rome.1."],
+    )
+
+
+def test_a_question_that_fails_ends_with_1_and_its_cause(arag: Command) -> None:
+    other = arag("ask", "sample", "Another question?", "--model", "replay:good.replies")
+    assert (other.code, other.out) == (1, "")
+    assert other.err.startswith("arag-search: The question failed. NotRecordedError: ")
+    done = arag("ask", "sample", "Another question?", "--model", "replay:good.replies", "--json")
+    assert (done.code, done.json["status"]) == (1, "failed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "logic"], 'arag-search: There is no preset "logic".'),
+        (["--base-url", "http://localhost:1/v1"], "arag-search: No model is named, but --base-url"),
+        (["--preset", "arag_without_semantic"], "arag-search: The offline model works with"),
+        (["--filter", "colour:red"], "Query not run: 1 problem."),
+        (["--record", "no/such/folder"], "arag-search: A file cannot be used"),
+    ],
+)
+def test_what_cannot_work_is_said_before_the_question(
+    arag: Command, arguments: list[str], message: str
+) -> None:
+    done = arag("ask", "sample", QUESTION, *arguments)
+    assert done.code in (1, 2)
+    assert done.out == ""
+    assert done.err.removeprefix(NO_MODEL).startswith(message)
+
+
+def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--filter", "doc_id:goldoni", "--json")
+    assert {one for step in done.json["trajectory"] for one in step["hit_ids"]} <= {"goldoni.1"}
+    assert done.json["fingerprints"]["index"].endswith(" in doc_id:goldoni")
+
+
+# show
+
+
+@pytest.fixture(scope="module")
+def records(folder: Path) -> str:
+    """A folder with the records of three questions; the first was asked again after a failure."""
+    place = folder / "asked"
+    place.mkdir()
+    failed = [ModelAccessError("The key was refused.")]
+    wrong = [reply("logical_search", query="a OR NOT b"), ModelReply("Rome")]
+    with open_index("sample") as index, (place / "records.jsonl").open("wb") as file:
+        for name, script in (("q1", failed), ("q2", failed), ("q3", wrong), ("q1", SCRIPT)):
+            agent = Agent(index, load_preset("logical_read"), ScriptedModel(script))
+            file.write(agent.ask(QUESTION, name).to_line())
+    return str(place)
+
+
+def test_show_prints_a_trajectory_as_it_was(arag: Command, records: str) -> None:
+    lines = arag("show", records, "q1").out.splitlines()
+    assert lines[:6] == [
+        f"Question q1: {QUESTION}",
+        "",
+        "Find the opera.",
+        "> logical_search title:griselda AND vivaldi top_k=1",
+        "1 of 2 passages for (title:griselda AND vivaldi)",
+        "[griselda-vivaldi.1] Griselda (Vivaldi)",
+    ]
+    at = lines.index("Answer, as the model wrote it:")
+    assert lines[at + 1 : at + 6] == [
+        *SCRIPT[-1].text.splitlines(),
+        "  (cites goldoni.1, all of them shown)",
+        "",
+    ]
+    assert lines[at + 6].startswith("2 steps, ")
+    assert lines[-1] == f"Preset {load_preset('logical_read').fingerprint}, answered."
+
+
+def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, records: str) -> None:
+    failed = arag("show", records, "q2")
+    assert failed.code == 0
+    assert "\nFailed: ModelAccessError: The key was refused.\n" in failed.out
+    refused = arag("show", records, "q3").out
+    assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refused)
+    assert "(Uncited: the answer names no passage that it rests on.)" in refused
+
+
+def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:
+    assert arag("show", records, "q3", "--json").json["answer"] == "Rome"
+
+
+def test_an_unknown_question_or_folder_is_said(arag: Command, records: str) -> None:
+    assert arag("show", records, "q9") == Done(
+        1,
+        "",
+        'arag-search: No record has the question id "q9".\n'
+        f"Where: {records}/records.jsonl\n"
+        "Allowed: q1, q2, q3\n",
+    )
+    assert arag("show", "sample", "q1") == Done(
+        1,
+        "",
+        "arag-search: There are no records.\n"
+        "Where: sample/records.jsonl\n"
+        "Allowed: the folder given to run --out\n",
+    )
+
+
+# presets
+
+
+def test_presets_lists_them_with_their_tools(arag: Command) -> None:
+    lines = arag("presets").out.splitlines()
+    assert lines[4:6] == [
+        "logical_read             Logical search with snippets, then reading in full; recommended "
+        "without vectors. The default of ask.",
+        "                         logical_search, chunk_read; 15 turns, prompt arag",
+    ]
+    assert lines[-2:] == [
+        f"Files: {preset_folder()}",
+        "Explain one with: arag-search presets NAME",
+    ]
+
+
+def test_presets_explains_one_key_by_key_with_its_prompt(arag: Command) -> None:
+    done = arag("presets", "logicalrag")
+    assert "\nmax_loops: 8\n    Turns with tools before an answer is forced." in done.out
+    assert "\ntools: [logical_search]\n" in done.out
+    assert done.out.endswith(f"\n\n{load_preset('logicalrag').system_prompt}\n")
+
+
+def test_presets_gives_json_and_takes_a_path(arag: Command) -> None:
+    listed = arag("presets", "--json").json
+    assert [one["name"] for one in listed][:2] == ["arag_without_semantic", "direct_answer"]
+    one = arag("presets", str(preset_folder() / "logicalrag.yaml"), "--json").json
+    assert one == listed[3]
+    assert one["fingerprint"] == load_preset("logicalrag").fingerprint
