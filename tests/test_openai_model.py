@@ -187,10 +187,10 @@ def test_usage_that_is_absent_or_partial_is_none(
     assert shared.reply(FINAL).usage is None
 
 
-def test_earlier_steps_are_sent_and_broken_arguments_among_them_as_an_object(
+def test_earlier_steps_are_sent_and_half_an_emoji_in_them_is_replaced(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    calls = (ToolCall("a", "search", '{"query": "ada"}'), ToolCall("b", "search", '{"query": "ad'))
+    calls = (ToolCall("a", "search", '{"query": "ada"}'), ToolCall("b", "search", '{"q": "\ud83d'))
     endpoint.will(completion("Ada"))
     shared.reply(
         ModelRequest(
@@ -206,9 +206,9 @@ def test_earlier_steps_are_sent_and_broken_arguments_among_them_as_an_object(
     assert system == {"role": "system", "content": "Be brief."}
     assert user == {"role": "user", "content": "Who? ?"}
     assert assistant["content"] is None
-    assert [call["function"]["arguments"] for call in assistant["tool_calls"]] == [
-        '{"query": "ada"}',
-        '{"unparsed": "{\\"query\\": \\"ad"}',
+    assert assistant["tool_calls"] == [
+        {"id": made.id, "type": "function", "function": {"name": "search", "arguments": sent}}
+        for made, sent in zip(calls, ('{"query": "ada"}', '{"q": "?'), strict=True)
     ]
     assert tool == {"role": "tool", "content": "nothing", "tool_call_id": "a"}
 
@@ -283,26 +283,42 @@ def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
         (refusal(404, "The model does not exist", code="model_not_found"), 404),
         (refusal(404, "The model does not exist"), 404),
         (refusal(400, "The model does not exist", code="model_not_found"), 400),
+        (refusal(400, "The model does not exist: m is not a valid model ID"), 400),
     ],
 )
 def test_an_unknown_model_names_it_and_the_base_url(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer, status: int
 ) -> None:
     endpoint.will(answer)
+    words = answer.body["error"]["message"]  # type: ignore[index]
     assert refused(shared, ModelAccessError) == (
-        f"The endpoint does not know model 'm' (status {status}): The model does not exist"
-        f"{where(endpoint)}\n"
+        f"The endpoint does not know model 'm' (status {status}): {words}{where(endpoint)}\n"
         f"Do: Name a model that {endpoint.base_url} serves, or correct the base URL "
         "(it often ends in /v1)."
     )
 
 
-def test_an_account_without_money_is_not_tried_again(
+def test_a_key_may_also_be_refused_as_a_bad_request(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    endpoint.will(refusal(429, "You exceeded your quota", code="insufficient_quota"))
+    endpoint.will(refusal(400, "API key not valid. Pass a valid one."))
+    said = refused(shared, ModelAccessError)
+    assert said.startswith("The endpoint refused the key (status 400): API key not valid.")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (402, refusal(402, "Insufficient balance")),
+        (429, refusal(429, "Insufficient balance", code="insufficient_quota")),
+    ],
+)
+def test_an_account_without_money_is_not_tried_again(
+    shared: OpenAIModel, endpoint: Endpoint, status: int, answer: Answer
+) -> None:
+    endpoint.will(answer)
     assert refused(shared, ModelAccessError) == (
-        f"The endpoint wants to be paid (status 429): You exceeded your quota{where(endpoint)}"
+        f"The endpoint wants to be paid (status {status}): Insufficient balance{where(endpoint)}"
     )
 
 
@@ -460,7 +476,8 @@ def test_an_endpoint_that_says_nothing_is_given_up_after_the_last_attempt(
     endpoint.will(Answer(silent=True))
     assert refused(patient, ModelUnavailableError) == (
         "The endpoint gave no reply in 3 attempts (the endpoint did not answer in time)."
-        f"{where(endpoint)}\nDo: Try again later."
+        f"{where(endpoint)}\n"
+        f"Do: Check that {endpoint.base_url} is the right address, or try again later."
     )
 
 
@@ -469,7 +486,7 @@ def test_an_endpoint_that_is_not_there_is_told_with_the_cause() -> None:
     assert refused(model, ModelUnavailableError, FINAL) == (
         "The endpoint gave no reply in 1 attempt (ConnectError: [Errno 111] Connection refused).\n"
         "Where: model m at http://127.0.0.1:9/v1\n"
-        "Do: Try again later."
+        "Do: Check that http://127.0.0.1:9/v1 is the right address, or try again later."
     )
     model.close()
 
@@ -540,9 +557,7 @@ def test_a_fingerprint_is_of_name_address_and_sampling_and_shows_no_key(
 ) -> None:
     def model(name: str = "m", base_url: str = endpoint.base_url, **options: object) -> str:
         make: Callable[..., OpenAIModel] = OpenAIModel
-        made = make(name, base_url=base_url, **options)
-        made.close()
-        return made.fingerprint
+        return make(name, base_url=base_url, **options).fingerprint
 
     assert model(timeout_s=3, max_retries=1) == shared.fingerprint
     assert model(base_url=endpoint.base_url + "/") == shared.fingerprint

@@ -90,14 +90,9 @@ class OpenAIModel:
         self._chance = chance
         self._one_call_option = True  # until the endpoint says that it has no such option
 
-        import openai
-
-        self._client = openai.OpenAI(
-            api_key=self._key or NO_KEY,
-            base_url=self.base_url,
-            timeout=openai.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
-            max_retries=0,
-        )
+        self._timeout_s = timeout_s
+        self._client: Any = None  # made by the first call: openai takes a second to import
+        self._making_client = threading.Lock()
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
@@ -145,7 +140,9 @@ class OpenAIModel:
     def close(self) -> None:
         """Free connections and end waits; a call that waits raises ModelUnavailableError."""
         self._closed.set()
-        self._client.close()
+        with self._making_client:
+            if self._client is not None:
+                self._client.close()
 
     def _attempt(self, request: ModelRequest, ask_for_one_call: bool) -> ModelReply | Refusal:
         import openai
@@ -155,7 +152,7 @@ class OpenAIModel:
             options["tools"] = list(request.tools)
             if ask_for_one_call:
                 options["parallel_tool_calls"] = False
-        create: Any = self._client.chat.completions.with_raw_response.create
+        create: Any = self._opened().chat.completions.with_raw_response.create
         try:
             raw: Any = create(model=self.name, messages=write_messages(request.messages), **options)
             status, body, headers = int(raw.status_code), str(raw.text), dict(raw.headers)
@@ -174,6 +171,22 @@ class OpenAIModel:
             if refusal.status != status:  # an error in the clothes of a reply
                 return refusal
             raise ModelReplyError(f"{error}: {refusal.words}", where=self._where(request)) from None
+
+    def _opened(self) -> Any:
+        """The one client of all threads."""
+        import openai
+
+        with self._making_client:
+            if self._client is None:
+                self._client = openai.OpenAI(
+                    api_key=self._key or NO_KEY,
+                    base_url=self.base_url,
+                    timeout=openai.Timeout(
+                        self._timeout_s, connect=min(self._timeout_s, CONNECT_TIMEOUT_S)
+                    ),
+                    max_retries=0,
+                )
+            return self._client
 
     def _wait_s(self, attempt: int, retry_after_s: float | None) -> float:
         if retry_after_s is not None:

@@ -105,10 +105,14 @@ def refusal_error(
     if refusal.passing:
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         shown = f"status {status}: {words}" if status else words
+        advice = {
+            0: f"Check that {base_url} is the right address, or try again later.",
+            429: "Try again later, or with fewer workers.",
+        }
         return ModelUnavailableError(
             f"The endpoint gave no reply in {tries} ({shown}).",
             where=where,
-            do="Try again later, or with fewer workers." if status == 429 else "Try again later.",
+            do=advice.get(status, "Try again later."),
         )
     if status == 413 or _is_too_long(refusal.code, words):
         return ContextLengthError(f"The request is too long for the model: {words}", where=where)

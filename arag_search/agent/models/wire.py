@@ -30,7 +30,7 @@ def _write_message(message: Message) -> dict[str, Any]:
                 "type": "function",
                 "function": {
                     "name": _encodable(call.name),
-                    "arguments": _arguments_object(_encodable(call.arguments)),
+                    "arguments": _encodable(call.arguments),
                 },
             }
             for call in message.tool_calls
@@ -38,17 +38,6 @@ def _write_message(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         written["tool_call_id"] = message.tool_call_id
     return written
-
-
-def _arguments_object(arguments: str) -> str:
-    """The arguments of an earlier call; those that are no JSON object are wrapped in one, because
-    some endpoints parse them and refuse the whole request."""
-    try:
-        if isinstance(json.loads(arguments), dict):
-            return arguments
-    except ValueError:
-        pass
-    return json.dumps({"unparsed": arguments}, ensure_ascii=False) if arguments else "{}"
 
 
 def _encodable(text: str) -> str:
