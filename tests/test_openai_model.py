@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import (
     ChatModel,
     Message,
@@ -20,6 +21,9 @@ from arag_search.agent.models.base import (
     Usage,
 )
 from arag_search.agent.models.openai import OpenAIModel, Retry
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import (
     ConfigError,
     ContextLengthError,
@@ -27,6 +31,7 @@ from arag_search.errors import (
     ModelReplyError,
     ModelUnavailableError,
 )
+from arag_search.index import Index
 from tests.endpoint import Answer, Endpoint, completion, refusal, running_endpoint
 
 KEY = "sk-very-secret"
@@ -518,6 +523,53 @@ def test_closing_a_model_ends_its_waits(endpoint: Endpoint) -> None:
         with pytest.raises(ModelUnavailableError, match=r"^The model was closed\."):
             call.result(5)
     model.close()
+
+
+# Under an agent
+
+
+def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    query = '{"query": "griselda"}'
+    endpoint.will(
+        completion("Two at once.", ("logical_search", query), ("logical_search", query)),
+        completion(None, ("logical_search", '{"query": "gris')),
+        completion(None, ("google", "{}")),
+        completion(None),
+        completion(None, ("chunk_read", '{"chunk_ids": ["g.1"]}')),
+        refusal(400, "too long", code="context_length_exceeded"),
+        completion("Answer: Vivaldi\nExplanation: It says so.\nSources: g.1"),
+    )
+    record = agent.ask("Who wrote Griselda?", "q1")
+    assert (record.status, record.failure, record.answer_short) == ("forced", None, "Vivaldi")
+    assert [(step.tool_name, step.status) for step in record.trajectory] == [
+        ("logical_search", "ok"),
+        ("logical_search", "error"),
+        ("google", "error"),
+        ("chunk_read", "ok"),
+    ]
+    assert record.usage.source == "counted"
+    assert ["tools" in sent for sent in endpoint.requests] == [True] * 6 + [False]
+    for sent in endpoint.requests:  # what strict endpoints check
+        calls = [call for one in sent["messages"] for call in one.get("tool_calls", ())]
+        replies = [one["tool_call_id"] for one in sent["messages"] if one["role"] == "tool"]
+        assert [call["id"] for call in calls] == replies
+        assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+
+
+def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
+    record = agent.ask("Who wrote Griselda?", "q1")
+    assert record.status == "failed"
+    assert (record.failure or "").startswith("ModelAccessError: The endpoint refused the key")
+    assert KEY.encode() not in record.to_line()
 
 
 # Options and secrets
