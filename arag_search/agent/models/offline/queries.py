@@ -53,6 +53,11 @@ def for_content(names: Sequence[str], words: Sequence[str]) -> str:
     return f"({alternatives}) AND {any_of(wanted)}"
 
 
+def for_any(text: str) -> str:
+    """Passages with any words of the text but small ones."""
+    return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
+
+
 def any_of(words: Sequence[str]) -> str:
     """``(a OR b)``, or the one word."""
     return words[0] if len(words) == 1 else f"({' OR '.join(words)})"
@@ -63,8 +68,8 @@ def _phrase(name: str) -> str:
     return f'"{" ".join(text.split())}"' if re.search(r"\w", text) else ""
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, most: int = _MAX_WORDS) -> list[str]:
     """Its words, each once, as a query may hold them."""
     found = re.findall(r"\w+(?:['’]\w+)*", text)
     plain = [word for word in found if word not in ("AND", "OR", "NOT")]
-    return list(dict.fromkeys(plain))[:_MAX_WORDS]
+    return list(dict.fromkeys(plain))[:most]

@@ -93,7 +93,7 @@ class Reader:
                 yield from self._by_words()
             elif start and (asked.hops or asked.sought in CUES or asked.sought == "country"):
                 yield from self._walk(start[0])
-            if not self.values and not self.seen and "words" not in self.without:
+            if not self.values and "words" not in self.without:
                 yield from self._by_words()
             return
         names = asked.names[:1] if "both" in self.without else asked.names[:2]
@@ -205,9 +205,9 @@ class Reader:
         hops_words = [word for hop in asked.hops for word in RELATIONS[hop].words]
         words = [*asked.words, *hops_words]
         query = queries.for_content(asked.names, words)
-        reply = yield from self._search(query, _HITS_OF_WORDS)
-        if not reply.passages and "widen" not in self.without:
-            reply = yield from self._search(" ".join([*asked.names, *words])[:300], _HITS_OF_WORDS)
+        yield from self._search(query, _HITS_OF_WORDS)
+        if "widen" not in self.without:
+            yield from self._search(queries.for_any(asked.text), _HITS_OF_WORDS)
         if "bridge" in self.without:
             return
         beside = [*CUES.get(asked.sought, ()), *asked.words[:6]]
@@ -237,9 +237,14 @@ class Reader:
         if not query or "logical_search" not in self.tools:
             return Reply((), 0)
         if query not in self.found:  # the same search would show the same
-            self.found[query] = yield Call("logical_search", {"query": query, "top_k": top_k})
-            for passage in self.found[query].passages:
+            reply = yield Call("logical_search", {"query": query, "top_k": top_k})
+            passages: list[Passage] = []
+            for passage in reply.passages:
+                if not passage.text:  # shown before, and therefore not again
+                    passage = self.seen.get(passage.id, passage)
                 self.seen.setdefault(passage.id, passage)
+                passages.append(passage)
+            self.found[query] = Reply(tuple(passages), reply.total)
         return self.found[query]
 
     def _read(self, passage: Passage) -> Generator[Call, Reply, Passage]:

@@ -1,0 +1,245 @@
+"""The figures of the offline model: evidence and answers over real questions.
+
+    python -m bench.offline
+    python -m bench.offline 2wikimultihopqa --limit 100 --json offline.json
+
+Prints a table, and adds what it measured to a JSON file. See bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.offline import RULES, OfflineModel
+from arag_search.agent.models.offline.questions import understood
+from arag_search.config import load_preset
+from arag_search.errors import AragError
+from arag_search.evaluation.measures import evidence_recall, exact_match
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.score import QuestionScore, score_question
+from arag_search.index import Index, SearchHit, open_index
+from arag_search.query import analysis
+from arag_search.tokens import count_tokens
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.workbench import say, set_up
+
+MAIN = "2wikimultihopqa"
+PARTS = (MAIN, "musique", "hotpotqa")
+PRESET = "logical_read"
+NO_PASSAGES = "direct_answer"
+CHAINED = ("compositional", "inference")
+MAX_TOKENS = 1_200
+DATA = Path("..") / "shared" / "data"
+RESULTS = Path(__file__).parent / "results" / "offline.json"
+
+_HITS = 20
+_LONGEST_QUERY = 60  # words; a query may hold 64
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the arguments name. Exit code 1 for a failure; a missed target is none."""
+    given = _parser().parse_args(arguments)
+    parts = PARTS if given.part == "all" else (given.part,)
+    figures: list[Figure] = []
+    try:
+        for part in parts:
+            folder = given.data / part
+            with set_up(folder / "corpus.jsonl", given.work) as bench:
+                questions = load_questions(folder / "questions.jsonl")[: given.limit]
+                with open_index(bench.index) as index:
+                    made = measure_main if part == MAIN else measure_other
+                    figures.append(made(index, questions, part))
+                run = circumstances(_command(arguments), bench.manifest)
+            run |= fingerprints(questions)
+            write_results(given.json, figures[-1:], run)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(table(figures))
+    return 0
+
+
+def fingerprints(questions: Sequence[Question]) -> dict[str, Any]:
+    """What was asked, how, and of which model."""
+    return {
+        "questions": {"count": len(questions), "fingerprint": questions_fingerprint(questions)},
+        "preset": {"name": PRESET, "fingerprint": load_preset(PRESET).fingerprint},
+        "model": OfflineModel().fingerprint,
+    }
+
+
+def measure_main(index: Index, questions: Sequence[Question], name: str) -> Figure:
+    """All figures: the model, what it is compared with, and each rule left out."""
+    scores = ask(index, questions, OfflineModel())
+    bare = ask(index, questions, OfflineModel(), preset=NO_PASSAGES)
+    own = [one.retrieved_tokens or 0 for one in scores]
+    found, exact = mean_recall(scores), mean_exact(scores)
+    queried = one_query(index, questions, own)
+    wide = one_query(index, questions, [MAX_TOKENS] * len(questions))
+    guessed = fmean(exact_match(guess(one.text), one.answers) for one in questions)
+    chained = [one for one in scores if one.type in CHAINED]
+    rows = [
+        Row("evidence recall", found, "", target=Target("at least", 0.75)),
+        Row("retrieved tokens a question", fmean(own), "", target=Target("at most", MAX_TOKENS)),
+        Row("recall of one BM25 query, same tokens", queried, ""),
+        Row("recall above it", found - queried, "", target=Target("at least", 0.12)),
+        Row(f"recall of one BM25 query, {MAX_TOKENS:,} tokens", wide, ""),
+        Row("exact match", exact, ""),
+        Row("exact match without passages", mean_exact(bare), ""),
+        Row("exact match above it", exact - mean_exact(bare), "", target=Target("at least", 0.05)),
+        Row("exact match of a guess", guessed, ""),
+        Row("exact match above the guess", exact - guessed, "", target=Target("at least", 0.05)),
+        Row(
+            f"exact match, {' and '.join(CHAINED)}",
+            mean_exact(chained),
+            "",
+            target=Target("at least", 0.08),
+        ),
+        Row("F1", fmean(one.f1 for one in scores), ""),
+        Row("questions without an answer", fmean(float(one.refused) for one in scores), ""),
+    ]
+    left_out = without_each(index, questions)
+    rows += [_without(rule, kept, found, exact) for rule, kept in left_out.items()]
+    half = len(scores) // 2
+    details = {
+        **kept_details(scores, left_out),
+        "halves": [summary(scores[:half]), summary(scores[half:])],
+    }
+    return Figure(name, tuple(rows), details)
+
+
+def measure_other(index: Index, questions: Sequence[Question], name: str) -> Figure:
+    """The model and one query, on questions that no figure is promised for."""
+    scores = ask(index, questions, OfflineModel())
+    own = [one.retrieved_tokens or 0 for one in scores]
+    found, exact = mean_recall(scores), mean_exact(scores)
+    left_out = without_each(index, questions)
+    rows = (
+        Row("evidence recall", found, ""),
+        Row("retrieved tokens a question", fmean(own), ""),
+        Row("recall of one BM25 query, same tokens", one_query(index, questions, own), ""),
+        Row("exact match", exact, ""),
+        *(_without(rule, kept, found, exact) for rule, kept in left_out.items()),
+    )
+    return Figure(name, rows, kept_details(scores, left_out))
+
+
+def without_each(index: Index, questions: Sequence[Question]) -> dict[str, list[QuestionScore]]:
+    """The scores without each of the rules."""
+    return {rule: ask(index, questions, OfflineModel(frozenset((rule,)))) for rule in RULES}
+
+
+def kept_details(
+    scores: Sequence[QuestionScore], left_out: Mapping[str, Sequence[QuestionScore]]
+) -> dict[str, Any]:
+    """What JSON keeps beside the rows: types of questions, and rules left out."""
+    return {
+        "types": {kind: summary(kept) for kind, kept in by_type(scores).items()},
+        "rules": {rule: {"does": RULES[rule], **summary(left_out[rule])} for rule in left_out},
+    }
+
+
+def _without(rule: str, kept: Sequence[QuestionScore], found: float, exact: float) -> Row:
+    """What a rule gives: exact match with it less that without; recall stands in the name."""
+    recall = found - mean_recall(kept)
+    return Row(f"rule {rule}: recall {recall:+.3f}, exact match", exact - mean_exact(kept), "")
+
+
+def ask(
+    index: Index, questions: Sequence[Question], model: OfflineModel, preset: str = PRESET
+) -> list[QuestionScore]:
+    """The scores of a model on the questions, in their order."""
+    say(f"{model.name}, preset {preset}: {len(questions)} questions")
+    agent = Agent(index, load_preset(preset), model)
+    return [score_question(one, agent.ask(one.text, one.id)) for one in questions]
+
+
+def one_query(index: Index, questions: Sequence[Question], tokens: Sequence[int]) -> float:
+    """Evidence recall of one BM25 query of the words of each question, its passages shown as the
+    search tool shows them and cut at so many tokens; the one that is cut counts."""
+    recalls: list[float] = []
+    for question, room in zip(questions, tokens, strict=True):
+        words = analysis.terms(question.text)[:_LONGEST_QUERY]
+        hits = index.logical_search(" ".join(f'"{word}"' for word in words), top_k=_HITS).hits
+        recall = evidence_recall(question, [hit.title for hit in cut_hits(hits, room)])
+        recalls += [] if recall is None else [recall]
+    return fmean(recalls)
+
+
+def cut_hits(hits: Sequence[SearchHit], room: int) -> list[SearchHit]:
+    """The hits that begin within so many tokens of titles and snippets."""
+    kept: list[SearchHit] = []
+    used = 0
+    for hit in hits:
+        if used >= room:
+            break
+        kept.append(hit)
+        used += count_tokens(hit.title) + count_tokens(hit.snippet)
+    return kept
+
+
+def guess(question: str) -> str:
+    """What could be said without looking: the first of two names, or yes."""
+    asked = understood(question)
+    if asked.form == "choice":
+        return asked.names[0]
+    return "yes" if asked.form == "yes_no" else ""
+
+
+def mean_exact(scores: Sequence[QuestionScore]) -> float:
+    """Exact match over all questions; 0 where there is none."""
+    return fmean(one.exact_match for one in scores) if scores else 0.0
+
+
+def mean_recall(scores: Sequence[QuestionScore]) -> float:
+    """Evidence recall over the questions that name evidence; 0 where none does."""
+    found = [one.evidence_recall for one in scores if one.evidence_recall is not None]
+    return fmean(found) if found else 0.0
+
+
+def summary(scores: Sequence[QuestionScore]) -> dict[str, float]:
+    """The means that are kept of a group."""
+    return {
+        "questions": len(scores),
+        "exact_match": round(mean_exact(scores), 4),
+        "evidence_recall": round(mean_recall(scores), 4),
+        "retrieved_tokens": round(fmean(one.retrieved_tokens or 0 for one in scores), 1),
+    }
+
+
+def by_type(scores: Sequence[QuestionScore]) -> dict[str, list[QuestionScore]]:
+    """The scores by the type of their question, in order of the names."""
+    kinds = sorted({one.type or "all" for one in scores})
+    return {kind: [one for one in scores if (one.type or "all") == kind] for kind in kinds}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.offline",
+        description="Measure the offline model. See bench/README.md.",
+    )
+    add: Callable[..., Any] = parser.add_argument
+    add("part", nargs="?", choices=(*PARTS, "all"), default="all")
+    add("--limit", type=int, help="take the first questions only")
+    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
+    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
+    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
+    return parser
+
+
+def _command(arguments: Sequence[str] | None) -> str:
+    """The command line as typed; of absolute paths only the last part, for they name a machine."""
+    words = sys.argv[1:] if arguments is None else arguments
+    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    return shlex.join(["python", "-m", "bench.offline", *shown])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
