@@ -219,7 +219,7 @@ def test_another_preset_model_index_or_question_file_is_refused_and_both_are_nam
     with pytest.raises(RunError) as caught:
         run(index_of("Other."), other_question(questions(2)), preset, renamed, tmp_path)
     assert caught.value.what == (
-        "The folder holds a run with another index and another model and another questions."
+        "The folder holds a run with another index and another model and another question file."
     )
     assert f"model scripted ({before['model']}), now scripted (another)" in caught.value.where
     assert len(read_records(tmp_path).by_id) == 2

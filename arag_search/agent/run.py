@@ -269,13 +269,14 @@ class _Batch:
         cost = stored.cost if has_price or stored.cost else None
         self._tally = Tally(len(questions), len(questions) - len(waiting), cost_usd=cost)
         self._check_cost()
-        self._progress.update(self._tally)
         workers = min(self._options.workers, len(waiting))
-        for number in range(workers):
-            # Daemons, so that a second Ctrl-C need not wait for what is in flight.
-            threading.Thread(target=self._work, name=f"worker-{number + 1}", daemon=True).start()
         try:
             with _Interrupts(self._interrupt):
+                self._progress.update(self._tally)
+                for number in range(workers):
+                    # Daemons, so that a second Ctrl-C need not wait for what is in flight.
+                    name = f"worker-{number + 1}"
+                    threading.Thread(target=self._work, name=name, daemon=True).start()
                 self._watch(workers)
         finally:
             self._stopping = True

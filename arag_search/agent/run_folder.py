@@ -62,8 +62,9 @@ class RunDescription(BaseModel):
         ]
         if other:
             lines = [f"{name} {self._named(name)}, now {now._named(name)}" for name in other]
+            nouns = ["question file" if name == "questions" else name for name in other]
             raise RunError(
-                f"The folder holds a run with another {' and another '.join(other)}.",
+                f"The folder holds a run with another {' and another '.join(nouns)}.",
                 where=f"{where}: {'; '.join(lines)}",
                 allowed="records of one preset, index, model and question file in a folder",
                 do="Name another folder, or run with what is named there.",

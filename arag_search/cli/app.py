@@ -86,6 +86,8 @@ def _command() -> Any:
     from arag_search.cli.info import info_command
     from arag_search.cli.presets import presets_command
     from arag_search.cli.read import read_command
+    from arag_search.cli.run import run_command
+    from arag_search.cli.score import score_command
     from arag_search.cli.search import search_command
     from arag_search.cli.show import show_command
 
@@ -107,7 +109,7 @@ def _command() -> Any:
     @app.callback()
     def options(version: bool = version) -> None:  # pyright: ignore[reportUnusedFunction]
         """Search a corpus with logical queries: Boolean operators, phrases, prefixes and fields
-        over an inverted index, ranked by BM25.
+        over an inverted index, ranked by BM25. Or let a language model do so, and answer.
 
         Begin with: arag-search demo
         """
@@ -120,7 +122,11 @@ def _command() -> Any:
     app.command("check")(check_command)
     app.command("info")(info_command)
     app.command("presets")(presets_command)
+    app.command("run")(run_command)
+    app.command("run")(run_command)
     app.command("show")(show_command)
+    app.command("score")(score_command)
+    app.command("score")(score_command)
     return typer.main.get_command(app)
 
 

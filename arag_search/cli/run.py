@@ -1,0 +1,191 @@
+"""arag-search run: a file of questions, answered into a folder of records."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arag_search.cli.model_options import (
+    BaseUrl,
+    MaxRetries,
+    ModelName,
+    ReasoningEffort,
+    Seed,
+    Temperature,
+    TimeoutSeconds,
+    TopP,
+)
+
+if TYPE_CHECKING:
+    from arag_search.agent.run import RunOutcome
+
+INTERRUPTED = 130
+
+
+def run_command(
+    context: typer.Context,
+    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="Questions with answers: JSON lines or a JSON array.", metavar="QUESTIONS"
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the run.", metavar="DIR")],
+    preset: Annotated[
+        str,
+        typer.Option(help="How to answer: a name, or the path of a .yaml file.", metavar="PRESET"),
+    ],
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    reasoning_effort: ReasoningEffort = None,
+    seed: Seed = None,
+    timeout_s: TimeoutSeconds = None,
+    max_retries: MaxRetries = None,
+    workers: Annotated[
+        int, typer.Option(help="Questions answered at once, 1 to 256.", metavar="N")
+    ] = 1,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Only the first N questions.", metavar="N", show_default=False),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            help="A YAML file of lines 'MODEL: {prompt: X, completion: Y}', USD per million "
+            "tokens.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Begin no more questions once the run has cost so much; needs --prices.",
+            metavar="USD",
+            show_default=False,
+        ),
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
+        ),
+    ] = None,
+    record_replies: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file to write the model's replies to, for --model replay:FILE.", metavar="FILE"
+        ),
+    ] = None,
+) -> int:
+    """Answer a file of questions, each with a record of every step.
+
+    Questions are JSON lines of {"id", "question", "answer"}, with "question_type",
+    "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
+    2WikiMultiHopQA, MuSiQue, HotpotQA and GraphRAG-Bench are read as they are.
+
+    A run that was stopped (Ctrl-C, a crash, --max-cost) is continued by the same command: what is
+    recorded is not asked again, what failed is. The folder takes records of one preset, index,
+    model and question file.
+
+    Examples:
+
+    \b
+      arag-search run my-index q.jsonl --preset logical_read --model gpt-4o-mini --out runs/a
+      arag-search run my-index q.jsonl --preset logical_read --model offline --out runs/b
+      arag-search score runs/a
+      arag-search show runs/a ID
+
+    Exit code 0 where every question has an answer (also "not found in the corpus"), 1 where some
+    failed or are left, 130 interrupted.
+    """
+    from arag_search.agent.models.choose import choose_model
+    from arag_search.agent.prices import Prices
+    from arag_search.agent.run import RunOptions, run
+    from arag_search.cli.run_progress import open_run_progress
+    from arag_search.config import load_preset
+    from arag_search.evaluation.questions import load_questions
+    from arag_search.index import open_index
+
+    options = RunOptions(workers, limit, max_cost, str(questions.resolve()), filter)
+    options.check()
+    asked = load_questions(questions)
+    settings = load_preset(preset)
+    priced = None if prices is None else Prices.load(prices)
+    chosen = choose_model(
+        model,
+        base_url=base_url,
+        temperature=temperature,
+        top_p=top_p,
+        reasoning_effort=reasoning_effort,
+        seed=seed,
+        timeout_s=timeout_s,
+        max_retries=max_retries,
+        preset=settings,
+        allow_offline=False,
+        record_replies=record_replies,
+    )
+    again = same_command(context)
+    try:
+        with open_index(index, filter=filter) as opened:
+            outcome = run(
+                opened,
+                asked,
+                settings,
+                chosen,
+                out,
+                options=options,
+                prices=priced,
+                progress=open_run_progress(),
+            )
+    except KeyboardInterrupt:
+        print(f"Interrupted. Go on with: {again}", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        chosen.close()
+    return _tell(outcome, out, again)
+
+
+def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
+    """Say how the run ended; the exit code."""
+    from arag_search.cli.results import print_text
+    from arag_search.cli.run_progress import tally_text
+    from index_jobs.progress import duration
+
+    tally = outcome.tally
+    noun = "question" if tally.total == 1 else "questions"
+    print_text(f"{tally.total:,} {noun}: {tally_text(tally)}, {duration(tally.seconds)}.")
+    print_text(f"Next: arag-search score {shlex.quote(str(out))}")
+    if outcome.stopped == "interrupted":
+        print(f"Interrupted, {tally.left:,} left. Go on with: {again}", file=sys.stderr)
+        return INTERRUPTED
+    if outcome.stopped == "cost":
+        print(
+            f"Stopped at --max-cost, {tally.left:,} left. Go on with a higher one: {again}",
+            file=sys.stderr,
+        )
+    elif tally.failed:
+        print(f"{tally.failed:,} failed. Ask them again with: {again}", file=sys.stderr)
+    return 1 if tally.failed or tally.left else 0
+
+
+def same_command(context: typer.Context) -> str:
+    """The command that was given, as one can type it again."""
+    words = ["arag-search", str(context.info_name)]
+    named: list[str] = []
+    for one in context.command.params:
+        value: Any = context.params.get(str(one.name))
+        if value is None or value == one.default:
+            continue
+        if one.param_type_name == "argument":
+            words.append(str(value))
+        else:
+            named += [one.opts[0], str(value)]
+    return shlex.join([*words, *named])

@@ -1,0 +1,118 @@
+"""What workers gain: python -m bench.agent_run
+
+A run of questions with a scripted model whose replies take as long as those of an endpoint: two
+searches and an answer each. One worker and several do the same run, in turns, each into a folder
+of its own, over a Lucene index of the sample corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.run import RunOptions, run
+from arag_search.agent.run_folder import read_records
+from arag_search.config import load_preset
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index, open_index
+from bench import BenchError
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.rounds import Side, interleaved, timed
+from bench.workbench import say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+RESULTS = Path(__file__).parent / "results" / "agent_run.json"
+QUESTIONS = 200
+WORKERS = 16
+REPLY_S = 0.2
+CALLS = 3
+ROUNDS = 1
+TARGET = Target("at least", 6.0)
+QUERIES = ('"antonio vivaldi" AND librett*', "opera AND venice NOT title:griselda")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print a table, and add the figure to the file of results."""
+    given = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="arag-bench-") as name:
+        folder = Path(name)
+        with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
+            build_index([str(corpus)], folder / "index", BuildOptions())
+        with open_index(folder / "index") as index:
+            words = ["python", "-m", "bench.agent_run", *(arguments or sys.argv[1:])]
+            about = circumstances(shlex.join(words), index.manifest)
+            measured = figure(index, folder, given.questions, given.workers, given.rounds)
+    write_results(given.json, [measured], about)
+    print(table([measured]))
+    return 0
+
+
+def figure(index: Index, folder: Path, count: int, workers: int, rounds: int) -> Figure:
+    """The time of one worker over that of several."""
+    say(f"agent run: {rounds} rounds of {count} questions, {CALLS} replies of {REPLY_S} s each")
+    questions = [Question(f"q{at}", f"What is question {at}?", ("x",)) for at in range(count)]
+    one, several = "1 worker", f"{workers} workers"
+    sides: dict[str, Side] = {
+        one: lambda: _seconds(index, folder, questions, 1),
+        several: lambda: _seconds(index, folder, questions, workers),
+    }
+    timings = interleaved(sides, rounds, warm_up=0)
+    rows = (
+        Row.of_ratio(f"{one} over {several}", timings.ratio(one, several), TARGET),
+        Row(one, timings.median_s(one), "s"),
+        Row(several, timings.median_s(several), "s"),
+        Row(f"{several}, replies alone", -(-count // workers) * CALLS * REPLY_S, "s"),
+    )
+    return Figure("agent run", rows, {"questions": count, "seconds": timings.seconds})
+
+
+def _seconds(index: Index, folder: Path, questions: Sequence[Question], workers: int) -> float:
+    """Seconds of one run. Raises BenchError where it did not answer all."""
+    model = ScriptedModel(_script, delay_s=REPLY_S)
+    preset = load_preset("logical_read")
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        options = RunOptions(workers=workers)
+        spent = timed(lambda: run(index, questions, preset, model, out, options=options))
+        records = read_records(Path(out)).by_id.values()
+    steps = {(one.status, len(one.trajectory)) for one in records}
+    if len(records) != len(questions) or steps != {("answered", CALLS - 1)}:
+        raise BenchError("Not every question was answered after its searches.", where=str(steps))
+    return spent
+
+
+def _script(request: ModelRequest) -> ModelReply:
+    """Two searches, then an answer."""
+    done = sum(message.role == "tool" for message in request.messages)
+    if done < len(QUERIES):
+        arguments = f'{{"query": {_quoted(QUERIES[done])}}}'
+        return ModelReply("", (ToolCall(f"c{done}", "logical_search", arguments),))
+    return ModelReply("Answer: x\nSources: vivaldi.1")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.agent_run", description="Measure what workers gain."
+    )
+    add = parser.add_argument
+    add("--questions", type=int, default=QUESTIONS, help="of a run (default %(default)s)")
+    add("--workers", type=int, default=WORKERS, help="against one (default %(default)s)")
+    add("--rounds", type=int, default=ROUNDS, help="in turns (default %(default)s)")
+    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

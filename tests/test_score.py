@@ -1,0 +1,194 @@
+"""Scores of runs: every question in the denominator, and what is read from records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arag_search.agent.models.base import Usage
+from arag_search.agent.record import Outcome, Record, Step
+from arag_search.agent.run_folder import RunDescription, RunFolder
+from arag_search.errors import RunError
+from arag_search.evaluation.evidence import shown_titles
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.score import Row, score, score_question
+
+ASKED = (
+    {"id": "a", "question": "Who?", "answer": "Ann Lee", "question_type": "who",
+     "supporting_titles": ["Ann", "Lee"]},
+    {"id": "b", "question": "Where?", "answer": "Bath", "question_type": "where",
+     "supporting_titles": ["Bath"]},
+    {"id": "c", "question": "When?", "answer": "1700", "question_type": "who"},
+    {"id": "d", "question": "What?", "answer": "no", "supporting_titles": ["Dee"]},
+)  # fmt: skip
+
+
+def step(output: str, *ids: str) -> Step:
+    return Step(1, "logical_search", {}, output, "", "ok", ids, len(ids), 40, 60, 0.5)
+
+
+def record(
+    question_id: str,
+    short: str,
+    *steps: Step,
+    explanation: str = "",
+    status: Outcome = "answered",
+    seconds: float = 2.0,
+) -> Record:
+    return Record(
+        question_id=question_id, question="?", answer=f"Answer: {short}", answer_short=short,
+        explanation=explanation, cited_ids=(), wrong_ids=(), citation=None, status=status,
+        failure="ModelUnavailableError: busy" if status == "failed" else None, trajectory=steps,
+        total_cost=None, loops=1, tool_usage_summary={}, chunks_read_count=0, chunks_read_ids=(),
+        total_retrieved_tokens=sum(one.retrieved_tokens for one in steps),
+        usage=Usage(1, 1, "endpoint"), seconds=seconds, fingerprints={},
+    )  # fmt: skip
+
+
+SEES_ANN = step("1 of 1 passage for ann\n[x.1] Ann\nAnn was a singer.", "x.1")
+SEES_BATH = step("1 of 1 passage for bath\n[y.1] Bath\nA city.", "y.1")
+
+
+def written(path: Path, *records: object) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    return path
+
+
+def run_of(tmp_path: Path, *records: Record, limit: int | None = None) -> Path:
+    """The folder of a run over ASKED."""
+    file = written(tmp_path / "q.jsonl", *ASKED)
+    questions = load_questions(file)
+    described = RunDescription(
+        created="2026-01-01T00:00:00+00:00", preset="logical_read", index="my-index", filter=None,
+        model="scripted", questions=str(file), count=len(questions), limit=limit,
+        fingerprints={"questions": questions_fingerprint(questions)},
+    )  # fmt: skip
+    with RunFolder(tmp_path / "run", described) as folder:
+        for one in records:
+            folder.append(one)
+    return tmp_path / "run"
+
+
+def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
+    found = score(
+        run_of(
+            tmp_path,
+            record("a", "Ann", SEES_ANN, explanation="She is Ann Lee.", seconds=1.0),
+            record("b", "", SEES_BATH, status="failed", seconds=3.0),
+            record("c", "Not found in the corpus.", seconds=2.0),
+        )
+    )
+    assert found.rows == (
+        Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1,
+            pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
+        Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 40.0, 1.0, 3.0),
+        Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 20.0, 0.5, 1.5),
+    )  # fmt: skip
+    assert [one.status for one in found.questions] == ["answered", "failed", "answered", "missing"]
+    assert found.notes == (
+        "1 question failed and counts as 0: the same run asks again.",
+        "1 question has no record yet and counts as 0: the same run asks again.",
+    )
+
+
+def test_a_run_without_records_scores_nothing(tmp_path: Path) -> None:
+    (row, *_) = score(run_of(tmp_path)).rows
+    assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, None, None, None)
+
+
+def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
+    folder = run_of(tmp_path, record("b", "", status="failed"), record("b", "Bath"), limit=2)
+    found = score(folder)
+    assert (found.rows[0].questions, found.rows[0].exact_match) == (2, 0.5)
+    assert found.notes == (
+        "The run asked the first 2 of 4 questions.",
+        "1 question has no record yet and counts as 0: the same run asks again.",
+    )
+
+
+def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
+    tmp_path: Path,
+) -> None:
+    folder = run_of(tmp_path, record("a", "Anna"))
+    other = written(tmp_path / "other.jsonl", {**ASKED[0], "answer": "Anna"}, *ASKED[1:])
+    found = score(folder, other)
+    assert found.rows[0].exact_match == 0.25
+    assert found.notes[0] == ("Scored against other questions or answers than the run was given.")
+    written(tmp_path / "q.jsonl", *ASKED[:3])
+    with pytest.raises(RunError) as caught:
+        score(folder)
+    assert str(caught.value) == (
+        "The file of questions has changed since the run.\n"
+        f"Where: {tmp_path / 'q.jsonl'}\n"
+        "Do: Name the file to score against with --questions."
+    )
+    with pytest.raises(RunError) as caught:
+        score(folder, written(tmp_path / "few.jsonl", *ASKED[1:]))
+    assert str(caught.value) == (
+        "The questions lack some that have a record: a.\n"
+        f"Where: {folder}\n"
+        "Allowed: the questions of the run, or others with the same ids"
+    )
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        score(tmp_path)
+    assert str(caught.value) == (
+        "There is no run (No such file or directory).\n"
+        f"Where: {tmp_path / 'run.json'}\n"
+        "Allowed: the folder that was given to --out"
+    )
+
+
+# One question
+
+
+@pytest.mark.parametrize(
+    ("short", "explanation", "contained"),
+    [
+        ("No.", "", 1),
+        ("It is in Norway", "", 1),
+        ("Yes", "There is no other.", 1),
+        ("Yes", "", 0),
+        ("not found in the corpus", "No passage names it.", 0),
+        ("", "No passage names it.", 0),
+    ],
+)
+def test_containment_looks_at_answer_and_explanation_but_never_at_a_refusal(
+    short: str, explanation: str, contained: float
+) -> None:
+    given = record("d", short, explanation=explanation)
+    assert score_question(Question("d", "?", ("no",)), given).contain_accuracy == contained
+
+
+def test_a_failed_question_is_worth_nothing_whatever_it_saw() -> None:
+    question = Question("b", "?", ("Bath",), supporting_titles=("Bath",))
+    found = score_question(question, record("b", "Bath", SEES_BATH, status="failed"))
+    assert (found.exact_match, found.f1, found.contain_accuracy, found.evidence_recall) == (
+        0, 0, 0, 0,
+    )  # fmt: skip
+    assert (found.retrieved_tokens, found.steps, found.refused) == (40, 1, False)
+
+
+# Titles
+
+
+def test_titles_are_read_from_the_lines_of_shown_passages() -> None:
+    seen = record(
+        "q",
+        "x",
+        step(
+            "3 of 9 passages for a\n[a.2] Ann, Queen, part 2 of 3\n[b.1] Not shown\nText.\n"
+            "[c.1] Carl (shown before)\n[d.1] Dee, part 1 of 2 (shown before)\n[e.1]\nNo title.",
+            "a.2",
+            "c.1",
+            "d.1",
+            "e.1",
+        ),
+        step("[a.2] This chunk has been read before.\n[f.1] Fay\n(next: f.2)\nText.", "a.2", "f.1"),
+        step("No passage matches x."),
+    )
+    assert shown_titles(seen) == {"Ann, Queen", "Carl", "Dee", "Fay"}
