@@ -387,6 +387,15 @@ def test_a_bug_is_recorded_and_logged_with_its_trace(
     assert "Traceback" in caplog.text
 
 
+def test_what_a_listener_raises_is_no_failure_of_the_question(index: Index, preset: Preset) -> None:
+    def listen(step: Step) -> None:
+        raise LookupError("not here")
+
+    agent = Agent(index, preset, ScriptedModel([search("griselda"), FINAL]))
+    with pytest.raises(LookupError, match="not here"):
+        agent.ask(QUESTION, on_step=listen)
+
+
 # Guards
 
 

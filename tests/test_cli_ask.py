@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
-from arag_search.config import load_preset, preset_folder
+from arag_search.cli.ask import ask_command
+from arag_search.config import DEFAULT_PRESET, load_preset, preset_folder
 from arag_search.errors import ModelAccessError
 from arag_search.index import open_index
 
@@ -188,6 +190,10 @@ def test_what_cannot_work_is_said_before_the_question(
     assert done.code in (1, 2)
     assert done.out == ""
     assert done.err.removeprefix(NO_MODEL).startswith(message)
+
+
+def test_the_preset_of_ask_is_the_default_one() -> None:
+    assert signature(ask_command).parameters["preset"].default == DEFAULT_PRESET
 
 
 def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:

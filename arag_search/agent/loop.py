@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from arag_search.agent.answers import has_answer_line, parse_answer
 from arag_search.agent.calls import Calls, sent_back
@@ -42,6 +43,15 @@ ONE_A_STEP = "One tool a step: this call was not run."
 LEFT_OUT = "(Left out: the conversation is too long for the model.)"
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a question ended; ``failure`` is kind and message where it failed."""
+
+    text: str
+    status: Outcome
+    failure: str | None = None
 
 
 class Agent:
@@ -86,25 +96,17 @@ class Agent:
     def go_on(self, state: State, on_step: OnStep | None = None) -> Record:
         """Carry a question on from where its state stands, to its record."""
         began = time.perf_counter() - state.seconds
-        text, failure = "", None
-        status: Outcome = "failed"
-
-        def stepped(step: Step) -> None:
+        steps = self._steps(state)
+        while True:
+            came = _advance(steps, state)
             state.seconds = time.perf_counter() - began
+            if isinstance(came, _Ended):
+                return self._record(state, came)
             if on_step is not None:
-                on_step(step)
+                on_step(came)
 
-        try:
-            text, status = self._until_answered(state, stepped)
-        except AragError as error:
-            failure = f"{type(error).__name__}: {error}"
-        except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
-            _log.exception("Question %s failed.", state.question_id or state.question)
-            failure = f"{type(error).__name__}: {error}"
-        state.seconds = time.perf_counter() - began
-        return self._record(state, text, status, failure)
-
-    def _until_answered(self, state: State, on_step: Callable[[Step], None]) -> tuple[str, Outcome]:
+    def _steps(self, state: State) -> Generator[Step, None, _Ended]:
+        """The steps as they are made, then how the question ended."""
         while state.loops < self.preset.max_loops:
             if state.context_tokens >= self.preset.token_budget:
                 break
@@ -112,7 +114,7 @@ class Agent:
             try:
                 reply = self._reply(state, self._schemas)
             except ContextLengthError as error:
-                return self._forced(state, too_long=error), "forced"
+                return _Ended(self._forced(state, too_long=error), "forced")
             if self._is_plan(state, reply):
                 state.planned = True
                 state.add(Message("assistant", reply.text))
@@ -121,9 +123,9 @@ class Agent:
             state.loops += 1
             if not (reply.tool_calls and self._schemas):
                 state.add(Message("assistant", reply.text))
-                return reply.text, "answered"
-            on_step(self._step(state, reply, began))
-        return self._forced(state), "forced"
+                return _Ended(reply.text, "answered")
+            yield self._step(state, reply, began)
+        return _Ended(self._forced(state), "forced")
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
         """The next reply to the messages as they stand; asked for again where it holds nothing."""
@@ -225,9 +227,9 @@ class Agent:
         state.add(Message("assistant", reply.text))
         return reply.text
 
-    def _record(self, state: State, text: str, status: Outcome, failure: str | None) -> Record:
+    def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps)
-        answer = parse_answer(text, state.shown_ids)
+        answer = parse_answer(ended.text, state.shown_ids)
         read = dict.fromkeys(
             one for step in steps if step.tool_name == "chunk_read" for one in step.hit_ids
         )
@@ -237,14 +239,14 @@ class Agent:
         return Record(
             question_id=state.question_id,
             question=state.question,
-            answer=text,
+            answer=ended.text,
             answer_short=answer.short,
             explanation=answer.explanation,
             cited_ids=answer.cited_ids,
             wrong_ids=answer.wrong_ids,
-            citation=answer.citation if failure is None else None,
-            status=status,
-            failure=failure,
+            citation=answer.citation if ended.failure is None else None,
+            status=ended.status,
+            failure=ended.failure,
             trajectory=steps,
             total_cost=None,
             loops=state.loops,
@@ -256,6 +258,19 @@ class Agent:
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
         )
+
+
+def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
+    """The next step, or how the question ended, be it by a failure."""
+    try:
+        return next(steps)
+    except StopIteration as end:
+        return cast(_Ended, end.value)
+    except AragError as error:
+        return _Ended("", "failed", f"{type(error).__name__}: {error}")
+    except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
+        _log.exception("Question %s failed.", state.question_id or state.question)
+        return _Ended("", "failed", f"{type(error).__name__}: {error}")
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:

@@ -69,7 +69,7 @@ def ask_command(
         ),
     ] = None,
 ) -> int:
-    """Answer a question from an index, with the passages the answer rests on.
+    """Answer a question from an index, with its evidence.
 
     A language model searches step by step and then answers. With no model, key or base URL set,
     plain rules stand in for it (offline). At a terminal every step is shown as it is made.

@@ -15,9 +15,10 @@ def show_command(
     question_id: Annotated[str, typer.Argument(help="The id of a question.", metavar="ID")],
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> int:
-    """Show one question of a run: every step as the model saw it, the answer, the totals.
+    """Show one question of a run, step by step.
 
-    Of a question that was asked again the last record is shown.
+    Every step is printed as the model saw it, then its answer and the totals. Of a question that
+    was asked again the last record is shown.
     """
     from arag_search.agent.run_folder import (
         RECORDS_FILE,
