@@ -1,4 +1,4 @@
-"""The commands ask, presets and show, as someone at a terminal meets them."""
+"""The commands ask and show, as someone at a terminal meets them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.resources import files
-from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +19,11 @@ from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
-from arag_search.cli.ask import ask_command
-from arag_search.config import DEFAULT_PRESET, load_preset, preset_folder
+from arag_search.config import load_preset
 from arag_search.errors import ModelAccessError
 from arag_search.index import open_index
+
+pytestmark = pytest.mark.engine
 
 SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
@@ -192,10 +192,6 @@ def test_what_cannot_work_is_said_before_the_question(
     assert done.err.removeprefix(NO_MODEL).startswith(message)
 
 
-def test_the_preset_of_ask_is_the_default_one() -> None:
-    assert signature(ask_command).parameters["preset"].default == DEFAULT_PRESET
-
-
 def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:
     done = arag("ask", "sample", QUESTION, "--filter", "doc_id:goldoni", "--json")
     assert {one for step in done.json["trajectory"] for one in step["hit_ids"]} <= {"goldoni.1"}
@@ -267,34 +263,3 @@ def test_an_unknown_question_or_folder_is_said(arag: Command, records: str) -> N
         "Where: sample/records.jsonl\n"
         "Allowed: the folder given to run --out\n",
     )
-
-
-# presets
-
-
-def test_presets_lists_them_with_their_tools(arag: Command) -> None:
-    lines = arag("presets").out.splitlines()
-    assert lines[4:6] == [
-        "logical_read             Logical search with snippets, then reading in full; recommended "
-        "without vectors. The default of ask.",
-        "                         logical_search, chunk_read; 15 turns, prompt arag",
-    ]
-    assert lines[-2:] == [
-        f"Files: {preset_folder()}",
-        "Explain one with: arag-search presets NAME",
-    ]
-
-
-def test_presets_explains_one_key_by_key_with_its_prompt(arag: Command) -> None:
-    done = arag("presets", "logicalrag")
-    assert "\nmax_loops: 8\n    Turns with tools before an answer is forced." in done.out
-    assert "\ntools: [logical_search]\n" in done.out
-    assert done.out.endswith(f"\n\n{load_preset('logicalrag').system_prompt}\n")
-
-
-def test_presets_gives_json_and_takes_a_path(arag: Command) -> None:
-    listed = arag("presets", "--json").json
-    assert [one["name"] for one in listed][:2] == ["arag_without_semantic", "direct_answer"]
-    one = arag("presets", str(preset_folder() / "logicalrag.yaml"), "--json").json
-    assert one == listed[3]
-    assert one["fingerprint"] == load_preset("logicalrag").fingerprint

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import get_args
 
@@ -9,6 +12,8 @@ import pytest
 
 from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
 from arag_search.agent.toolbox import tools_of
+from arag_search.cli.app import run
+from arag_search.cli.ask import ask_command
 from arag_search.config import (
     DEFAULT_PRESET,
     Preset,
@@ -256,3 +261,56 @@ def test_a_prompt_asks_to_admit_what_is_not_known(name: str) -> None:
     )
     assert "rather than a guess" in preset.system_prompt
     assert "{max_loops}" not in preset.system_prompt
+
+
+# arag-search presets
+
+
+Shown = Callable[..., str]
+
+
+@pytest.fixture
+def presets(capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Run the command; what it prints."""
+
+    def call(*arguments: str) -> str:
+        capsys.readouterr()
+        assert run(["presets", *arguments]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_presets_lists_them_with_their_tools(presets: Shown) -> None:
+    lines = presets().splitlines()
+    assert lines[2:6] == [
+        "direct_answer            No retrieval: what the model knows by itself.",
+        "                         no tools, prompt direct_answer",
+        "logical_read             Logical search with snippets, then reading in full; recommended "
+        "without vectors. The default of ask.",
+        "                         logical_search, chunk_read; 15 turns, prompt arag",
+    ]
+    assert lines[-2:] == [
+        f"Files: {preset_folder()}",
+        "Explain one with: arag-search presets NAME",
+    ]
+
+
+def test_presets_explains_one_key_by_key_with_its_prompt(presets: Shown) -> None:
+    text = presets("logicalrag")
+    assert "\nmax_loops: 8\n    Turns with tools before an answer is forced." in text
+    assert "\ntools: [logical_search]\n" in text
+    assert "\nloop_guards: false\n" in text
+    assert text.endswith(f"\n\n{load_preset('logicalrag').system_prompt}\n")
+
+
+def test_presets_gives_json_and_takes_a_path(presets: Shown) -> None:
+    listed = json.loads(presets("--json"))
+    assert [one["name"] for one in listed] == SHIPPED
+    one = json.loads(presets(str(preset_folder() / "logicalrag.yaml"), "--json"))
+    assert one == listed[SHIPPED.index("logicalrag")]
+    assert one["fingerprint"] == load_preset("logicalrag").fingerprint
+
+
+def test_the_preset_of_ask_is_the_default_one() -> None:
+    assert signature(ask_command).parameters["preset"].default == DEFAULT_PRESET
