@@ -20,7 +20,6 @@ RULES: dict[str, str] = {
     "widen": "looks for the words of a name that is not found",
     "bridge": "goes on from a name to the one it leads to",
     "kin": "takes kin of two steps, such as a father-in-law, as two steps",
-    "inverse": "takes what other passages say of a name",
     "read": "reads a passage in full where its snippet does not answer",
     "both": "looks for both names of a comparison",
     "countries": "knows which people live in which country",

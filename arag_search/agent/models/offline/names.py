@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from arag_search.agent.models.offline.countries import is_country
-from arag_search.agent.models.offline.words import HONORIFICS, JOINS, MONTHS, NOT_NAMES, RANKS
+from arag_search.agent.models.offline.words import (
+    ABBREVIATIONS,
+    HONORIFICS,
+    JOINS,
+    MONTHS,
+    NOT_NAMES,
+    RANKS,
+)
 
 _WORD = re.compile(r"\S+")
 _SMALL_BETWEEN = re.compile(r"(?: [a-z][\w-]*){1,4} ")
@@ -124,13 +131,19 @@ def _ends(word: str, later: str, question: bool) -> bool:
     if word.endswith(("'s", "’s")):
         return not question
     if word.endswith("."):  # an initial or an abbreviation goes on, a sentence does not
-        return len(word.rstrip(".")) > 3 and "." not in word[:-1]
+        return _ends_sentence(word)
     if word.endswith(","):
         rank = later.strip(_CLOSING).casefold() in RANKS or re.match(r"\d+(?:st|nd|rd|th)", later)
         return not question and not rank
     if word.endswith(":"):
         return not question
     return word[-1] in ";?)]" or word.endswith(('"', "”")) or (word[-1] == "!" and not question)
+
+
+def _ends_sentence(word: str) -> bool:
+    """Whether the stop after a word ends a sentence, and not an initial or an abbreviation."""
+    core = word[:-1].lstrip(_OPENING)
+    return len(core) > 1 and "." not in core and core.casefold() not in ABBREVIATIONS
 
 
 def _next(words: list[re.Match[str]], at: int) -> int | None:
@@ -169,7 +182,7 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[Name]:
         piece = piece.removesuffix(suffix)
     while piece and piece[-1] in _CLOSING and not (piece[-1] == ")" and "(" in piece):
         piece = piece[:-1]
-    if piece.endswith(".") and len(piece.split()[-1].rstrip(".")) > 3:
+    if piece.endswith(".") and _ends_sentence(piece.split()[-1]):
         piece = piece[:-1]
     if piece:
         yield Name(piece, start, start + len(piece))

@@ -25,7 +25,7 @@ from arag_search.agent.models.offline.names import (
     without_rank,
 )
 from arag_search.agent.models.offline.questions import Question
-from arag_search.agent.models.offline.relations import RELATIONS, related, speaks_of
+from arag_search.agent.models.offline.relations import RELATIONS, related
 from arag_search.agent.models.offline.replies import Passage, Reply
 
 _HITS = 2
@@ -55,11 +55,10 @@ Walk = Generator[Call, Reply, None]
 
 @dataclass(slots=True)
 class Thing:
-    """Something with a name: the passage about it, where there is one, and passages beside."""
+    """Something with a name: the passage about it, None where there is none."""
 
     name: str
     passage: Passage | None
-    mentions: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +132,7 @@ class Reader:
         return CUES.get(self.question.sought, self.question.words[:6])
 
     def _note(self, start: str, value: str, thing: Thing) -> None:
-        source = thing.passage or (thing.mentions[0] if thing.mentions else None)
-        self.values[start] = (value, source.id if source else "")
+        self.values[start] = (value, thing.passage.id if thing.passage else "")
 
     def _find(self, name: str, beside: Sequence[str], top_k: int = _HITS) -> Finding:
         """The passage about a name: by title and phrase, then by all its words, then by any."""
@@ -150,9 +148,7 @@ class Reader:
                 reply = yield from self._search(query, top_k)
                 if any(one.id not in shown for one in reply.passages):
                     break
-        about = _about(name, reply.passages, beside)
-        others = tuple(one for one in reply.passages if one is not about)
-        return Thing(name, about, others)
+        return Thing(name, _about(name, reply.passages, beside))
 
     def _follow(self, thing: Thing, hop: str) -> Names:
         """Names for the other end of a relation, the likeliest first."""
@@ -165,24 +161,16 @@ class Reader:
         return found
 
     def _stated(self, thing: Thing, hop: str) -> Names:
-        relation = RELATIONS[hop]
+        """The same, as the passage of the thing itself states it."""
         passage = thing.passage
-        if passage is not None:
-            known = (thing.name, passage.title)
-            found = related(passage.text, relation, *known)
-            if not found and not passage.whole and "read" not in self.without:
-                thing.passage = passage = yield from self._read(passage)
-                found = related(passage.text, relation, *known)
-            if found:
-                return found
-        if "inverse" in self.without:
+        if passage is None:
             return []
-        name = unqualified(thing.name)
-        return [
-            unqualified(one.title)
-            for one in thing.mentions
-            if fold(one.title) != fold(thing.name) and speaks_of(one.text, name, relation)
-        ]
+        known = (thing.name, passage.title)
+        found = related(passage.text, RELATIONS[hop], *known)
+        if not found and not passage.whole and "read" not in self.without:
+            thing.passage = passage = yield from self._read(passage)
+            found = related(passage.text, RELATIONS[hop], *known)
+        return found
 
     def _value(self, thing: Thing) -> Value:
         """What is sought of the thing."""

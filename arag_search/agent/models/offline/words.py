@@ -43,6 +43,11 @@ RANKS = _listed(
 HONORIFICS = RANKS - _listed("lord lady") | _listed("kings queens emperors sir dame")
 """Words of rank that stand before a name and are no part of it."""
 
+ABBREVIATIONS = _listed(
+    "dr mr mrs ms st jr sr lt col gen capt sgt rev hon prof inc ltd co no vs vol op"
+)
+"""Words whose stop does not end a sentence."""
+
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -1,0 +1,86 @@
+"""The bench of the offline model: its parts by hand, and that it runs. No figure is judged here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from arag_search.agent.models.offline import RULES
+from arag_search.index import SearchHit
+from arag_search.tokens import count_tokens
+from bench.offline import MAIN, cut_hits, guess, main
+
+PASSAGES = (
+    {"title": "The Sea (film)", "text": "The Sea is a 1951 film directed by Ann Lee."},
+    {"title": "Ann Lee", "text": "Ann Lee (4 May 1901 – 6 June 1981) was a Swiss director."},
+    {"title": "Bob Ray", "text": "Bob Ray was a poet. He wrote of the sea."},
+)
+QUESTIONS = (
+    {
+        "id": "q1",
+        "question": "When did the director of film The Sea die?",
+        "question_type": "compositional",
+        "answer": "6 June 1981",
+        "evidence": [["The Sea", "director", "Ann Lee"], ["Ann Lee", "died", "6 June 1981"]],
+    },
+    {
+        "id": "q2",
+        "question": "When did Zoe Quux die?",
+        "question_type": "inference",
+        "answer": "1900",
+        "evidence": [["Zoe Quux", "date of death", "1900"]],
+    },
+)
+
+
+def hit(number: int, text: str) -> SearchHit:
+    return SearchHit(f"{number}.1", str(number), "Title", 1, 1, 1.0, {}, text, (len(text),), (0,))
+
+
+def test_hits_are_shown_until_their_tokens_are_spent() -> None:
+    hits = [hit(number, "Some words of text.") for number in range(3)]
+    each = count_tokens("Title") + count_tokens("Some words of text.")
+
+    assert cut_hits(hits, 0) == []
+    assert cut_hits(hits, 1) == hits[:1]
+    assert cut_hits(hits, each) == hits[:1]
+    assert cut_hits(hits, each + 1) == hits[:2]
+
+
+def test_the_guess_is_the_first_of_two_names_or_yes() -> None:
+    assert guess("Which is older, Ann Lee or Bob Ray?") == "Ann Lee"
+    assert guess("Are Ann Lee and Bob Ray of the same country?") == "yes"
+    assert guess("Who is Ann Lee?") == ""
+
+
+def test_the_bench_measures_the_model_its_rules_and_what_it_is_compared_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / MAIN
+    data.mkdir()
+    for name, records in (("corpus.jsonl", PASSAGES), ("questions.jsonl", QUESTIONS)):
+        (data / name).write_bytes(b"\n".join(map(orjson.dumps, records)))
+    results = tmp_path / "offline.json"
+
+    code = main([MAIN, "--data", str(tmp_path), "--json", str(results), "--work", str(tmp_path)])
+
+    assert code == 0, capsys.readouterr().err
+    figure = orjson.loads(results.read_bytes())["figures"][MAIN]
+    rows = {row["what"]: row["value"] for row in figure["rows"]}
+    assert rows["evidence recall"] == 0.5
+    assert rows["exact match"] == 0.5
+    assert rows["exact match without passages"] == 0
+    assert list(figure["details"]["rules"]) == list(RULES)
+    assert figure["details"]["types"]["compositional"]["exact_match"] == 1
+    assert figure["run"]["questions"]["count"] == 2
+    assert figure["run"]["preset"]["name"] == "logical_read"
+    assert "evidence recall" in capsys.readouterr().out
+
+
+def test_a_corpus_that_is_not_there_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([MAIN, "--data", str(tmp_path)]) == 1
+    assert "The corpus is not there." in capsys.readouterr().err

@@ -1,0 +1,205 @@
+"""The offline model over the sample corpus: what it asks for, what it answers, how it says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.offline import RULES, OfflineModel
+from arag_search.agent.record import Record
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.measures import exact_match
+from arag_search.index import Index
+from arag_search.tools.logical_search import LogicalSearch
+from index_jobs.sentences import sentence_ends
+
+SAMPLE = files("arag_search") / "sample"
+QUESTIONS: dict[str, Mapping[str, Any]] = {
+    one["id"]: one
+    for one in map(orjson.loads, (SAMPLE / "questions.jsonl").read_bytes().splitlines())
+}
+BORN_EARLIER = "Who was born earlier, Domenico Scarlatti or Pietro Metastasio?"
+
+
+@pytest.fixture(scope="module", name="index")
+def fixture_index() -> Iterator[Index]:
+    chunks: list[Chunk] = []
+    for number, line in enumerate((SAMPLE / "corpus.jsonl").read_bytes().splitlines()):
+        one = orjson.loads(line)
+        name, text = one["id"], one["text"]
+        ends = tuple(sentence_ends(text))
+        place = ordinal_of(0, number, 0)
+        chunks.append(Chunk(f"{name}.1", name, one["title"], text, 1, 1, place, ends, {}))
+    with Index(MemoryEngine(chunks), "memory") as index:
+        yield index
+
+
+def ask(index: Index, question: str, *without: str, preset: str = "logical_read") -> Record:
+    return Agent(index, load_preset(preset), OfflineModel(frozenset(without))).ask(question)
+
+
+def request(*messages: Message, index: Index | None = None) -> ModelRequest:
+    tools = () if index is None else (LogicalSearch(index).openai_schema(),)
+    return ModelRequest(messages, tools)
+
+
+def query_of(reply: ModelReply) -> str:
+    (call,) = reply.tool_calls
+    return json.loads(call.arguments)["query"]
+
+
+@pytest.mark.parametrize("number", ["s01", "s03", "s04", "s05", "s06", "s11", "s12"])
+def test_it_answers_sample_questions_with_passages_that_were_shown(
+    index: Index, number: str
+) -> None:
+    question = QUESTIONS[number]
+
+    record = ask(index, question["question"])
+
+    assert exact_match(record.answer_short, [question["answer"], *question["answer_aliases"]])
+    assert record.status == "answered"
+    assert record.cited_ids
+    assert not record.wrong_ids
+    assert record.total_retrieved_tokens < 1_200
+
+
+def test_every_sample_question_ends_with_an_answer_or_says_that_there_is_none(index: Index) -> None:
+    for question in QUESTIONS.values():
+        record = ask(index, question["question"])
+
+        assert record.status == "answered", question["id"]
+        assert record.answer_short, question["id"]
+        assert all(step.status != "error" for step in record.trajectory), question["id"]
+
+
+def test_it_follows_a_relation_and_cites_the_last_passage(index: Index) -> None:
+    record = ask(index, QUESTIONS["s06"]["question"])
+
+    queries = [step.tool_input["query"] for step in record.trajectory if "query" in step.tool_input]
+    assert queries == [
+        'title:"Brooklyn Bridge"^4 OR ("Brooklyn Bridge" AND (designed OR designer OR design))',
+        'title:"John A. Roebling"^4 OR ("John A. Roebling" AND (born OR birthplace OR native))',
+    ]
+    assert record.answer == (
+        "Answer: Mühlhausen\n"
+        "Explanation: designer of Brooklyn Bridge: John A. Roebling; "
+        "birth place of John A. Roebling: Mühlhausen.\n"
+        "Sources: john-roebling.1"
+    )
+
+
+def test_without_the_bridge_it_stays_with_the_first_name(index: Index) -> None:
+    record = ask(index, QUESTIONS["s06"]["question"], "bridge")
+
+    assert "Roebling" not in json.dumps([step.tool_input for step in record.trajectory])
+    assert record.answer_short != "Mühlhausen"
+
+
+def test_a_comparison_looks_for_both_names_and_without_the_rule_for_one(index: Index) -> None:
+    both = ask(index, BORN_EARLIER)
+    one = ask(index, BORN_EARLIER, "both", "words")
+
+    assert [step.tool_name for step in both.trajectory] == ["logical_search"] * 2
+    assert both.answer_short == "Domenico Scarlatti"
+    assert len(one.trajectory) == 1
+    assert one.answer_short == "not found in the corpus"
+
+
+def test_a_name_that_is_not_found_is_looked_for_by_its_words(index: Index) -> None:
+    question = "Where was Vivaldi Lucio Antonio born?"
+
+    found = ask(index, question)
+    narrow = ask(index, question, "widen", "words")
+
+    assert [step.tool_input["query"] for step in found.trajectory][1] == (
+        "Vivaldi AND Lucio AND Antonio"
+    )
+    assert found.answer_short == "Venice"
+    assert [step.status for step in narrow.trajectory] == ["empty"]
+
+
+def test_what_the_corpus_does_not_hold_is_not_guessed(index: Index) -> None:
+    record = ask(index, "When did Xanthippe Quuxley die?")
+
+    assert record.answer_short == "not found in the corpus"
+    assert record.cited_ids == ()
+
+
+def test_without_tools_it_answers_from_what_was_shown_before(index: Index) -> None:
+    model = OfflineModel()
+    first = model.reply(request(Message("user", BORN_EARLIER), index=index))
+    (call,) = first.tool_calls
+    shown = LogicalSearch(index).run(json.loads(call.arguments)).text
+    history = (
+        Message("system", "Answer questions."),
+        Message("user", BORN_EARLIER),
+        Message("assistant", "", (call,)),
+        Message("tool", shown, (), call.id),
+    )
+
+    second = model.reply(request(*history, index=index))
+    forced = model.reply(request(*history, Message("user", "There are no more tool calls.")))
+
+    assert "Metastasio" in query_of(second)
+    assert forced.tool_calls == ()
+    assert forced.text.startswith("Answer: not found in the corpus\n")
+
+
+def test_the_same_request_gets_the_same_reply_from_any_model(index: Index) -> None:
+    asked = request(Message("user", BORN_EARLIER), index=index)
+
+    assert OfflineModel().reply(asked) == OfflineModel().reply(asked)
+
+
+def test_a_result_that_is_an_error_or_a_nudge_does_not_stop_it(index: Index) -> None:
+    call = ToolCall("1", "logical_search", "{}")
+    for text in ("Tool not run: 1 problem.", "", "[", "[a] \n[b]", "0 of 0 passages for x"):
+        history = (
+            Message("user", BORN_EARLIER),
+            Message("assistant", "", (call,)),
+            Message("tool", text, (), "1"),
+        )
+
+        assert OfflineModel().reply(request(*history, index=index)).tool_calls, text
+
+
+@pytest.mark.parametrize(
+    "question", ["?", "or", "Who?", '"" or ""', "Is A or B", 'a\\b:(c) "d* AND']
+)
+def test_odd_questions_end_without_a_refused_query(index: Index, question: str) -> None:
+    record = ask(index, question)
+
+    assert record.status == "answered"
+    assert all(step.status != "error" for step in record.trajectory)
+
+
+def test_presets_without_chunk_read_are_served_too(index: Index) -> None:
+    record = ask(index, BORN_EARLIER, preset="logicalrag")
+
+    assert record.answer_short == "Domenico Scarlatti"
+    assert {step.tool_name for step in record.trajectory} == {"logical_search"}
+
+
+def test_a_rule_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        OfflineModel(frozenset({"luck"}))
+
+    assert str(caught.value) == f"OfflineModel has no rule luck.\nAllowed: {', '.join(RULES)}"
+
+
+def test_the_fingerprint_tells_rules_apart_and_nothing_else() -> None:
+    plain, poorer = OfflineModel(), OfflineModel(frozenset({"read"}))
+
+    assert plain.fingerprint == OfflineModel().fingerprint
+    assert plain.fingerprint != poorer.fingerprint
+    assert (plain.name, poorer.name) == ("offline", "offline -read")
