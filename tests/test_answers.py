@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.agent.answers import Answer, has_answer_line, parse_answer
+from arag_search.agent.answers import NOT_FOUND, Answer, has_answer_line, parse_answer
+from arag_search.agent.prompts import prompt_text
 
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
 
@@ -112,16 +113,11 @@ def test_an_answer_is_cited_uncited_or_wrongly_cited() -> None:
     assert parse_answer("Answer: a\nSources: 15, 16", SHOWN).citation == "wrong"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Answer: not found in the corpus", True),
-        ("Answer: **Not found in the corpus.**", True),
-        ("Answer: Paris", False),
-    ],
-)
-def test_not_found_is_told_from_an_answer(text: str, expected: bool) -> None:
-    assert parse_answer(text).is_not_found is expected
+def test_not_found_is_what_the_prompts_ask_for_and_names_no_source() -> None:
+    for name in ("answer_form", "forced_answer"):
+        assert f'"Answer: {NOT_FOUND}"' in prompt_text(name)
+    answer = parse_answer(f"Answer: {NOT_FOUND}\nSources: {NOT_FOUND}.", SHOWN)
+    assert (answer.short, answer.citation) == (NOT_FOUND, "uncited")
 
 
 def test_an_answer_line_is_seen_where_it_is_no_thought() -> None:

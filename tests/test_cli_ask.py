@@ -43,6 +43,10 @@ SCRIPT = (
     reply("chunk_read", chunk_ids=["goldoni.1"]),
     ModelReply("Answer: Paris\nExplanation: Goldoni died there.\nSources: goldoni.1"),
 )
+NOT_FOUND = (
+    reply("logical_search", query="nothing"),
+    ModelReply("Answer: not found in the corpus\nExplanation: It names no such man."),
+)
 WRONG = (ModelReply("Answer: Rome\nSources: rome.1"),)
 
 
@@ -66,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "sample", "--metadata", "year:number"]) == 0
         with open_index("sample") as index:
-            for name, script in (("good", SCRIPT), ("wrong", WRONG)):
+            for name, script in (("good", SCRIPT), ("none", NOT_FOUND), ("wrong", WRONG)):
                 model = RecordingModel(ScriptedModel(script), f"{name}.replies")
                 Agent(index, load_preset("logical_read"), model).ask(QUESTION)
                 model.close()
@@ -163,6 +167,15 @@ def test_a_wrongly_cited_answer_is_marked(arag: Command) -> None:
         0,
         ["Rome", "", "Wrongly cited, never shown to the model: rome.1."],
     )
+
+
+def test_an_answer_that_is_not_in_the_corpus_is_no_failure(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--model", "replay:none.replies")
+    assert (done.code, done.out.splitlines()[:3]) == (
+        0,
+        ["not found in the corpus", "", "It names no such man."],
+    )
+    assert "Uncited" not in done.out
 
 
 def test_a_question_that_fails_ends_with_1_and_its_cause(arag: Command) -> None:

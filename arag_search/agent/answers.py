@@ -51,11 +51,6 @@ class Answer:
             return "wrong"
         return "cited" if self.cited_ids else "uncited"
 
-    @property
-    def is_not_found(self) -> bool:
-        """Whether it says that the corpus does not hold the answer."""
-        return self.short.rstrip(".").casefold() == NOT_FOUND
-
 
 def parse_answer(text: str, shown_ids: Collection[str] = ()) -> Answer:
     """Read a final reply. ``shown_ids`` are the chunks that tools have shown.

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from arag_search.agent.record import Record, Step
 from arag_search.corpus import Chunk
+from arag_search.evaluation.measures import is_refusal
 from arag_search.index import Index, join_sentences
 from arag_search.query import analysis
 from arag_search.tools.rendering import cut_to, header_line, one_line
@@ -71,10 +72,12 @@ def answer_text(record: Record, index: Index) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """What is wrong with the citations of an answer; empty where nothing is."""
+    """What is wrong with the citations of an answer; empty where nothing is, or nothing is
+    claimed."""
     if record.citation == "wrong":
         return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
-    if record.citation == "uncited" and record.trajectory:
+    claims = bool(record.trajectory) and not is_refusal(record.answer_short)
+    if record.citation == "uncited" and claims:
         return "Uncited: the answer names no passage that it rests on."
     return ""
 
