@@ -294,7 +294,8 @@ def test_a_spent_token_budget_forces_the_answer(ask: Ask) -> None:
     assert (asked.record.status, asked.steps) == ("forced", ())
     spent = ask(search("griselda"), FINAL)
     whole = sum(message_tokens(one) for one in spent.last)
-    assert len(ask(search("griselda"), FINAL, token_budget=whole).steps) == 1
+    exact = ask(search("griselda"), FINAL, token_budget=whole)
+    assert (len(exact.steps), exact.record.status) == (1, "forced")
     after = ask(search("griselda"), search("venice"), FINAL, token_budget=whole + 1)
     assert len(after.steps) == 2
     assert after.record.status == "forced"
@@ -334,6 +335,14 @@ def test_where_even_that_is_too_long_older_results_go_and_then_it_fails(ask: Ask
         "ContextLengthError: Too long.",
     )
     assert [one.content for one in failed.last if one.role == "tool"] == [LEFT_OUT] * 4
+
+
+def test_what_is_left_out_is_not_counted_any_more(index: Index, preset: Preset) -> None:
+    script = [search("griselda"), search("venice"), ContextLengthError("Too long."), FINAL]
+    agent = Agent(index, preset, ScriptedModel(script))
+    state = agent.start(QUESTION)
+    agent.go_on(state)
+    assert state.context_tokens == sum(map(message_tokens, state.messages))
 
 
 def test_calls_in_a_forced_answer_are_not_run(ask: Ask) -> None:
