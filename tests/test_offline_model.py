@@ -183,11 +183,15 @@ def test_odd_questions_end_without_a_refused_query(index: Index, question: str) 
     assert all(step.status != "error" for step in record.trajectory)
 
 
-def test_presets_without_chunk_read_are_served_too(index: Index) -> None:
-    record = ask(index, BORN_EARLIER, preset="logicalrag")
+@pytest.mark.parametrize(
+    "preset", ["logicalrag", "logicalrag_no_operators", "logicalrag_syntax_only"]
+)
+def test_every_preset_with_logical_search_is_served(index: Index, preset: str) -> None:
+    record = ask(index, BORN_EARLIER, preset=preset)
 
     assert record.answer_short == "Domenico Scarlatti"
     assert {step.tool_name for step in record.trajectory} == {"logical_search"}
+    assert {step.status for step in record.trajectory} == {"ok"}
 
 
 def test_a_rule_that_there_is_not_is_refused_with_those_there_are() -> None:

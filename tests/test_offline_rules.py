@@ -7,7 +7,13 @@ import pytest
 from arag_search.agent.models.offline.answers import date_key, value_of
 from arag_search.agent.models.offline.countries import countries_of, first_country
 from arag_search.agent.models.offline.names import fold, names_in, people_in, plain, without_rank
-from arag_search.agent.models.offline.queries import for_any, for_content, for_name, for_words_of
+from arag_search.agent.models.offline.queries import (
+    for_any,
+    for_content,
+    for_name,
+    for_words_of,
+    without_operators,
+)
 from arag_search.agent.models.offline.questions import Sought, understood
 from arag_search.agent.models.offline.relations import RELATIONS, related
 from arag_search.agent.models.offline.replies import Passage, read_reply
@@ -172,6 +178,14 @@ def test_peoples_belong_to_countries() -> None:
 )
 def test_every_query_is_one_that_the_language_takes(query: str) -> None:
     assert parse(query, Schema({})).tree
+
+
+def test_operators_can_be_left_out_and_phrases_stay() -> None:
+    query = for_name("Broadway OR (Bust)", ("son", "child"))
+
+    assert without_operators(query) == (
+        'title:"Broadway OR (Bust)"^8 title:"Broadway OR"^4 "Broadway OR" son child'
+    )
 
 
 def test_a_name_without_a_word_gives_no_query() -> None:

@@ -68,6 +68,7 @@ class OfflineModel:
             understood(asked, kin="kin" not in self.without),
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
+            _operators(request),
         )
         call = _replayed(reader, [_read(one, calls) for one in results])
         if call is None or not request.tools:
@@ -92,6 +93,15 @@ def _question(messages: Sequence[Message]) -> tuple[str, int]:
 
 def _tool_names(request: ModelRequest) -> list[str]:
     return [str(one["function"]["name"]) for one in request.tools]
+
+
+def _operators(request: ModelRequest) -> bool:
+    """Whether AND and OR may be written: a tool that refuses them has no default operator."""
+    return all(
+        "default_operator" in one["function"]["parameters"]["properties"]
+        for one in request.tools
+        if one["function"]["name"] == "logical_search"
+    )
 
 
 def _read(result: Message, calls: dict[str, ToolCall]) -> Reply:

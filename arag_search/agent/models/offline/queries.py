@@ -9,6 +9,7 @@ from arag_search.agent.models.offline.names import unqualified, without_land
 from arag_search.agent.models.offline.words import STOP_WORDS
 
 _MAX_WORDS = 12
+_OPERATOR = re.compile(r'"[^"]*"|\b(?:AND|OR)\b|[()]')
 
 
 def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> str:
@@ -56,6 +57,12 @@ def for_content(names: Sequence[str], words: Sequence[str]) -> str:
 def for_any(text: str) -> str:
     """Passages with any words of the text but small ones."""
     return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
+
+
+def without_operators(query: str) -> str:
+    """The same words, phrases and fields with spaces between."""
+    kept = _OPERATOR.sub(lambda match: match.group() if match.group()[0] == '"' else " ", query)
+    return " ".join(kept.split())
 
 
 def any_of(words: Sequence[str]) -> str:

@@ -73,11 +73,12 @@ class Verdict:
 @dataclass(slots=True)
 class Reader:
     """Works through one question. ``tools`` are the names of those that may be called, ``without``
-    the rules that are left out."""
+    the rules that are left out. ``operators`` says whether queries may hold AND and OR."""
 
     question: Question
     tools: frozenset[str]
     without: frozenset[str] = frozenset()
+    operators: bool = True
     seen: dict[str, Passage] = field(default_factory=dict[str, Passage])
     found: dict[str, Reply] = field(default_factory=dict[str, Reply])
     values: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
@@ -224,6 +225,8 @@ class Reader:
     def _search(self, query: str, top_k: int) -> Generator[Call, Reply, Reply]:
         if not query or "logical_search" not in self.tools:
             return Reply((), 0)
+        if not self.operators:
+            query = queries.without_operators(query)
         if query not in self.found:  # the same search would show the same
             reply = yield Call("logical_search", {"query": query, "top_k": top_k})
             passages: list[Passage] = []
