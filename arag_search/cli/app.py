@@ -123,9 +123,7 @@ def _command() -> Any:
     app.command("info")(info_command)
     app.command("presets")(presets_command)
     app.command("run")(run_command)
-    app.command("run")(run_command)
     app.command("show")(show_command)
-    app.command("score")(score_command)
     app.command("score")(score_command)
     return typer.main.get_command(app)
 
