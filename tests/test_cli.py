@@ -25,6 +25,9 @@ from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
 
 SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
+COMMANDS = (
+    "demo", "index", "search", "ask", "read", "check", "info", "presets", "run", "show", "score",
+)  # fmt: skip
 NOT_ALTERNATIVE = (
     "a NOT cannot be an alternative of OR; alone it matches nearly every passage. Write AND NOT, "
     "or a space before NOT."
@@ -954,12 +957,17 @@ def test_without_arguments_the_commands_are_listed(
     assert done == arag("--help") == arag("-h")
     assert done.code == 0
     assert done.lines[done.lines.index("Commands:") + 1 :] == [
-        "  demo    Index the sample corpus and search it.",
-        "  index   Build an index from a corpus.",
-        "  search  Search an index and print the reply that a model would see.",
-        "  read    Print chunks in full.",
-        "  check   Show how a query is understood, or what is wrong with it.",
-        "  info    Describe an index, and verify it.",
+        "  demo     Index the sample corpus and search it.",
+        "  index    Build an index from a corpus.",
+        "  search   Search an index and print the reply that a model would see.",
+        "  ask      Answer a question from an index, with its evidence.",
+        "  read     Print chunks in full.",
+        "  check    Show how a query is understood, or what is wrong with it.",
+        "  info     Describe an index, and verify it.",
+        "  presets  List the presets, or explain one key by key with its prompt.",
+        "  run      Answer a file of questions, each with a record of every step.",
+        "  show     Show one question of a run, step by step.",
+        "  score    Score a run against gold answers, overall and by type.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
 
@@ -988,7 +996,7 @@ def test_a_wrong_command_line_is_told_how_it_should_be(
     first, allowed, do = done.err.splitlines()
     assert first == f"arag-search: {what}"
     assert allowed.startswith(f"Allowed: arag-search{command} [OPTIONS] ")
-    assert allowed.endswith("commands: demo, index, search, read, check, info") == (not command)
+    assert allowed.endswith("commands: " + ", ".join(COMMANDS)) == (not command)
     assert do == f"Do: See arag-search{command} --help."
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.prices import Price, Prices
 from arag_search.agent.run import RunOptions, RunOutcome, Tally, run
@@ -377,7 +378,7 @@ def test_a_broken_last_line_is_dropped_and_told(
 def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
-    run(index, questions(8), preset, model(), tmp_path / "whole")
+    run(index, questions(8), preset, OfflineModel(), tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").read_bytes()
     expected = timeless(read_records(tmp_path / "whole").by_id)
     for at in random.Random(7).sample(range(len(whole)), 10):
@@ -386,7 +387,9 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
         (out / "run.json").write_bytes((tmp_path / "whole" / "run.json").read_bytes())
         (out / "records.jsonl").write_bytes(whole[:at])
         kept = whole[:at].count(b"\n")
-        outcome = run(index, questions(8), preset, model(), out, options=RunOptions(workers=2))
+        outcome = run(
+            index, questions(8), preset, OfflineModel(), out, options=RunOptions(workers=2)
+        )
         assert outcome.tally.asked == 8 - kept
         assert timeless(read_records(out).by_id) == expected
         assert (out / "records.jsonl").read_bytes().count(b"\n") == 8
@@ -395,10 +398,10 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
 # Processes that are stopped
 
 CHILD = """
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 from tests import test_run as given
-from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.run import RunOptions, run
 
 class Stopping(given.Noted):
@@ -407,10 +410,15 @@ class Stopping(given.Noted):
         if tally.asked == int(sys.argv[3]):
             os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
+class Slow(OfflineModel):
+    def reply(self, request):
+        time.sleep(0.01)
+        return super().reply(request)
+
 progress = Stopping()
 index, preset = given.index_of(*given.TEXTS), given.load_preset("logical_read")
-outcome = run(index, given.questions(40), preset, ScriptedModel(given.searching, delay_s=0.01),
-              Path(sys.argv[1]), options=RunOptions(workers=3), progress=progress)
+outcome = run(index, given.questions(40), preset, Slow(), Path(sys.argv[1]),
+              options=RunOptions(workers=3), progress=progress)
 print(*progress.notes, sep="\\n")
 print(outcome.stopped, outcome.tally.asked)
 """
@@ -430,7 +438,7 @@ def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
 def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
-    run(index, questions(40), preset, model(), tmp_path / "whole")
+    run(index, questions(40), preset, OfflineModel(), tmp_path / "whole")
     expected = timeless(read_records(tmp_path / "whole").by_id)
     moments = random.Random(11).sample(range(1, 38), 10)
     children = {moment: child(tmp_path / f"{moment}", "SIGKILL", moment) for moment in moments}
@@ -440,7 +448,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
         assert process.returncode == -signal.SIGKILL
         kept = len(read_records(out).by_id)
         assert moment <= kept < 40
-        outcome = run(index, questions(40), preset, model(), out)
+        outcome = run(index, questions(40), preset, OfflineModel(), out)
         assert outcome.tally.asked == 40 - kept
         assert timeless(read_records(out).by_id) == expected
 
@@ -460,4 +468,4 @@ def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(
     assert stopped == "interrupted"
     assert 5 <= int(recorded) <= 9
     assert len(read_records(tmp_path).by_id) == int(recorded)
-    assert run(index, questions(40), preset, model(), tmp_path).tally.answered == 40
+    assert run(index, questions(40), preset, OfflineModel(), tmp_path).tally.answered == 40

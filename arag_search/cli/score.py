@@ -30,7 +30,7 @@ def score_command(
         bool, typer.Option("--json", help="Print all of it as JSON, each question too.")
     ] = False,
 ) -> int:
-    """Score a run against the gold answers, overall and by type of question.
+    """Score a run against gold answers, overall and by type.
 
     EM and F1 as in SQuAD, of the short answer; Contain-Acc as in A-RAG, of short answer and
     explanation; evidence is the share of gold titles among the titles shown. Every question that
