@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _info_json(
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     return {
         "location": location,
-        "manifest": manifest.model_dump(mode="json"),
+        "manifest": orjson.loads(manifest.to_json()),
         "files": {
             name: None
             if part is None
