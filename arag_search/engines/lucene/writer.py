@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,12 @@ class LuceneWriter:
         if self._last_ordinal is not None:
             chunk_data[schema.LAST_ORDINAL_KEY] = str(self._last_ordinal)
         with self._failures():
-            for index, entries in zip(self._indexes, (chunk_data, sentence_data), strict=False):
-                index.prepare(entries)
+            # Each writes its segments and waits for the disk: at once, on two cores.
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                others = [beside.submit(each.prepare, sentence_data) for each in self._indexes[1:]]
+                self._indexes[0].prepare(chunk_data)
+                for other in others:
+                    other.result()
             for index in self._indexes:
                 index.commit()
             for index in self._indexes:
