@@ -165,6 +165,7 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
     assert not Path("other").exists()
 
 
+@pytest.mark.corpora
 def test_hotpotqa_is_built() -> None:
     if not DATA.is_dir():
         pytest.skip("../shared/data is not there")

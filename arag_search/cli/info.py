@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ def check_counts(manifest: Manifest, statistics: IndexStatistics, where: str) ->
 def _info_json(
     location: str, manifest: Manifest, statistics: IndexStatistics, checksums: bool
 ) -> dict[str, Any]:
+    import orjson
+
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     return {
         "location": location,

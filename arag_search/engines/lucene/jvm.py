@@ -338,8 +338,6 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
         # One small heap and two cores: collectors with threads of their own cost more than they
         # save, at the start above all.
         "-XX:+UseSerialGC",
-        # JPype asks for a full collection when Python's memory grows: 40 ms in the midst of calls.
-        "-XX:+DisableExplicitGC",
         "-XX:-UsePerfData",
         # Signals stay Python's: Ctrl-C is KeyboardInterrupt, SIGTERM does what Python says.
         "-Xrs",
