@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard, cast, get_args
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.corpus import Chunk
 from arag_search.errors import IndexDamagedError, IndexVersionError
@@ -17,14 +18,13 @@ FORMAT_VERSION = 1
 _MODULUS = 1 << 256
 
 
-class Manifest(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
     """Everything one must know of an index to search it and to trust it.
 
     ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``).
     ``update`` counts published changes and is the same in the chunk and the sentence index.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format_version: int = FORMAT_VERSION
     engine: str
@@ -42,8 +42,8 @@ class Manifest(BaseModel):
     already_chunked: bool = False
     k1: float = 1.2
     b: float = 0.75
-    metadata: dict[str, MetadataType] = Field(default_factory=dict[str, MetadataType])
-    undeclared_metadata: dict[str, int] = Field(default_factory=dict[str, int])
+    metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
+    undeclared_metadata: dict[str, int] = field(default_factory=dict[str, int])
     without: tuple[str, ...] = ()
     skipped_lines: int = 0
     fingerprint: str
@@ -66,7 +66,7 @@ class Manifest(BaseModel):
 
     def to_json(self) -> str:
         """The manifest as one line of JSON."""
-        return self.model_dump_json()
+        return orjson.dumps(self).decode()
 
     @staticmethod
     def from_json(text: str, where: str) -> Manifest:
@@ -91,14 +91,66 @@ class Manifest(BaseModel):
                 allowed=f"version {FORMAT_VERSION}",
                 do="Build it again with --overwrite, or use the release that wrote it.",
             )
-        try:
-            return Manifest.model_validate(loaded)
-        except ValidationError as error:
+        wrong = _wrong_fields(loaded)
+        if wrong:
             raise IndexDamagedError(
-                f"The manifest cannot be read ({error.error_count()} wrong fields).",
+                f"The manifest cannot be read ({', '.join(wrong)}).",
                 where=where,
                 do="Build the index again with --overwrite.",
-            ) from error
+            )
+        values: dict[str, Any] = {
+            name: tuple(cast(list[str], value)) if isinstance(value, list) else value
+            for name, value in loaded.items()
+        }
+        return Manifest(**values)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list_of_text(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, cast(list[object], value)))
+
+
+def _is_mapping(value: object, of: Callable[[object], bool]) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict) and all(map(of, cast(dict[str, object], value).values()))
+
+
+_CHECKS: Mapping[str, Callable[[object], bool]] = {
+    "str": _is_text,
+    "int": _is_count,
+    "float": _is_number,
+    "bool": lambda value: isinstance(value, bool),
+    "tuple[str, ...]": _is_list_of_text,
+    "dict[str, int]": lambda value: _is_mapping(value, _is_count),
+    "dict[str, MetadataType]": lambda value: _is_mapping(
+        value, lambda one: one in get_args(MetadataType)
+    ),
+}
+"""What JSON may hold for a field, by the type that it is declared with. By hand, because the usual
+library for it takes longer to import than an index takes to open."""
+
+
+def _wrong_fields(loaded: Mapping[str, Any]) -> list[str]:
+    """What is missing, unknown or of a wrong type."""
+    known = {each.name: each for each in dataclasses.fields(Manifest)}
+    wrong = [f"unknown field {name}" for name in loaded if name not in known]
+    for name, each in known.items():
+        if name in loaded:
+            if not _CHECKS[str(each.type)](loaded[name]):
+                wrong.append(f"wrong {name}")
+        elif (each.default, each.default_factory) == (dataclasses.MISSING, dataclasses.MISSING):
+            wrong.append(f"no {name}")
+    return wrong
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
+from arag_search.query.positions import have_distinct
 from arag_search.query.tree import Node, Phrase, Prefix, Term, TextLeaf, positive_leaves
 
 MAX_SENTENCES = 3
@@ -143,22 +144,6 @@ def within_slop(tokens: _Tokens, words: tuple[str, ...], slop: int) -> bool:
         options = [
             [at for at in found if low <= at - i <= low + slop] for i, found in enumerate(places)
         ]
-        if all(options) and _distinct(options):
+        if all(options) and have_distinct(options):
             return True
     return False
-
-
-def _distinct(options: list[list[int]]) -> bool:
-    """Whether each word can have a position of its own (bipartite matching)."""
-    taken: dict[int, int] = {}
-
-    def place(word: int, seen: set[int]) -> bool:
-        for at in options[word]:
-            if at not in seen:
-                seen.add(at)
-                if at not in taken or place(taken[at], seen):
-                    taken[at] = word
-                    return True
-        return False
-
-    return all(place(word, set()) for word in range(len(options)))

@@ -57,18 +57,25 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
     """Run all sides ``rounds`` times, after ``warm_up`` rounds that do not count.
 
     The order of the sides is turned round from one round to the next, so that none always comes
-    first. Garbage is collected before a side begins, for it may be that of the one before.
+    first. Garbage is collected before a side begins, for it may be that of the one before. What
+    was there before the first round is not looked through again: JPype collects Python's garbage
+    whenever Java has collected its own, and so a side would pay for what the bench holds.
     """
     if rounds < 1:
         raise ValueError(f"{rounds} rounds")
     names = list(sides)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(-warm_up, rounds):
-        for name in names if number % 2 == 0 else names[::-1]:
-            gc.collect()
-            spent = sides[name]()
-            if number >= 0:
-                seconds[name].append(spent)
+    gc.collect()
+    gc.freeze()
+    try:
+        for number in range(-warm_up, rounds):
+            for name in names if number % 2 == 0 else names[::-1]:
+                gc.collect()
+                spent = sides[name]()
+                if number >= 0:
+                    seconds[name].append(spent)
+    finally:
+        gc.unfreeze()
     return Timings({name: tuple(spent) for name, spent in seconds.items()})
 
 

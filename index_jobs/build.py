@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from arag_search.corpus import Chunk, Document
-from arag_search.engines.lucene import schema
+from arag_search.engines.lucene import class_archive, schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
 from arag_search.engines.lucene.reader import LuceneEngine
@@ -129,6 +129,7 @@ class _Build:
         else:
             resumed, why = False, "it was stopped before its first checkpoint"
         self._generation, self._why = generation, why
+        class_archive.make_beside()
         if why:
             self._progress.note(f"{'Continuing' if resumed else 'Beginning anew'}: {why}.")
         done = sum(source.size for source in self._sources[: self._state.shard])

@@ -1,11 +1,23 @@
 """What all tests share: a home of their own, and one cache of downloads."""
 
-from collections.abc import Iterator
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
+from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
+from arag_search.index import Index
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from tests.commands import SAMPLE, Command, Done
+from tests.passages import VIVALDI, index_of
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
 _CACHE = str(cache_folder())
@@ -24,3 +36,65 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 # A deadline would be a test of time, which a busy machine fails.
 hypothesis.settings.register_profile("project", deadline=None)
 hypothesis.settings.load_profile("project")
+
+
+# Commands
+
+
+@pytest.fixture(scope="module")
+def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working folder with two indexes: ``my-index``, and ``plain`` without titles, sentences."""
+    place = tmp_path_factory.mktemp("cli")
+    with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
+        assert run(["index", SAMPLE, "--to", "my-index", "--metadata",
+                    "year:number,kind:keyword"]) == 0  # fmt: skip
+        texts = ("Alpha beta. Gamma delta.", "Beta gamma beta.", "Café & co.")
+        lines = (json.dumps({"id": f"n{at}", "text": text}) for at, text in enumerate(texts))
+        Path("plain.jsonl").write_text("\n".join(lines))
+        assert run(["index", "plain.jsonl", "--to", "plain", "--without", "sentences"]) == 0
+        yield place
+
+
+@pytest.fixture
+def arag(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command in this process."""
+
+    def call(*arguments: str) -> Done:
+        capsys.readouterr()
+        code = run(list(arguments))
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def give_input(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """Put bytes on standard input."""
+
+    def give(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return give
+
+
+# Tools
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(*VIVALDI)
+
+
+@pytest.fixture(scope="module")
+def logical(index: Index) -> LogicalSearch:
+    return LogicalSearch(index)
+
+
+@pytest.fixture(scope="module")
+def keyword(index: Index) -> KeywordSearch:
+    return KeywordSearch(index)
+
+
+@pytest.fixture(scope="module")
+def read(index: Index) -> ChunkRead:
+    return ChunkRead(index)

@@ -329,6 +329,7 @@ def by_class() -> dict[str, list[str]]:
     return out
 
 
+@pytest.mark.engine
 def test_every_run_of_a_class_begins_and_ends_where_lucenes_does(lucene: Lucene) -> None:
     around = "{} a{}a 1{}1 א{}א א{} ア{}ア ก{}ก ☺\ufe0f{}😀 🇩{} #{}\u20e3 #{} _{}_"
     every = chain.from_iterable(by_class().values())
@@ -342,6 +343,7 @@ MIXES = (
 """Classes that the rules speak of together (a space is itself); the last stands for all."""
 
 
+@pytest.mark.engine
 def test_random_strings_are_as_in_lucene(lucene: Lucene) -> None:
     rng = random.Random(4)
     classes = by_class()
@@ -353,6 +355,7 @@ def test_random_strings_are_as_in_lucene(lucene: Lucene) -> None:
     assert_as_lucene(lucene, texts)
 
 
+@pytest.mark.engine
 def test_random_long_strings_are_as_in_lucene(lucene: Lucene) -> None:
     rng = random.Random(5)
     classes = by_class()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,7 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
     assert not Path("other").exists()
 
 
+@pytest.mark.corpora
 def test_hotpotqa_is_built() -> None:
     if not DATA.is_dir():
         pytest.skip("../shared/data is not there")
@@ -338,7 +340,7 @@ class Stopping(SilentProgress):
 
 
 def without_times(manifest: Manifest) -> Manifest:
-    return manifest.model_copy(update={"created": "", "sources": ()})
+    return replace(manifest, created="", sources=())
 
 
 def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:

@@ -86,7 +86,7 @@ def in_lucene(
         if start:
             writer.commit({"update": "1"})  # which begins another segment
         writer.add(chunks[start : start + size])
-    manifest = memory.manifest.model_copy(update={"engine": "lucene"})
+    manifest = replace(memory.manifest, engine="lucene")
     writer.finish({"manifest": manifest.to_json(), "update": "1"})
     return LuceneEngine.open(folder, str(folder))
 

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -166,6 +167,32 @@ def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
     scope = Scope(include=(KeywordEquals("doc_id", "d0"),))
     assert engine.counts([(Term("opera"), "sentence")], scope) == [500]
     engine.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (0, 3, 1, 2)])
+def test_equal_scores_are_in_corpus_order_however_the_chunks_were_added(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    chunks = [chunk(number, "plain words") for number in order]
+    with closing(build(tmp_path, chunks, segments=2)) as engine:
+        page = engine.search(SearchRequest(Term("plain"), top_k=3))
+        assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2"]
+        assert page.count == 4
+
+
+def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
+    for numbers, resume in (((2, 3), False), ((0, 1), True)):
+        writer = LuceneWriter(tmp_path, metadata=METADATA, sentences=True, resume=resume)
+        chunks = [chunk(number, "plain words") for number in numbers]
+        writer.add(chunks)
+        if resume:
+            writer.finish(final_data(chunks))
+        else:
+            writer.commit({})
+            writer.abort()
+    with closing(LuceneEngine.open(tmp_path, "the test index")) as engine:
+        page = engine.search(SearchRequest(Term("plain"), top_k=4))
+        assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2", "d3"]
 
 
 def test_a_scope_of_exclusions_alone_leaves_the_rest(engine: LuceneEngine) -> None:

@@ -69,10 +69,12 @@ def check_counts(manifest: Manifest, statistics: IndexStatistics, where: str) ->
 def _info_json(
     location: str, manifest: Manifest, statistics: IndexStatistics, checksums: bool
 ) -> dict[str, Any]:
+    import orjson
+
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
     return {
         "location": location,
-        "manifest": manifest.model_dump(mode="json"),
+        "manifest": orjson.loads(manifest.to_json()),
         "files": {
             name: None
             if part is None

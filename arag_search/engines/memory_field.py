@@ -12,6 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ctypes import c_float
 
+from arag_search.query.positions import have_distinct
+
 _EXACT_LENGTHS = 24  # lengths that the byte of a norm holds as they are
 
 
@@ -166,22 +168,6 @@ def _repeated_frequency(shifted: list[list[int]], slop: int) -> float:
                 [place + number for place in positions if low <= place <= low + width]
                 for number, positions in enumerate(shifted)
             ]
-            if all(within) and _has_distinct(within):
+            if all(within) and have_distinct(within):
                 return float32(1 / (1 + width))
     return 0.0
-
-
-def _has_distinct(choices: list[list[int]]) -> bool:
-    """Whether one can take a number from each list so that no two are equal."""
-    taken: dict[int, int] = {}
-
-    def place(word: int, tried: set[int]) -> bool:
-        for position in choices[word]:
-            if position not in tried:
-                tried.add(position)
-                if position not in taken or place(taken[position], tried):
-                    taken[position] = word
-                    return True
-        return False
-
-    return all(place(word, set()) for word in range(len(choices)))

@@ -57,6 +57,11 @@ class Reading:
     place: tuple[int, int] = (0, 0)
 
 
+_ALL_OF: dict[Operator, set[Connector]] = {"AND": {"AND", "SPACE"}, "OR": {"AND"}}
+_ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
+"""What may stand between the clauses of a group for it to mean all, or any, of them."""
+
+
 def only_nots(items: list[Item]) -> bool:
     """A group of nothing but NOTs, joined by AND or spaces."""
     return all(item.negated for item in items) and all(
@@ -74,6 +79,13 @@ def build(items: list[Item], default: Operator, found: Findings) -> Node | None:
     """
     if any(item.plus for item in items):
         _join_plus(items, found)
+    kept = [item.node for item in items if item.node is not None and not item.negated]
+    if len(kept) == len(items):
+        connectors = {item.connector for item in items[1:]}
+        if connectors <= _ALL_OF[default]:
+            return all_of(*kept)
+        if connectors <= _ANY_OF[default]:
+            return any_of(*kept)
     alternatives: list[Node] = []
     excluded: list[Not] = []
     carried: list[Not] = []  # refused exclusions that wait for the next alternative

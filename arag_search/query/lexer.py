@@ -7,19 +7,18 @@ is a lexeme like the others, for the parser to refuse.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, cast
 
 Kind = Literal["word", "phrase", "range", "open", "close", "backslash"]
 
 _LEXEME = re.compile(
-    r"""(?P<space>\s+)
-      | (?P<open>\()
+    r"""\s*(?:
+        (?P<open>\()
       | (?P<close>\))
       | (?P<phrase>"(?:[^"\\]|\\.)*"?)
       | (?P<range>(?:[-!]*[^\W\d][\w.-]*:)?[\[{][^\[\]{}()"\\]*[\]}](?=[\s()"^~?]|$))
       | (?P<word>(?:[^\s()"\\]|\\.)+)
-      | (?P<backslash>\\)""",
+      | (?P<backslash>\\))""",
     re.VERBOSE | re.DOTALL,
 )
 _SUFFIX = re.compile(r"[~^][^\s()\"\\]*")
@@ -28,8 +27,7 @@ _SPECIAL = re.compile(r"\\.|([:^~*?])", re.DOTALL)
 _BARE_RANGE = re.compile(r"[\[{]\s*\S+\s+TO\s+\S+\s*[\]}]")
 
 
-@dataclass(frozen=True, slots=True)
-class Lexeme:
+class Lexeme(NamedTuple):
     """``raw`` is ``text[start:end]`` without ``suffix``, the ``~2^3`` that directly follows a
     phrase, range or parenthesis. ``joined``: nothing stands between it and the lexeme before."""
 
@@ -45,39 +43,28 @@ def lex(text: str) -> list[Lexeme]:
     """All lexemes of the text, in order; joined by their gaps they are the text."""
     result: list[Lexeme] = []
     position = 0
-    joined = False
-    while position < len(text):
-        match = _LEXEME.match(text, position)
-        assert match is not None  # the alternatives cover every character
-        kind = match.lastgroup
-        end = match.end()
-        if kind == "space":
-            position, joined = end, False
-            continue
-        raw = match.group()
-        if kind == "range" and not _is_range(raw):
-            match = _LEXEME_WORD.match(text, position)
-            assert match is not None
-            kind, raw, end = "word", match.group(), match.end()
+    # The alternatives cover every character, so only blanks at the end match nothing.
+    while match := _LEXEME.match(text, position):
+        kind = cast(Kind, match.lastgroup)
+        start, end = match.span(match.lastindex or 0)
+        if kind == "range" and not _is_range(text[start:end]):
+            word = _WORD.match(text, start)
+            kind, end = "word", word.end() if word else end
         suffix = ""
-        if kind in ("phrase", "close", "range"):
+        raw = text[start:end]
+        if kind != "word" and text[end : end + 1] in _SUFFIX_SIGNS and kind in _WITH_SUFFIX:
             found = _SUFFIX.match(text, end)
             if found:
                 suffix, end = found.group(), found.end()
-        result.append(Lexeme(_KINDS[kind or ""], position, end, raw, suffix, joined))
-        position, joined = end, True
+        # Nothing is before the first lexeme for it to be joined to.
+        result.append(Lexeme(kind, start, end, raw, suffix, start == position and start > 0))
+        position = end
     return result
 
 
-_LEXEME_WORD = re.compile(r'(?:[^\s()"\\]|\\.)+', re.DOTALL)
-_KINDS: dict[str, Kind] = {
-    "word": "word",
-    "phrase": "phrase",
-    "range": "range",
-    "open": "open",
-    "close": "close",
-    "backslash": "backslash",
-}
+_WORD = re.compile(r'(?:[^\s()"\\]|\\.)+', re.DOTALL)
+_WITH_SUFFIX = frozenset({"phrase", "close", "range"})
+_SUFFIX_SIGNS = ("~", "^")
 
 
 def _is_range(raw: str) -> bool:

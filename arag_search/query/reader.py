@@ -141,6 +141,9 @@ class _Reader:
     def _word(self, index: int, lexeme: Lexeme) -> None:
         raw, start = lexeme.raw, lexeme.start
         following = self._following(index)
+        if raw.isalnum() and raw.isascii() and raw not in _OPERATORS:
+            self._plain_word(raw, lexeme, following)
+            return
         if raw in _OPERATORS and self.pending_field is None:
             self._operator(_OPERATORS[raw], lexeme)
             return
@@ -164,6 +167,11 @@ class _Reader:
         if colon >= 0 and not self._takes_colon(raw[:colon]):
             self._fielded_word(index, lexeme, raw, start, colon)
             return
+        self._plain_word(raw, lexeme, following)
+
+    def _plain_word(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> None:
+        """A word with nothing before it that means something, of which ``raw`` is the rest."""
+        start = lexeme.end - len(raw)
         self._note_lower_case(raw, following)
         field, first = self._take_field(start)
         self._add(self.clauses.word(raw, start, field), first, lexeme.end)
@@ -497,6 +505,9 @@ class _Reader:
 
 def _check_limits(tree: Node, found: Findings) -> None:
     """Refuse a query of too many clauses."""
+    # A leaf takes a character and what parts it from the next, a prefix a star as well.
+    if len(found.text) < 2 * problems.MAX_LEAVES and "*" not in found.text:
+        return
     all_leaves = list(leaves(tree))
     prefixes = sum(isinstance(leaf, Prefix) for leaf in all_leaves)
     for count, limit, message in (

@@ -49,9 +49,7 @@ class Term:
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        _set(self, "text", _checked_text(self.text))
-        _check_weight(self.weight, self.weight)
-        _set(self, "spellings", _spellings(self.text))
+        _set_text(self)
 
     def __str__(self) -> str:
         return render(self)
@@ -68,9 +66,7 @@ class Phrase:
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        _set(self, "text", _checked_text(self.text))
-        _check_weight(self.weight, self.weight)
-        _set(self, "spellings", _spellings(self.text))
+        _set_text(self)
         if not 0 <= self.slop <= MAX_SLOP:
             raise ArgumentError(f"A slop of {self.slop}.", allowed=f"0 to {MAX_SLOP}")
         if self.slop and len(self.spellings[0]) < 2:
@@ -90,8 +86,7 @@ class Prefix:
     spellings: Spellings = dataclasses.field(init=False, compare=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        _set(self, "text", _checked_text(self.text))
-        _check_weight(self.weight, self.weight)
+        _set_text(self, analysed=False)
         if not is_prefix(self.text):
             raise ArgumentError(
                 f'The prefix "{self.text}*".',
@@ -267,8 +262,12 @@ def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
         return weighted(children[0], weight)
     flat: list[Node | Not] = []
     for child in children:
-        flat.extend(child.children if isinstance(child, And) and child.weight == 1 else (child,))
-    flat.sort(key=lambda child: isinstance(child, Not))
+        if isinstance(child, And) and child.weight == 1:
+            flat.extend(child.children)
+        else:
+            flat.append(child)
+    if any(isinstance(child, Not) for child in flat[:-1]):
+        flat.sort(key=lambda child: isinstance(child, Not))
     if len(flat) == 1 and not isinstance(flat[0], Not):
         return weighted(flat[0], weight)
     return And(tuple(flat), weight)
@@ -280,7 +279,10 @@ def any_of(*children: Node, weight: float = 1.0) -> Node:
         return weighted(children[0], weight)
     flat: list[Node] = []
     for child in children:
-        flat.extend(child.children if isinstance(child, Or) and child.weight == 1 else (child,))
+        if isinstance(child, Or) and child.weight == 1:
+            flat.extend(child.children)
+        else:
+            flat.append(child)
     return weighted(flat[0], weight) if len(flat) == 1 else Or(tuple(flat), weight)
 
 
@@ -435,8 +437,20 @@ def _set(node: object, name: str, value: object) -> None:
     object.__setattr__(node, name, value)
 
 
+def _set_text(leaf: Term | Phrase | Prefix, *, analysed: bool = True) -> None:
+    """Check text and weight of a leaf; keep the text in NFC, and its spellings."""
+    if not leaf.text.isascii():
+        _set(leaf, "text", _checked_text(leaf.text))
+    if leaf.weight != 1:
+        _check_weight(leaf.weight, leaf.weight)
+    if analysed:
+        _set(leaf, "spellings", _spellings(leaf.text))
+
+
 def _checked_text(text: str) -> str:
-    if any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else 0:
+    if text.isascii():
+        return text
+    if any("\ud800" <= character <= "\udfff" for character in text):
         raise ArgumentError("A text with a lone surrogate.", allowed="Unicode characters")
     return nfc(text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -51,8 +52,21 @@ class LeafQuery:
     held: tuple[Any, ...]
 
 
+class _Pair(threading.local):
+    """A Java list of two that is filled again for every leaf, one a thread. Lucene copies it; a
+    list made anew takes longer than the query made of it."""
+
+    def __init__(self) -> None:
+        self.array = java_array(f"{_SEARCH}.Query", [None, None])
+        self.list = java("java.util.Arrays").asList(self.array)
+
+
+Compiled = tuple[Any, bool]
+"""A Lucene query, and whether its matches have a score."""
+
+
 class Compiler:
-    """Makes Lucene queries. Holds nothing but class handles, so threads may share it."""
+    """Makes Lucene queries. Holds nothing that calls share, so threads may share it."""
 
     def __init__(self) -> None:
         # Found once: looking a class up costs more than calling it.
@@ -67,31 +81,41 @@ class Compiler:
         self._must, self._filter = occur.MUST, occur.FILTER
         self._should, self._must_not = occur.SHOULD, occur.MUST_NOT
         self._as_list = java("java.util.Arrays").asList
+        self._pair = _Pair()
         self._no_tie_breaker = java_float(0.0)
         self._fields = {name: java_string(name) for name in TEXT_FIELDS}
         # Scopes and keyword lists may be of any length; queries are limited by the parser.
         java(f"{_SEARCH}.IndexSearcher").setMaxClauseCount((1 << 31) - 1)
 
-    def query(self, node: Node | Not) -> tuple[Any, bool]:
+    def query(self, node: Node | Not, made: dict[int, Compiled] | None = None) -> Compiled:
         """The Lucene query of a node, and whether its matches have a score.
 
-        A Not is compiled as its child: what it excludes.
+        A Not is compiled as its child: what it excludes. Nodes that several queries share are
+        compiled once where they are given the same ``made``, while the nodes live.
         """
+        if made is None:
+            return self._query(node, None)
+        found = made.get(id(node))
+        if found is None:
+            found = made[id(node)] = self._query(node, made)
+        return found
+
+    def _query(self, node: Node | Not, made: dict[int, Compiled] | None) -> Compiled:
         match node:
             case Term() | Phrase():
                 names = TEXT_FIELDS if node.field is None else (node.field,)
                 return self._weighted(self._text_leaf(node, names), node.weight), True
             case And():
-                return self._and(node)
+                return self._and(node, made)
             case Or():
-                return self._or(node)
+                return self._or(node, made)
             case Prefix():
                 names = TEXT_FIELDS if node.field is None else (node.field,)
                 return self._weighted(self._prefix(node, names), node.weight), True
             case KeywordEquals() | NumberRange() | DateRange():
                 return self._metadata_leaf(node), False
             case Not():
-                return self.query(node.child)
+                return self.query(node.child, made)
             case _:
                 assert_never(node)
 
@@ -211,11 +235,11 @@ class Compiler:
 
     # Groups
 
-    def _and(self, node: And) -> tuple[Any, bool]:
+    def _and(self, node: And, made: dict[int, Compiled] | None) -> Compiled:
         builder = self._builder()
         scored = False
         for child in node.children:
-            query, child_scores = self.query(child)
+            query, child_scores = self.query(child, made)
             if isinstance(child, Not):
                 builder.add(query, self._must_not)
             elif child_scores:
@@ -225,12 +249,12 @@ class Compiler:
                 builder.add(query, self._filter)
         return self._weighted(builder.build(), node.weight), scored
 
-    def _or(self, node: Or) -> tuple[Any, bool]:
+    def _or(self, node: Or, made: dict[int, Compiled] | None) -> Compiled:
         field = _common_keyword_field(node)
         if field is not None:
             values = (child.value for child in node.children if isinstance(child, KeywordEquals))
             return self.ids(lucene_field(field), values), False
-        compiled = [self.query(child) for child in node.children]
+        compiled = [self.query(child, made) for child in node.children]
         scored = any(child_scores for _, child_scores in compiled)
         builder = self._builder()
         for query, child_scores in compiled:
@@ -246,6 +270,10 @@ class Compiler:
         found = [self._spelling(name, each, slop) for name in names for each in leaf.spellings]
         if len(found) == 1:
             return found[0]
+        if len(found) == 2:
+            pair = self._pair
+            pair.array[0], pair.array[1] = found
+            return self._dis_max(pair.list, self._no_tie_breaker)
         alternatives = self._as_list(java_array(f"{_SEARCH}.Query", found))
         return self._dis_max(alternatives, self._no_tie_breaker)
 

@@ -39,8 +39,14 @@ class ChunkDocuments:
         fields = [self._record, self._id, self._doc_id, *self._ordinals]
         fields += [self._title, self._content, self._text]
         self._documents = _Documents(fields)
+        # Bound once: looking a method up costs as much as calling it.
         self._set_record = self._record.setBytesValue
         self._set_text = self._text.setStringValue
+        self._set_id = self._id.setStringValue
+        self._set_doc_id = self._doc_id.setStringValue
+        self._set_column, self._set_point = (each.setLongValue for each in self._ordinals)
+        self._set_title = self._title.setStringValue
+        self._set_content = self._content.setStringValue
 
     def document(self, chunk: Chunk) -> Any:
         """The Lucene document of the chunk.
@@ -50,14 +56,14 @@ class ChunkDocuments:
         record = schema.encode_record(chunk)
         _check_length(chunk.id, chunk)
         _check_length(chunk.doc_id, chunk)
-        self._set_record(java_array("byte", record))
-        self._id.setStringValue(chunk.id)
-        self._doc_id.setStringValue(chunk.doc_id)
-        for field in self._ordinals:
-            field.setLongValue(chunk.ordinal)
-        self._title.setStringValue(chunk.title)
+        self._set_record(record)
+        self._set_id(chunk.id)
+        self._set_doc_id(chunk.doc_id)
+        self._set_column(chunk.ordinal)
+        self._set_point(chunk.ordinal)
+        self._set_title(chunk.title)
         content = java_string(chunk.content)
-        self._content.setStringValue(content)
+        self._set_content(content)
         self._set_text(content)
         return self._documents.with_fields(*self._metadata.filled(chunk))
 
@@ -75,15 +81,17 @@ class SentenceDocuments:
         fields = [self._chunk_id, self._doc_id, *self._ordinals, self._title, self._content]
         self._documents = _Documents(fields)
         self._document: Any = None
+        self._set_chunk_id = self._chunk_id.setStringValue
+        self._set_doc_id = self._doc_id.setStringValue
+        self._set_title = self._title.setStringValue
         self._set_content = self._content.setStringValue
-        self._set_column = self._ordinals[0].setLongValue
-        self._set_point = self._ordinals[1].setLongValue
+        self._set_column, self._set_point = (each.setLongValue for each in self._ordinals)
 
     def begin(self, chunk: Chunk) -> None:
         """Set what all sentences of the chunk have in common."""
-        self._chunk_id.setStringValue(chunk.id)
-        self._doc_id.setStringValue(chunk.doc_id)
-        self._title.setStringValue(chunk.title)
+        self._set_chunk_id(chunk.id)
+        self._set_doc_id(chunk.doc_id)
+        self._set_title(chunk.title)
         self._document = self._documents.with_fields(*self._metadata.filled(chunk))
 
     def document(self, ordinal: int, text: str) -> Any:

@@ -21,7 +21,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -36,6 +36,7 @@ HEAP_VARIABLE = "ARAG_JVM_HEAP"
 DEFAULT_HEAP = "1g"
 MIN_HEAP_MB = 128
 FIRST_HEAP_MB = 64
+NATIVE_ACCESS = "--enable-native-access=ALL-UNNAMED"
 
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
@@ -81,19 +82,25 @@ class _State:
     """Java holds loggers weakly; one that is dropped forgets its level."""
 
 
-def start() -> None:
+def start(*flags: str) -> None:
     """Start the machine, or do nothing where it runs. Safe from several threads.
 
     Where another library has started one that has Lucene on its class path, that one is used.
-    Raises JvmError where there can be none in this process.
+    ``flags`` are given to the machine besides ours. Raises JvmError where there can be none in this
+    process.
     """
     if _State.pid == os.getpid():
         return
     check_process()
     with _State.lock:
         if _State.pid is None:
-            _start()
+            _start(flags)
             _State.pid = os.getpid()
+
+
+def stop() -> None:
+    """End the machine before the process ends. None can be started in it any more."""
+    _jpype().shutdownJVM()
 
 
 def check_process() -> None:
@@ -313,16 +320,17 @@ def heap() -> str:
     return given
 
 
-def _start() -> None:
+def _start(more_flags: Sequence[str]) -> None:
     jpype = _jpype()
     ours = not jpype.isJVMStarted()
     if ours:
-        _start_ours(jpype)
+        _start_ours(jpype, more_flags)
     _check_lucene(jpype, ours)
     _be_quiet(jpype)
 
 
-def _start_ours(jpype: Any) -> None:
+def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
+    jars = class_path()
     flags = [
         f"-Xmx{heap()}",
         # Beginning small, it stays small: a large heap is filled with garbage before any is freed.
@@ -335,9 +343,9 @@ def _start_ours(jpype: Any) -> None:
         "-Xrs",
         # What Java itself has to say, on stdout of all places, comes back as exceptions.
         "-Xlog:disable",
-        "--enable-native-access=ALL-UNNAMED",
+        NATIVE_ACCESS,
+        *(more_flags or _archive_flags(jars)),
     ]
-    jars = class_path()
     try:
         with _without_announced_options(), _without_interrupts():
             jpype.startJVM(*flags, jvmpath=_library(), classpath=jars, interrupt=False)
@@ -352,6 +360,13 @@ def _start_ours(jpype: Any) -> None:
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
         ) from error
+
+
+def _archive_flags(jars: Sequence[str]) -> list[str]:
+    from arag_search.engines.lucene import class_archive
+
+    archive = class_archive.path(jars)
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 @contextlib.contextmanager

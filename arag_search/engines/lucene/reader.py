@@ -21,7 +21,7 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.lucene import jvm, schema
-from arag_search.engines.lucene.compile import compiler
+from arag_search.engines.lucene.compile import Compiled, compiler
 from arag_search.engines.lucene.snapshot import REBUILD, Found, PartStatistics, Snapshot, Top
 from arag_search.errors import (
     EngineError,
@@ -101,7 +101,7 @@ class LuceneEngine:
             if request.granularity == "sentence":
                 return self._search_sentences(request, query, scored)
             end = request.offset + request.top_k
-            top = self._chunks.top(query, end, scored=scored)
+            top = self._chunks.top(query, end, scored=scored, with_ordinals=False)
             return self._page(top, request, len(top.found) < end)
 
     def keyword_search(self, request: KeywordRequest) -> Page:
@@ -115,7 +115,7 @@ class LuceneEngine:
                 if query is None:
                     return Page((), 0, True, 0)
                 query = self._compiler.filtered(query, self._scope(request.scope))
-                top = self._chunks.top(query, end, scored=True, counting=True)
+                top = self._chunks.top(query, end, scored=True, counting=True, with_ordinals=False)
             return self._page(top, request, len(top.found) < end)
 
     def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
@@ -123,10 +123,13 @@ class LuceneEngine:
         with self._calls:
             make = self._compiler
             within = self._scope(scope)
-            return [
-                self._index(granularity).count(make.filtered(make.query(query)[0], within))
-                for query, granularity in queries
-            ]
+            made: dict[int, Compiled] = {}
+            counted: dict[tuple[int, Granularity], int] = {}
+            for node, granularity in queries:
+                if (id(node), granularity) not in counted:
+                    query = make.filtered(make.query(node, made)[0], within)
+                    counted[id(node), granularity] = self._index(granularity).count(query)
+            return [counted[id(node), granularity] for node, granularity in queries]
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of

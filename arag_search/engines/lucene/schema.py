@@ -37,6 +37,8 @@ TEXT = "text"
 MANIFEST_KEY = "manifest"
 UPDATE_KEY = "update"
 CHECKPOINT_KEY = "arag-checkpoint"
+LAST_ORDINAL_KEY = "arag-last-ordinal"
+"""Given while every chunk was added after those of lower ordinals: documents are in order then."""
 
 MAX_TERM_BYTES = 32_766
 """The longest id or keyword in UTF-8 that Lucene indexes."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from arag_search.engines.base import MAX_TOTAL
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.jvm import java, java_array
-from arag_search.engines.lucene.schema import ORDINAL, RECORD, TEXT
+from arag_search.engines.lucene.schema import LAST_ORDINAL_KEY, ORDINAL, RECORD, TEXT
 from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
 
 _INDEX = "org.apache.lucene.index"
@@ -24,12 +24,15 @@ _SEARCH = "org.apache.lucene.search"
 
 # doc=3 score=NaN shardIndex=-1 fields=[1.25, 4096], the first field absent where unscored.
 _PRINTED_MATCH = re.compile(r"doc=(\d+) score=\S+ shardIndex=-?\d+ fields=\[(?:(\S+), )?(\d+)\]")
+# doc=3 score=1.25 shardIndex=-1
+_PRINTED_PLAIN_MATCH = re.compile(r"doc=(\d+) score=(\S+) shardIndex=-?\d+()(?=[,\]])")
 
 REBUILD = "Build the index again with --overwrite."
 
 
 class Found(NamedTuple):
-    """One match: its number in this snapshot, its score (0.0 where unscored), its ordinal."""
+    """One match: its number in this snapshot, its score (0.0 where unscored), its ordinal (-1 where
+    it was not asked for)."""
 
     document: int
     score: float
@@ -82,6 +85,8 @@ class Snapshot:
         self._counting: Any = None
         self._max_documents = int(self._reader.maxDoc())
         self._top_manager = java(f"{_SEARCH}.TopFieldCollectorManager")
+        self._plain_manager = java(f"{_SEARCH}.TopScoreDocCollectorManager")
+        self._in_order = LAST_ORDINAL_KEY in self.user_data()
         self._sorts = _sorts()
         self._record_column = java(f"{_INDEX}.MultiDocValues").getBinaryValues
         self._printed = java("java.util.Arrays").toString
@@ -102,22 +107,34 @@ class Snapshot:
         similarity = java(f"{_SEARCH}.similarities.BM25Similarity")(float(k1), float(b))
         self._searcher.setSimilarity(similarity)
 
-    def top(self, query: Any, n: int, *, scored: bool, counting: bool = False) -> Top:
+    def top(
+        self,
+        query: Any,
+        n: int,
+        *,
+        scored: bool,
+        counting: bool = False,
+        with_ordinals: bool = True,
+    ) -> Top:
         """The first ``n`` matches (1 or more) by score, equal ones and unscored ones by ordinal.
 
-        ``counting`` scores boost x frequency (Eq. 1) instead of BM25.
+        ``counting`` scores boost x frequency (Eq. 1) instead of BM25. Without ordinals a scored
+        search takes three quarters of the time where documents lie in order of ordinal: equal
+        scores then come in that order by themselves.
         """
         searcher = self._counting_searcher() if counting else self._searcher
-        sort = self._sorts.by_score if scored else self._sorts.by_ordinal
         n = min(n, max(1, self._max_documents))
-        top = searcher.search(query, self._top_manager(sort, n, None, MAX_TOTAL))
+        if scored and self._in_order and not with_ordinals:
+            top = searcher.search(query, self._plain_manager(n, None, MAX_TOTAL))
+            found = _found(top.scoreDocs, self._printed, _PRINTED_PLAIN_MATCH)
+        else:
+            sort = self._sorts.by_score if scored else self._sorts.by_ordinal
+            top = searcher.search(query, self._top_manager(sort, n, None, MAX_TOTAL))
+            found = _found(top.scoreDocs, self._printed, _PRINTED_MATCH)
         total = top.totalHits
         count = int(total.value())
-        return Top(
-            _found(top.scoreDocs, self._printed, scored),
-            count,
-            count <= MAX_TOTAL or total.relation() == self._sorts.exactly,
-        )
+        exact = count <= MAX_TOTAL or total.relation() == self._sorts.exactly
+        return Top(found, count, exact)
 
     def after(self, query: Any, place: Any, n: int) -> tuple[list[int], Any]:
         """The ``n`` matches that follow a place in order of ordinal, and the place they end at.
@@ -222,14 +239,14 @@ def _sorts() -> _Sorts:
     )
 
 
-def _found(score_docs: Any, printed: Any, scored: bool) -> list[Found]:
-    """The documents, scores and ordinals that the matches of a sorted search hold.
+def _found(score_docs: Any, printed: Any, form: re.Pattern[str]) -> list[Found]:
+    """The documents, scores and ordinals that the matches of a search hold.
 
     They are read from the text that Java prints of them all at once, which takes a fifth of the
     time of asking each for its parts. Java prints a float in as many digits as tell it from its
     neighbours; as a 32-bit float it is the same again.
     """
-    rows = _PRINTED_MATCH.findall(str(printed(score_docs)))
+    rows = form.findall(str(printed(score_docs)))
     if len(rows) != len(score_docs):
         raise EngineError(
             "Lucene prints its matches in another way than expected.",
@@ -237,11 +254,9 @@ def _found(score_docs: Any, printed: Any, scored: bool) -> list[Found]:
             allowed=f"Lucene {jvm.LUCENE_VERSION}",
             do=f"Unset {jvm.CLASSPATH_VARIABLE}.",
         )
-    if not scored:
-        return [Found(int(document), 0.0, int(ordinal)) for document, _, ordinal in rows]
-    scores = array("f", [float(score) for _, score, _ in rows])
+    scores = array("f", [float(score or 0) for _, score, _ in rows])
     return [
-        Found(int(document), score, int(ordinal))
+        Found(int(document), score, int(ordinal or -1))
         for (document, _, ordinal), score in zip(rows, scores, strict=True)
     ]
 

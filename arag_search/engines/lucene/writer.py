@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ class LuceneWriter:
         with self._failures():
             add_chunk = self._indexes[0].add
             for chunk in chunks:
+                self._keep_order(chunk.ordinal)
                 try:
                     document = self._chunk_documents.document(chunk)
                 except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
@@ -111,13 +113,18 @@ class LuceneWriter:
     def commit(self, data: Mapping[str, str]) -> None:
         """Make a checkpoint of everything added so far, with ``data`` beside it."""
         number = int(self._number) + 1
+        sentence_data = {**data, schema.CHECKPOINT_KEY: str(number)}
+        sentence_data.pop(schema.MANIFEST_KEY, None)
         chunk_data = {**data, schema.CHECKPOINT_KEY: str(number)}
-        sentence_data = {
-            key: value for key, value in chunk_data.items() if key != schema.MANIFEST_KEY
-        }
+        if self._last_ordinal is not None:
+            chunk_data[schema.LAST_ORDINAL_KEY] = str(self._last_ordinal)
         with self._failures():
-            for index, entries in zip(self._indexes, (chunk_data, sentence_data), strict=False):
-                index.prepare(entries)
+            # Each writes its segments and waits for the disk: at once, on two cores.
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                others = [beside.submit(each.prepare, sentence_data) for each in self._indexes[1:]]
+                self._indexes[0].prepare(chunk_data)
+                for other in others:
+                    other.result()
             for index in self._indexes:
                 index.commit()
             for index in self._indexes:
@@ -149,7 +156,15 @@ class LuceneWriter:
         data = {} if common is None else self._indexes[0].data_of(common)
         self._number = 0 if common is None else common
         data.pop(schema.CHECKPOINT_KEY, None)
+        last = data.pop(schema.LAST_ORDINAL_KEY, None)
+        self._last_ordinal = -1 if common is None else None if last is None else int(last)
         self.checkpoint = data
+
+    def _keep_order(self, ordinal: int) -> None:
+        """Remember whether all chunks come in order of ordinal: neither one thread that adds nor
+        merges of neighbours change the order in which documents lie."""
+        last = self._last_ordinal
+        self._last_ordinal = ordinal if last is not None and ordinal > last else None
 
     def _add_sentences(self, chunk: Chunk, documents: SentenceDocuments) -> None:
         add = self._indexes[1].add

@@ -1,0 +1,52 @@
+"""What the tests of commands share: a result of one, and files to give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
+NOT_ALTERNATIVE = (
+    "a NOT cannot be an alternative of OR; alone it matches nearly every passage. Write AND NOT, "
+    "or a space before NOT."
+)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Command = Callable[..., Done]
+
+
+def file_of(name: str, *lines: object) -> str:
+    """A file of lines; what is not a string becomes JSON."""
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    Path(name).write_text("\n".join(texts), encoding="utf-8")
+    return name
+
+
+def process(script: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )

@@ -1,0 +1,221 @@
+"""Reading chunks in full."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.errors import AragError
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from tests.passages import VIVALDI, chunk, index_of, random_chunks
+
+
+def test_python_code_gets_whole_results_and_errors_instead_of_texts(index: Index) -> None:
+    found = index.chunk_read(["vivaldi.2", "page.1"])
+    assert [(one.chunk.id, one.previous_id, one.next_id) for one in found] == [
+        ("vivaldi.2", "vivaldi.1", None),
+        ("page.1", None, None),
+    ]
+    for call, message in (
+        (lambda: index.chunk_read("page.1"), 'ids is one string.\nAllowed: a list of strings\n'
+         'Do: Write ["page.1"].'),
+        (lambda: index.keyword_search("page"), 'keywords is one string.\nAllowed: a list of '
+         'strings\nDo: Write ["page"].'),
+        (lambda: index.logical_search("page", granularity="word"),  # type: ignore[arg-type]
+         'granularity is "word".\nAllowed: chunk or sentence'),
+        (lambda: index.chunk_read(["page"]), 'No chunk has the id "page".\nWhere: memory\n'
+         "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id."),
+    ):  # fmt: skip
+        with pytest.raises(AragError) as caught:
+            call()
+        assert str(caught.value) == message
+
+
+def test_chunks_are_read_with_their_place_neighbours_and_metadata(read: ChunkRead) -> None:
+    read_set = ReadSet()
+    result = read.run({"chunk_ids": ["vivaldi.1", "page.1", "vivaldi.1"]}, read_set)
+    assert result.text == (
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+        "(next: vivaldi.2; year: 1678; lang: en, it)\n"
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new.\n"
+        "[page.1]\n"
+        "A page without a title."
+    )
+    assert (result.status, result.ids, result.total) == ("ok", ("vivaldi.1", "page.1"), None)
+    assert result.retrieved_tokens == sum(
+        map(
+            count_tokens,
+            ("Antonio Vivaldi", VIVALDI[0].content, "A page without a title."),
+        )
+    )
+    assert read_set.read == {"vivaldi.1", "page.1"}
+
+
+def test_a_chunk_that_was_read_before_costs_nothing(read: ChunkRead) -> None:
+    read_set = ReadSet()
+    read.run({"chunk_ids": ["page.1"]}, read_set)
+    result = read.run({"chunk_ids": ["page.1"]}, read_set)
+    assert result.text == "[page.1] This chunk has been read before."
+    assert (result.status, result.ids, result.retrieved_tokens) == ("ok", ("page.1",), 0)
+    assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6  # another question
+
+
+def test_unknown_ids_are_named_and_an_error_only_if_all_are(read: ChunkRead) -> None:
+    result = read.run({"chunk_ids": ["page", "page.1", "[page.1]"]})
+    assert result.text == (
+        "[page.1]\nA page without a title.\n"
+        'Unknown: "page", "[page.1]". Ids stand in brackets in search replies.'
+    )
+    assert result.status == "ok"
+    result = read.run({"chunk_ids": ["page", "page"]})
+    assert result.text == 'No chunk has the id "page". Ids stand in brackets in search replies.'
+    assert result.status == "error"
+    result = read.run({"chunk_ids": ["page", "z" * 100_000]})
+    assert result.text.startswith('No chunks have the ids "page", "zzzz')
+    assert result.text.endswith('z ...". Ids stand in brackets in search replies.')
+    assert result.result_tokens < 100
+
+
+def test_ids_are_looked_up_in_nfc() -> None:
+    index = index_of(chunk(0, "caf\u00e9", "", "Coffee."))
+    assert ChunkRead(index).run({"chunk_ids": ["cafe\u0301.1"]}).text == "[caf\u00e9.1]\nCoffee."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"chunk_ids": ["griselda.1"], "from_sentence": 4},
+            'Tool not run: from_sentence is 4. Chunk "griselda.1" has 3 sentences; 1 to 3 is '
+            "allowed.",
+        ),
+        (
+            {"chunk_ids": ["griselda.1", "page.1"], "from_sentence": 2},
+            "Tool not run: from_sentence is 2 with 2 chunk ids. Above 1 it takes one id; read the "
+            "others in another call.",
+        ),
+        (
+            {"chunk_ids": [""], "from_sentence": 0},
+            "Tool not run: 2 problems.\n"
+            '1. argument "chunk_ids", "". Allowed: a list of 1 to 20 strings.\n'
+            '2. argument "from_sentence", 0. Allowed: a whole number, 1 or more.',
+        ),
+        (
+            {"chunk_ids": [str(number) for number in range(21)]},
+            "Tool not run: 1 problem.\n"
+            '1. argument "chunk_ids", ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", '
+            ".... Allowed: a list of 1 to 20 strings.",
+        ),
+    ],
+)
+def test_a_read_that_cannot_be_done_is_an_error(
+    read: ChunkRead, arguments: dict[str, object], message: str
+) -> None:
+    result = read.run(arguments)
+    assert (result.text, result.status) == (message, "error")
+
+
+def test_reading_from_the_middle_does_not_mark_the_beginning_as_read(read: ChunkRead) -> None:
+    read_set = ReadSet()
+    result = read.run({"chunk_ids": ["griselda.1"], "from_sentence": 3}, read_set)
+    assert result.text == (
+        "[griselda.1] Griselda (Vivaldi)\n(year: 1735)\n"
+        "Its libretto was revised by the young Carlo Goldoni."
+    )
+    assert not read_set.read
+    read.run({"chunk_ids": ["griselda.1"]}, read_set)
+    assert read_set.read == {"griselda.1"}
+
+
+def test_a_chunk_without_text_is_its_header_and_is_read_at_once() -> None:
+    read_set = ReadSet()
+    tool = ChunkRead(index_of(chunk(0, "d", "Only a title")))
+    assert tool.run({"chunk_ids": ["d.1"]}, read_set).text == "[d.1] Only a title"
+    assert read_set.read == {"d.1"}
+
+
+def test_a_scope_hides_chunks_from_reads_and_from_neighbours() -> None:
+    index = index_of(*VIVALDI, scope="NOT doc_id:page AND year:[1678 TO 1721]")
+    tool = ChunkRead(index)
+    assert tool.run({"chunk_ids": ["griselda.1"]}).status == "error"
+    assert tool.run({"chunk_ids": ["page.1"]}).status == "error"
+    assert tool.run({"chunk_ids": ["scarlatti.1"]}).status == "ok"
+    assert LogicalSearch(index).run({"query": "title:griselda"}).ids == ("scarlatti.1",)
+    assert KeywordSearch(index).run({"keywords": ["griselda", "page"]}).ids == ("scarlatti.1",)
+
+
+def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
+    sentences = [f"Sentence {number} is about an opera by {'la ' * 9}. " for number in range(40)]
+    tool = ChunkRead(index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200)
+    read_set = ReadSet()
+    shown, first, steps = "", 1, 0
+    while True:
+        result = tool.run({"chunk_ids": ["d.1"], "from_sentence": first}, read_set)
+        steps += 1
+        assert result.result_tokens <= 200
+        body = result.text.splitlines()[1]
+        shown += body + " "
+        assert result.retrieved_tokens == count_tokens("Long") + count_tokens(body)
+        if "d.1" in read_set.read:
+            break
+        go_on = re.fullmatch(
+            r'Shown up to sentence (\d+) of 40\. Go on: chunk_ids \["d\.1"\], '
+            r"from_sentence (\d+)\.",
+            result.text.splitlines()[-1],
+        )
+        assert go_on
+        assert int(go_on[1]) == int(go_on[2]) - 1 == read_set.sentences_read["d.1"]
+        first = int(go_on[2])
+    assert steps > 3
+    assert shown == "".join(sentences)
+    again = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
+    assert again.text == "[d.1] This chunk has been read before."
+
+
+def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_shown() -> None:
+    chunks = [chunk(n, f"d{n}", "", "la " * length) for n, length in enumerate((90, 90, 9, 200))]
+    tool = ChunkRead(index_of(*chunks), max_result_tokens=200)
+    read_set = ReadSet()
+    result = tool.run({"chunk_ids": [one.id for one in chunks] + ["nope"]}, read_set)
+    assert result.text == (
+        f"[d0.1]\n{('la ' * 90).strip()}\n[d2.1]\n{('la ' * 9).strip()}\n"
+        'Not shown for want of room: chunk_ids ["d1.1", "d3.1"].\n'
+        'Unknown: "nope". Ids stand in brackets in search replies.'
+    )
+    assert result.ids == ("d0.1", "d2.1")
+    assert read_set.read == {"d0.1", "d2.1"}
+    result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first costs no room
+    assert result.ids == ("d0.1", "d3.1")
+    assert result.text.startswith("[d0.1] This chunk has been read before.\n[d3.1]\nla la")
+
+
+@given(st.integers(0, 1_000_000).map(Random), st.sampled_from((200, 400)))
+@settings(max_examples=10, deadline=None)
+def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: int) -> None:
+    chunks = random_chunks(random)
+    tool = ChunkRead(index_of(*chunks), max_result_tokens=bound)
+    ids = random.sample([one.id for one in chunks], k=min(len(chunks), 12))
+    result = tool.run({"chunk_ids": [*ids, "nope"]})
+    assert count_tokens(result.text) == result.result_tokens <= bound
+    assert result.retrieved_tokens < result.result_tokens
+    for chunk_id in ids[:3]:
+        read_set, first = ReadSet(), 1
+        while chunk_id not in read_set.read:
+            result = tool.run({"chunk_ids": [chunk_id], "from_sentence": first}, read_set)
+            assert result.result_tokens <= bound
+            assert result.ids == (chunk_id,)
+            found = re.search(r"from_sentence (\d+)\.$", result.text)
+            assert found or chunk_id in read_set.read
+            if found:
+                assert int(found[1]) > first
+                first = int(found[1])

@@ -1,0 +1,345 @@
+"""The commands read, check, info and demo."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arag_search.cli.info import check_counts
+from arag_search.engines.lucene.reader import IndexStatistics, PartStatistics
+from arag_search.errors import IndexDamagedError
+from arag_search.manifest import Manifest
+from tests.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
+
+pytestmark = pytest.mark.usefixtures("commands_folder")
+
+
+# read
+
+
+def test_read_prints_chunks_in_full_a_blank_line_between(arag: Command) -> None:
+    done = arag("read", "plain", "n1.1", "n0.1", "n1.1")
+    assert done == Done(
+        0,
+        "[n1.1]\nBeta gamma beta.\n\n[n0.1]\nAlpha beta. Gamma delta.\n\n"
+        "[n1.1]\nBeta gamma beta.\n",
+        "",
+    )
+    assert arag("read", "my-index", "vivaldi.1").out.startswith(
+        "[vivaldi.1] Antonio Vivaldi\n(year: 1678; kind: person)\nAntonio Vivaldi was an Italian"
+    )
+
+
+def test_the_json_of_a_read_is_a_list_of_chunks(arag: Command) -> None:
+    assert arag("read", "plain", "n0.1", "--json").json == [
+        {
+            "id": "n0.1",
+            "doc_id": "n0",
+            "title": "",
+            "part": 1,
+            "parts": 1,
+            "content": "Alpha beta. Gamma delta.",
+            "sentences": ["Alpha beta. ", "Gamma delta."],
+            "metadata": {},
+            "previous_id": None,
+            "next_id": None,
+        }
+    ]
+
+
+def test_unknown_ids_are_all_named(arag: Command) -> None:
+    assert arag("read", "plain", "n0.1", "n7.1", "\udcff") == Done(
+        1,
+        "",
+        'arag-search: No chunks have the ids "n7.1", "\\udcff".\nWhere: plain\n'
+        "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.\n",
+    )
+
+
+# check
+
+
+def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -> None:
+    done = arag("check", 'vivaldi (a OR COVID-19)^2 NOT title:it\'s AND year:1678 "x y"~2')
+    assert done == Done(
+        0,
+        '(vivaldi OR (a OR COVID-19)^2 OR (year:1678 AND NOT title:it\'s) OR "x y"~2)\n'
+        "\n"
+        "OR\n"
+        "├── vivaldi    tokens: vivaldi; in title, content\n"
+        "├── OR ^2\n"
+        "│   ├── a    tokens: a; in title, content\n"
+        "│   └── COVID-19    tokens: covid 19; in title, content\n"
+        "├── AND\n"
+        "│   ├── year:1678    filter\n"
+        "│   └── NOT\n"
+        "│       └── title:it's    tokens: it's | it’s; in title\n"
+        '└── "x y"~2    tokens: x y; in title, content\n'
+        'Note: whether an index has a field "year" was not checked; its type was guessed.\n',
+        "",
+    )
+
+
+def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
+    assert arag("check", "author:Walker", "year:1678", "--index", "my-index").code == 1
+    assert arag("check", "year:1678", "--index", "my-index").out == (
+        "year:1678\n\nyear:1678    filter\n"
+        "Note: no words to rank by: passages are in corpus order.\n"
+    )
+    assert arag("check", "--index", "my-index", "author:Walker") == Done(
+        2,
+        "",
+        'Query not run: 1 problem.\n1. column 1, "author:": there is no field "author". Fields: '
+        "title, content, doc_id, year (number), kind (keyword). Text with a colon is quoted.\n"
+        'Write: "author Walker"\n',
+    )
+
+
+def test_the_json_of_a_check_has_the_same_keys_for_good_and_bad_queries(arag: Command) -> None:
+    good = arag("check", "a AND NOT b^1", "--json", "--default-operator", "AND")
+    assert good.code == 0
+    assert good.json == {
+        "query": "a AND NOT b^1",
+        "understood": "(a AND NOT b)",
+        "tree": {
+            "kind": "And",
+            "weight": 1.0,
+            "children": [
+                {
+                    "kind": "Term",
+                    "query": "a",
+                    "tokens": [["a"]],
+                    "fields": ["title", "content"],
+                },
+                {
+                    "kind": "Not",
+                    "children": [
+                        {
+                            "kind": "Term",
+                            "query": "b",
+                            "tokens": [["b"]],
+                            "fields": ["title", "content"],
+                        }
+                    ],
+                },
+            ],
+        },
+        "notes": [],
+        "problems": [],
+        "mended": None,
+    }
+    bad = arag("check", "a OR NOT b", "--json")
+    assert (bad.code, bad.err) == (2, "")
+    assert bad.json == {
+        "query": "a OR NOT b",
+        "understood": None,
+        "tree": None,
+        "notes": [],
+        "problems": [{"column": 6, "piece": "NOT b", "message": NOT_ALTERNATIVE}],
+        "mended": "(a AND NOT b)",
+    }
+
+
+def test_half_a_character_is_refused_and_printed_as_json(arag: Command) -> None:
+    surrogate = "this is half of a character (a lone surrogate). Text must be valid Unicode; " \
+        "leave it out."  # fmt: skip
+    done = arag("check", "a\udcff", "--json")
+    assert done.code == 2
+    assert done.json["query"] == "a\udcff"
+    assert done.json["problems"] == [{"column": 2, "piece": "?", "message": surrogate}]
+    assert arag("search", "my-index", "a\udcff", "--json").json["query"] == "a\udcff"
+    assert arag("search", "my-index", "--tool", "keyword", "a\udcff").err == (
+        "arag-search: A keyword holds half of a character (a lone surrogate).\n"
+        "Allowed: valid Unicode\nDo: Leave it out.\n"
+    )
+
+
+# info
+
+
+def test_info_describes_an_index_in_words(arag: Command) -> None:
+    done = arag("info", "my-index", "--checksums")
+    assert done.code == 0
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00", "TIME", done.out)
+    text = re.sub(r"[\d,]+ bytes in \d+ files, 1 segment\n", "BYTES\n", text)
+    text = re.sub(r"[0-9a-f]{64}", "FINGERPRINT", text)
+    assert text == (
+        "Index my-index\n"
+        f"  built        TIME from {SAMPLE} (documents)\n"
+        "  holds        63 documents, 63 passages (cut at 1,000 tokens), 393 sentences, 8,916 "
+        "tokens\n"
+        "  serves       chunks and sentences; fields title, content, doc_id, year (number), kind "
+        "(keyword)\n"
+        "  titles       yes\n"
+        "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
+        "  engine       lucene 10.5.0, format 1, update 1\n"
+        "  fingerprint  FINGERPRINT\n"
+        "  on disk      chunk index: BYTES\n"
+        "  on disk      sentence index: BYTES\n"
+        "  verified     files, counts and checksums agree\n"
+    )
+    lines = arag("info", "plain").lines
+    assert "  serves       chunks; fields title, content, doc_id" in lines
+    assert "  titles       none: title: finds nothing" in lines
+    assert lines[-1] == "  verified     files and counts agree"
+
+
+def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> None:
+    shown = arag("info", "plain", "--json").json
+    assert list(shown) == ["location", "manifest", "files", "verified"]
+    manifest = Manifest.from_json(json.dumps(shown["manifest"]), "here")
+    assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
+    assert shown["files"]["sentences"] is None
+    assert list(shown["files"]["chunks"]) == [
+        "documents",
+        "deleted",
+        "segments",
+        "files",
+        "bytes",
+    ]
+    assert shown["verified"] == ["counts", "files"]
+    assert arag("info", "plain", "--json", "--checksums").json["verified"][-1] == "checksums"
+
+
+def test_counts_that_do_not_agree_are_an_error() -> None:
+    manifest = Manifest(
+        engine="lucene",
+        engine_version="10.5.0",
+        created="",
+        documents=2,
+        chunks=2000,
+        sentences=5,
+        tokens=9,
+        chunk_tokens=1000,
+        fingerprint="",
+    )
+    part = PartStatistics(documents=1999, deleted=0, segments=1, files=4, bytes=9)
+    with pytest.raises(IndexDamagedError) as caught:
+        check_counts(manifest, IndexStatistics(part, None), "my-index")
+    assert str(caught.value) == (
+        "The manifest says 2,000 chunks, the index holds 1,999.\nWhere: my-index\n"
+        "Do: Build the index again with --overwrite."
+    )
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Iterator[Path]:
+    """The largest file of a copy of the index, to be damaged; the copy is called ``broken``."""
+    shutil.copytree("my-index", "broken")
+    yield max(Path("broken").glob("g*/chunks/*"), key=lambda path: path.stat().st_size)
+    shutil.rmtree("broken")
+
+
+@pytest.mark.parametrize(
+    "command", [["info", "broken"], ["search", "broken", "beta"], ["read", "broken", "n0.1"]]
+)
+def test_a_file_that_is_cut_off_is_noticed_on_opening(
+    arag: Command, broken: Path, command: list[str]
+) -> None:
+    broken.write_bytes(broken.read_bytes()[:-20])
+    done = arag(*command)
+    assert (done.code, done.out) == (1, "")
+    assert re.fullmatch(
+        r"arag-search: The chunks of the index cannot be opened: CorruptIndexException: .*\n"
+        r"Where: broken\n"
+        r"Do: Build the index again with --overwrite\.\n",
+        done.err,
+    )
+
+
+def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: Path) -> None:
+    data = bytearray(broken.read_bytes())
+    data[len(data) // 2] ^= 1
+    broken.write_bytes(data)
+    done = arag("info", "broken", "--checksums")
+    assert (done.code, done.out) == (1, "")
+    assert re.fullmatch(
+        r"arag-search: A file of the index is broken: CorruptIndexException: checksum failed .*\n"
+        r"Where: broken\n"
+        r"Do: Build the index again with --overwrite\.\n",
+        done.err,
+    )
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        (
+            "nowhere",
+            "There is no index.\nWhere: nowhere\n"
+            "Do: Build one: arag-search index SOURCE --to nowhere",
+        ),
+        (
+            "plain.jsonl",
+            "There is a file, not an index.\nWhere: plain.jsonl\n"
+            "Do: Build one: arag-search index SOURCE --to plain.jsonl",
+        ),
+        (
+            ".",
+            "The folder holds no index.\nWhere: .\n"
+            "Do: Name the folder that was given to arag-search index as --to.",
+        ),
+        (
+            " ",
+            "The path of the index is empty.\nAllowed: a file or folder\nDo: Name it.",
+        ),
+        (
+            "caf\udce9",
+            "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename it.",
+        ),
+        (
+            "https://localhost:9200/wiki",
+            "The location is an address of a server; this release opens folders.\n"
+            "Where: https://localhost:9200/wiki\n"
+            "Allowed: a folder that arag-search index has built\n"
+            "Do: Build an index with: arag-search index SOURCE --to FOLDER",
+        ),
+    ],
+)
+def test_what_is_no_index_is_said_by_every_command(
+    arag: Command, location: str, message: str
+) -> None:
+    for command in (
+        ["search", location, "vivaldi"],
+        ["read", location, "vivaldi.1"],
+        ["info", location],
+        ["check", "vivaldi", "--index", location],
+    ):
+        assert arag(*command) == Done(1, "", f"arag-search: {message}\n")
+
+
+# demo
+
+
+def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
+    done = arag("demo", "--to", "demo index")
+    assert (done.code, done.err) == (0, "")
+    assert re.match(
+        r"The sample corpus: 63 short articles with two-hop links, near-duplicate names and "
+        r"distractors, indexed in \d+\.\d s\.\n",
+        done.out,
+    )
+    for shown in (
+        "\n> logical_search vivaldi opera\n2 of 18 passages for (vivaldi OR opera)\n",
+        '\n> logical_search "antonio vivaldi" AND librett*\n2 of 8 passages for ',
+        "\n2 of 4 passages for "
+        '("antonio vivaldi" AND librett* AND year:>=1690 AND NOT title:griselda)\n',
+        "\nNo passage matches (",
+        "\n  (error, 99 tokens)\n",
+        "\n> chunk_read orlando-vivaldi.1\n[orlando-vivaldi.1] Orlando furioso (Vivaldi)\n",
+    ):
+        assert shown in done.out
+    (command,) = re.findall(r"\n  arag-search (search .* NOT title:scarlatti)'\n", done.out)
+    assert command.startswith("search 'demo index' 'griselda AND")
+    again = arag("demo", "--to", "demo index")
+    assert again == Done(
+        1,
+        "",
+        "arag-search: There is an index already.\nWhere: demo index\n"
+        "Do: Name a folder that is not there yet: arag-search demo --to INDEX\n",
+    )

@@ -1,0 +1,357 @@
+"""arag-search search, one query at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands import NOT_ALTERNATIVE, Command, Done
+
+pytestmark = pytest.mark.usefixtures("commands_folder")
+
+
+def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
+    done = arag("search", "my-index", '"antonio vivaldi" AND librett*', "--top-k", "2")
+    assert done == Done(
+        0,
+        '2 of 8 passages for ("antonio vivaldi" AND librett*)\n'
+        "[vivaldi.1] Antonio Vivaldi\n"
+        "Antonio Vivaldi was an Italian composer and violinist, born in Venice on 4 March 1678. "
+        "... He also composed several dozen operas and worked with many different librettists. "
+        "...\n"
+        "[orlando-vivaldi.1] Orlando furioso (Vivaldi)\n"
+        "Orlando furioso is an opera in three acts by Antonio Vivaldi, listed in the catalogue of "
+        "his works as RV 728. ... The libretto is by Grazio Braccioli and draws on the epic poem "
+        "by Ludovico Ariosto. ...\n"
+        "More: offset=2. Full text: chunk_read.\n",
+        "",
+    )
+
+
+def test_words_are_joined_and_options_may_stand_anywhere(arag: Command) -> None:
+    expected = arag("search", "my-index", "griselda NOT title:scarlatti")
+    assert expected.lines[0] == "2 of 2 passages for (griselda AND NOT title:scarlatti)"
+    for arguments in (
+        ["search", "my-index", "griselda", "NOT", "title:scarlatti"],
+        ["search", "--top-k", "5", "my-index", "griselda", "--offset=0", "NOT title:scarlatti"],
+        ["search", "my-index", "--", "-title:scarlatti", "AND", "griselda"],
+        ["search", "--tool=logical", "--", "my-index", "-title:scarlatti AND griselda"],
+    ):
+        assert arag(*arguments) == expected
+
+
+def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None:
+    assert arag("search", "my-index", '"antonio vivaldi" AND title:librettist') == Done(
+        0,
+        'No passage matches ("antonio vivaldi" AND title:librettist).\n'
+        'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere. '
+        "Without title:librettist: 13.\n",
+        "",
+    )
+
+
+def test_a_query_with_problems_is_not_run_and_ends_with_2(arag: Command) -> None:
+    assert arag("search", "my-index", "vivaldi OR NOT opera OR author:Walker") == Done(
+        2,
+        "",
+        "Query not run: 2 problems.\n"
+        f'1. column 12, "NOT opera": {NOT_ALTERNATIVE}\n'
+        '2. column 25, "author:": there is no field "author". Fields: title, content, doc_id, '
+        "year (number), kind (keyword). Text with a colon is quoted.\n"
+        'Write: ((vivaldi AND NOT opera) OR "author Walker")\n',
+    )
+
+
+def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
+    done = arag("search", "my-index", "title:vivaldi librett*", "--top-k", "1", "--json")
+    assert done.code == 0
+    result = done.json
+    assert result["milliseconds"] > 0
+    assert result["hits"][0]["score"] == pytest.approx(2.2616, abs=1e-4)
+    result["milliseconds"] = result["hits"][0]["score"] = 0
+    assert result == {
+        "query": "title:vivaldi librett*",
+        "understood": "(title:vivaldi OR librett*)",
+        "total": 9,
+        "total_is_exact": True,
+        "total_unit": "passages",
+        "offset": 0,
+        "hits": [
+            {
+                "id": "vivaldi.1",
+                "doc_id": "vivaldi",
+                "title": "Antonio Vivaldi",
+                "part": 1,
+                "parts": 1,
+                "score": 0,
+                "snippet": "... He also composed several dozen operas and worked with many "
+                "different librettists. ...",
+                "metadata": {"year": 1678, "kind": "person"},
+            }
+        ],
+        "notes": [
+            'title: covers only "vivaldi"; for more words write title:(two words) or title:"two '
+            'words".'
+        ],
+        "problems": [],
+        "feedback": None,
+        "retrieved_tokens": 22,
+        "milliseconds": 0,
+    }
+    assert list(result) == ["query", "understood", "total", "total_is_exact", "total_unit",
+                            "offset", "hits", "notes", "problems", "feedback", "retrieved_tokens",
+                            "milliseconds"]  # fmt: skip
+
+
+def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
+    done = arag("search", "my-index", "vivaldi OR NOT opera", "--json", "--offset", "3")
+    assert (done.code, done.err) == (2, "")
+    assert done.json == {
+        "query": "vivaldi OR NOT opera",
+        "understood": None,
+        "total": 0,
+        "total_is_exact": True,
+        "total_unit": "passages",
+        "offset": 3,
+        "hits": [],
+        "notes": [],
+        "problems": [{"column": 12, "piece": "NOT opera", "message": NOT_ALTERNATIVE}],
+        "mended": "(vivaldi AND NOT opera)",
+        "feedback": None,
+        "retrieved_tokens": 0,
+        "milliseconds": 0.0,
+    }
+
+
+def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> None:
+    result = arag(
+        "search", "my-index", "operetta AND vivaldi", "--granularity", "sentence", "--json"
+    ).json
+    assert (result["total"], result["total_unit"], result["hits"]) == (0, "sentences", [])
+    assert result["feedback"] == {
+        "text": "Alone: operetta occurs nowhere; vivaldi 33. Without operetta: 33. With "
+        "granularity chunk: 0.",
+        "alone": [
+            {"clause": "operetta", "count": 0, "excluded": False},
+            {"clause": "vivaldi", "count": 33, "excluded": False},
+        ],
+        "without": [{"clause": "operetta", "count": 33}],
+        "in_chunks": 0,
+    }
+
+
+def test_keywords_are_arguments_each(arag: Command) -> None:
+    done = arag("search", "my-index", "--tool", "keyword", "Antonio Vivaldi", "libretto",
+                "--top-k", "2", "--explain")  # fmt: skip
+    assert done == Done(
+        0,
+        '2 of 13 passages for "Antonio Vivaldi", "libretto"\n'
+        "[vivaldi.1] Antonio Vivaldi\n"
+        "Antonio Vivaldi was an Italian composer and violinist, born in Venice on 4 March 1678. "
+        "...\n"
+        "[griselda-vivaldi.1] Griselda (Vivaldi)\n"
+        "Griselda is an opera in three acts by Antonio Vivaldi. Its libretto had been written by "
+        "Apostolo Zeno in 1701 and was revised for this production by the young Carlo Goldoni. "
+        "...\n"
+        "More: offset=2. Full text: chunk_read.\n"
+        "\n"
+        "Scores:\n"
+        "[vivaldi.1] 30.0000\n"
+        '  "Antonio Vivaldi": title 15.0000, content 15.0000\n'
+        '  "libretto": no match\n'
+        "[griselda-vivaldi.1] 23.0000\n"
+        '  "Antonio Vivaldi": content 15.0000\n'
+        '  "libretto": content 8.0000\n',
+        "",
+    )
+
+
+def test_substring_matching_finds_parts_of_words(arag: Command) -> None:
+    keyword = ["search", "my-index", "--tool", "keyword", "tonio vi"]
+    assert arag(*keyword).out == 'No passage matches "tonio vi".\n'
+    assert arag(*keyword, "--matching", "substring", "--top-k", "1").lines[:2] == [
+        '1 of 13 passages for "tonio vi"',
+        "[vivaldi.1] Antonio Vivaldi",
+    ]
+
+
+def test_a_logical_search_is_explained_by_leaf_and_field(arag: Command) -> None:
+    arguments = ["search", "my-index", "title:vivaldi", "librett*^2", "--top-k", "1", "--explain"]
+    done = arag(*arguments)
+    assert done.out.endswith(
+        "\n"
+        "Scores:\n"
+        "[vivaldi.1] 3.2616\n"
+        "  title:vivaldi: title 1.2616\n"
+        "  librett*^2: content 2.0000\n"
+    )
+    (hit,) = arag(*arguments, "--json").json["hits"]
+    assert hit["explanation"] == [
+        {"leaf": "title:vivaldi", "scores": {"title": pytest.approx(1.2616, abs=1e-4)}},
+        {"leaf": "librett*^2", "scores": {"content": 2.0}},
+    ]
+    assert "Scores" not in arag("search", "my-index", "operetta", "--explain").out
+
+
+def test_granularity_sentence_counts_sentences(arag: Command) -> None:
+    done = arag("search", "my-index", "vivaldi AND born", "--granularity", "sentence")
+    assert done.lines[0] == "1 passage for (vivaldi AND born): 1 sentence matches"
+
+
+def test_granularity_sentence_needs_an_index_with_sentences(arag: Command) -> None:
+    assert arag("search", "plain", "beta", "--granularity", "sentence") == Done(
+        1,
+        "",
+        "arag-search: The index has no sentences.\nWhere: plain\nAllowed: granularity chunk\n"
+        "Do: Build it again without --without sentences.\n",
+    )
+
+
+def test_an_index_without_titles_says_so(arag: Command) -> None:
+    assert arag("search", "plain", "title:alpha").out == (
+        "No passage matches title:alpha.\n"
+        "Alone: title:alpha occurs nowhere.\n"
+        "Note: no passage of this index has a title: title: finds nothing.\n"
+    )
+    assert arag("search", "plain", "beta").out == (
+        "2 of 2 passages for beta\n[n1.1]\nBeta gamma beta.\n[n0.1]\nAlpha beta. ...\n"
+        "Full text: chunk_read.\n"
+    )
+
+
+def test_the_default_operator_and_operators_off(arag: Command) -> None:
+    first = arag("search", "my-index", "vivaldi opera", "--default-operator", "AND").lines[0]
+    assert first == "5 of 7 passages for (vivaldi AND opera)"
+    off = ["--operators", "off"]
+    assert arag("search", "my-index", "vivaldi and opera", *off).lines[0] == (
+        "5 of 63 passages for (vivaldi and opera)"
+    )
+    assert arag("search", "my-index", "vivaldi AND opera", *off) == Done(
+        2,
+        "",
+        'Query not run: 1 problem.\n1. column 9, "AND": operators are off here. Words, phrases, '
+        "fields and weights are allowed; write them with spaces between.\nWrite: (vivaldi opera)\n",
+    )
+
+
+def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
+    scope = ["--filter", "year:>=1700 AND NOT kind:person"]
+    done = arag("search", "my-index", "vivaldi NOT operetta", "--json", *scope)
+    assert done.json["total"] == 5
+    assert {hit["metadata"]["kind"] for hit in done.json["hits"]} == {"work"}
+    assert arag("search", "my-index", "title:goldoni", *scope).out == (
+        "No passage matches title:goldoni.\nAlone: title:goldoni occurs nowhere.\n"
+    )
+    assert arag("read", "my-index", "griselda-vivaldi.1", *scope).code == 0
+    assert arag("read", "my-index", "vivaldi.1", *scope).err == (
+        'arag-search: No chunk has the id "vivaldi.1".\nWhere: my-index\n'
+        "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["search", "my-index", "vivaldi"], ["read", "my-index", "x"]])
+@pytest.mark.parametrize(
+    ("scope", "problem"),
+    [
+        ("", 'column 1, "": the query is empty. Write at least one word, phrase or field clause.'),
+        (
+            "vivaldi",
+            'column 1, "vivaldi": a filter searches no text. Metadata clauses are allowed, with '
+            "AND, OR and NOT; fields: doc_id, year (number), kind (keyword).",
+        ),
+    ],
+)
+def test_a_filter_with_problems_is_refused_never_ignored(
+    arag: Command, command: list[str], scope: str, problem: str
+) -> None:
+    assert arag(*command, "--filter", scope) == Done(
+        2, "", f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter\n"
+    )
+
+
+def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
+    def page(*options: str) -> Done:
+        return arag("search", "my-index", "vivaldi", *options)
+
+    assert page("--offset", "10", "--top-k", "2").lines[0] == "Passages 11 to 12 of 13 for vivaldi"
+    done = page("--offset", "12")
+    assert (done.lines[0], done.lines[-1]) == (
+        "Passage 13 of 13 for vivaldi",
+        "Full text: chunk_read.",
+    )
+    past = Done(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
+    assert page("--offset", "13") == past
+    assert page("--offset", "9000", "--top-k", "1000") == past
+    assert len(page("--top-k", "1000", "--json").json["hits"]) == 13
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--top-k", "0"], "top_k is 0.\nAllowed: 1 to 1,000"),
+        (
+            ["--top-k", "1001"],
+            "top_k is 1001.\nAllowed: 1 to 1,000\nDo: Ask for the rest with offset.",
+        ),
+        (
+            ["--offset", "-1"],
+            "offset is -1 with top_k 5.\nAllowed: offset from 0, and offset + top_k at most 10,000",
+        ),
+        (
+            ["--offset", "9996"],
+            "offset is 9996 with top_k 5.\n"
+            "Allowed: offset from 0, and offset + top_k at most 10,000\n"
+            "Do: Narrow the query instead of paging further.",
+        ),
+        (
+            ["--max-result-tokens", "199"],
+            "--max-result-tokens is 199.\nAllowed: 200 or more, or 0 for no bound",
+        ),
+        (
+            ["--max-result-tokens", "500", "--json"],
+            "--max-result-tokens has no effect here.\n"
+            "Allowed: --max-result-tokens with plain output\nDo: Leave it out.",
+        ),
+        (
+            ["--matching", "substring"],
+            "--matching has no effect here.\nAllowed: --matching with --tool keyword\n"
+            "Do: Leave it out.",
+        ),
+        (
+            ["--tool", "keyword", "--granularity", "sentence"],
+            "--granularity has no effect here.\nAllowed: --granularity with --tool logical\n"
+            "Do: Leave it out.",
+        ),
+        (
+            ["--output-format", "trec"],
+            "--output-format has no effect here.\nAllowed: --output-format with --queries\n"
+            "Do: Leave it out.",
+        ),
+        (
+            ["--queries", "queries.txt"],
+            "There is a query and a file of queries.\nAllowed: QUERY or --queries FILE\n"
+            "Do: Leave one of them out.",
+        ),
+        (
+            ["--tool", "keyword", *"abcdefghijklmnopqrst"],
+            "There are 21 keywords.\nAllowed: 1 to 20 keywords",
+        ),
+        (["--tool", "keyword", " "], "A keyword is empty.\nAllowed: words or short phrases"),
+    ],
+)
+def test_options_out_of_bounds_or_without_effect_are_refused(
+    arag: Command, options: list[str], message: str
+) -> None:
+    assert arag("search", "my-index", "vivaldi", *options) == Done(
+        1, "", f"arag-search: {message}\n"
+    )
+
+
+def test_text_is_bounded_as_for_a_model_unless_more_is_asked_for(arag: Command) -> None:
+    done = arag("search", "my-index", "the", "--top-k", "20", "--max-result-tokens", "200")
+    assert done.lines[0] == "5 of 63 passages for the"
+    assert done.lines[-2].startswith("Not shown for want of room: [")
+    assert done.lines[-1] == "More: offset=5. Full text: chunk_read."
+    done = arag("search", "my-index", "the", "--top-k", "20", "--max-result-tokens", "0")
+    assert done.lines[0] == "20 of 63 passages for the"
+    done = arag("search", "my-index", "the", "--top-k", "63")
+    assert done.lines[0] == "63 of 63 passages for the"

@@ -1,0 +1,232 @@
+"""Replies stay within their bound and count what they show."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.errors import ArgumentError
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import MIN_RESULT_TOKENS, ReadSet, Tool, ToolResult
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to
+from arag_search.tools.search import ReplyStyle
+from tests.passages import VIVALDI, chunk, index_of, random_chunks
+
+
+def test_the_longest_snippets_are_shortened_first() -> None:
+    long = [f"Opera {number} {'lasted long ' * 12}. " for number in range(3)]
+    index = index_of(
+        chunk(0, "short", "", "An opera about nothing. ", "A second opera."),
+        chunk(1, "long", "", *long),
+    )
+    whole = LogicalSearch(index).run({"query": "opera"})
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    assert whole.result_tokens < MIN_RESULT_TOKENS
+    assert tool.run({"query": "opera"}).text == whole.text
+    tool.max_result_tokens = 110
+    tool.style = ReplyStyle(max_result_tokens=110)
+    assert tool.run({"query": "opera"}).text == (
+        "2 of 2 passages for opera\n"
+        "[short.1]\n"
+        "An opera about nothing. A second opera.\n"
+        "[long.1]\n"
+        f"{long[0].strip()} {long[1].strip()} ...\n"
+        "Full text: chunk_read."
+    )
+
+
+def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
+    index = index_of(*(chunk(n, f"d{n}", "", "opera " + "la " * 300) for n in range(20)))
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    result = tool.run({"query": "opera", "top_k": 20})
+    shown = len(result.ids)
+    assert 4 <= shown < 20
+    assert result.ids == tuple(f"d{number}.1" for number in range(shown))
+    lines = result.text.splitlines()
+    assert lines[0] == f"{shown} of 20 passages for opera"
+    assert re.fullmatch(
+        rf"Not shown for want of room: \[d{shown}\.1\], .* and \d+ more\.", lines[-2]
+    )
+    assert lines[-1] == f"More: offset={shown}. Full text: chunk_read."
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=450))
+    result = tool.run({"query": "opera", "top_k": 20})
+    dropped = ", ".join(f"[d{number}.1]" for number in range(len(result.ids), 20))
+    assert f"\nNot shown for want of room: {dropped}.\n" in result.text
+
+
+def test_a_giant_sentence_is_cut() -> None:
+    index = index_of(chunk(0, "d", "Opera", "opera " + "la " * 9_000))
+    result = LogicalSearch(index).run({"query": "opera"})
+    assert 3_950 < result.result_tokens <= 4_000
+    assert result.text.startswith("1 of 1 passage for opera\n[d.1] Opera\nopera la la la")
+    assert result.text.endswith("la la ...\nFull text: chunk_read.")
+
+
+def test_a_long_title_is_cut_and_counts_as_it_is_shown() -> None:
+    title = "The opera " + "of the opera " * 200
+    result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
+    _, header, body, _ = result.text.splitlines()
+    shown = header.removeprefix("[d.1] ")
+    assert shown.endswith("opera of ...")
+    assert shown == cut_to(title, MAX_TITLE_TOKENS)
+    assert result.retrieved_tokens == count_tokens(shown) + count_tokens(body)
+
+
+def test_the_query_and_the_notes_leave_room_for_hits() -> None:
+    index = index_of(*VIVALDI)
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    dropped = " ".join("." * number for number in range(1, 50))
+    for query in ("opera " * 60 + "x", f"opera {dropped}", "opera " + "ඞ" * 1_990):
+        result = tool.run({"query": query})
+        assert result.result_tokens <= MIN_RESULT_TOKENS
+        assert result.ids[0] in ("griselda.1", "scarlatti.1")
+        assert "opera" in result.text.splitlines()[-2]
+
+
+def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) -> None:
+    tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
+    result = tool.run({"query": " ".join(f"f{number}:x" for number in range(12))})
+    assert result.result_tokens <= MIN_RESULT_TOKENS
+    assert result.text.startswith("Query not run: 12 problems.\n1. column 1,")
+    assert result.text.splitlines()[-1].startswith('Write: ("f0 x" OR "f1 x" OR')
+    assert result.text.endswith('"f11 x")')
+    result = tool.run({f"argument {number}": "x" for number in range(50)})
+    assert result.result_tokens <= MIN_RESULT_TOKENS
+    assert result.text.startswith("Tool not run: 51 problems.\n")
+
+
+def test_a_bound_that_is_too_small_is_refused(index: Index) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        ChunkRead(index, max_result_tokens=199)
+    assert str(caught.value) == "max_result_tokens is 199.\nAllowed: 200 or more"
+
+
+def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
+    """Title and body of each passage as the text has them. No content here holds a line break."""
+    found: dict[str, tuple[str, str]] = {}
+    lines = result.text.splitlines()
+    for chunk_id in result.ids:
+        (at,) = (n for n, line in enumerate(lines) if f"{line} ".startswith(f"[{chunk_id}] "))
+        title = lines[at].removeprefix(f"[{chunk_id}]").removesuffix(" (shown before)").strip()
+        title = re.sub(r"(^|, )part \d of \d$", "", title)
+        after = lines[at + 1] if at + 1 < len(lines) else ""
+        is_text = not after.startswith(("[", "More: ", "Full text: ", "Not shown for want"))
+        found[chunk_id] = title, after if is_text else ""
+    return found
+
+
+@given(
+    st.integers(0, 1_000_000).map(Random),
+    st.sampled_from((200, 300, 700)),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=20, deadline=None)
+def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_what_it_shows(
+    random: Random, bound: int, full_text: bool, chunk_read: bool
+) -> None:
+    chunks = {one.id: one for one in random_chunks(random)}
+    style = ReplyStyle(full_text=full_text, chunk_read=chunk_read, max_result_tokens=bound)
+    index = index_of(*chunks.values())
+    searches: tuple[tuple[Tool, dict[str, object]], ...] = (
+        (LogicalSearch(index, style=style), {"query": "opera naïve", "top_k": 20}),
+        (KeywordSearch(index, style=style), {"keywords": ["opera"], "top_k": 5, "offset": 2}),
+    )
+    for tool, arguments in searches:
+        result = tool.run(arguments)
+        assert count_tokens(result.text) == result.result_tokens <= bound
+        if result.status == "empty":
+            assert "offset must be below" in result.text
+            continue
+        blocks = written_blocks(result)
+        assert result.retrieved_tokens == sum(
+            count_tokens(title) + count_tokens(body) for title, body in blocks.values()
+        )
+        for number, (chunk_id, (_, body)) in enumerate(blocks.items()):
+            content = chunks[chunk_id].content.strip()
+            start = body.removeprefix("... ").removesuffix("...").strip()
+            assert bool(start) == bool(content)
+            if full_text and (number or len(blocks) > 1) and not body.endswith("..."):
+                assert body == content
+        if len(blocks) < len(chunks) and "Not shown" in result.text:
+            more = re.search(r"\nMore: offset=(\d+)\.", result.text)
+            assert more
+            assert int(more[1]) == len(blocks) + (2 if "offset" in arguments else 0)
+
+
+# Passages in full
+
+
+FULL = ReplyStyle(full_text=True, chunk_read=False)
+
+
+def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
+    result = LogicalSearch(index, style=FULL).run({"query": "vivaldi", "top_k": 2})
+    assert result.text == (
+        "2 of 3 passages for vivaldi\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new.\n"
+        "[griselda.1] Griselda (Vivaldi)\n"
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
+        "revised by the young Carlo Goldoni.\n"
+        "More: offset=2."
+    )
+    assert FULL.bound == 12_000
+
+
+def test_full_passages_are_whole_or_not_there_but_for_the_first() -> None:
+    long = "opera " + "la " * 120
+    index = index_of(*(chunk(number, f"d{number}", "", long) for number in range(3)))
+    style = ReplyStyle(full_text=True, chunk_read=False, max_result_tokens=300)
+    assert LogicalSearch(index, style=style).run({"query": "opera"}).text == (
+        f"2 of 3 passages for opera\n[d0.1]\n{long.strip()}\n[d1.1]\n{long.strip()}\n"
+        "Not shown for want of room: [d2.1].\nMore: offset=2."
+    )
+    index = index_of(*(chunk(number, f"d{number}", "", long * 3) for number in range(3)))
+    read_set = ReadSet()
+    result = LogicalSearch(index, style=style).run({"query": "opera"}, read_set)
+    assert result.ids == ("d0.1",)
+    assert result.text.endswith(
+        "la la ...\nNot shown for want of room: [d1.1], [d2.1].\nMore: offset=1."
+    )
+    assert not read_set.shown
+
+
+def test_a_passage_that_was_shown_in_full_is_not_shown_again_where_that_is_asked(
+    index: Index, read: ChunkRead
+) -> None:
+    read_set = ReadSet()
+    LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
+    read.run({"chunk_ids": ["vivaldi.2"]}, read_set)
+    style = ReplyStyle(full_text=True, suppress_shown=True, chunk_read=False)
+    result = LogicalSearch(index, style=style).run({"query": "vivaldi"}, read_set)
+    assert result.text == (
+        "3 of 3 passages for vivaldi\n"
+        "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+        "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. Each "
+        "libretto was new.\n"
+        "[griselda.1] Griselda (Vivaldi) (shown before)\n"
+        "[vivaldi.2] Antonio Vivaldi, part 2 of 2 (shown before)"
+    )
+    assert result.ids == ("vivaldi.1", "griselda.1", "vivaldi.2")
+    assert read_set.shown == {"griselda.1", "vivaldi.1"}
+    assert read_set.read == {"vivaldi.2"}
+    blocks = written_blocks(result)
+    assert blocks["griselda.1"] == ("Griselda (Vivaldi)", "")
+    again = LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
+    assert "(shown before)" not in again.text
+
+
+def test_a_search_does_not_mark_as_read(logical: LogicalSearch) -> None:
+    read_set = ReadSet()
+    logical.run({"query": "page"}, read_set)
+    assert read_set == ReadSet()
