@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -175,7 +176,7 @@ class WithoutExact(MemoryEngine):
 
     @property
     def manifest(self) -> Manifest:
-        return super().manifest.model_copy(update={"without": ("exact",)})
+        return replace(super().manifest, without=("exact",))
 
 
 def test_a_tool_that_the_index_cannot_serve_is_an_error_before_the_first_question() -> None:

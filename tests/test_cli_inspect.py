@@ -332,6 +332,13 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
         "\nNo passage matches (",
         "\n  (error, 99 tokens)\n",
         "\n> chunk_read orlando-vivaldi.1\n[orlando-vivaldi.1] Orlando furioso (Vivaldi)\n",
+        "with the offline model: plain rules, no language model.\nSet ARAG_MODEL",
+        "\n? In which town was the engineer",
+        "top_k=2  (1 of 1 hits, 107 tokens, ",
+        "\nMühlhausen\n\n",
+        "\n[brooklyn-bridge.1] Brooklyn Bridge\n",
+        "\nDomenico Scarlatti\n\n",
+        "\nParis\n\n",
     ):
         assert shown in done.out
     (command,) = re.findall(r"\n  arag-search (search .* NOT title:scarlatti)'\n", done.out)

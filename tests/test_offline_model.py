@@ -82,7 +82,7 @@ def test_every_sample_question_ends_with_an_answer_or_says_that_there_is_none(in
         assert all(step.status != "error" for step in record.trajectory), question["id"]
 
 
-def test_it_follows_a_relation_and_cites_the_last_passage(index: Index) -> None:
+def test_it_follows_a_relation_and_cites_the_passages_on_the_way(index: Index) -> None:
     record = ask(index, QUESTIONS["s06"]["question"])
 
     queries = [step.tool_input["query"] for step in record.trajectory if "query" in step.tool_input]
@@ -94,7 +94,7 @@ def test_it_follows_a_relation_and_cites_the_last_passage(index: Index) -> None:
         "Answer: Mühlhausen\n"
         "Explanation: designer of Brooklyn Bridge: John A. Roebling; "
         "birth place of John A. Roebling: Mühlhausen.\n"
-        "Sources: john-roebling.1"
+        "Sources: brooklyn-bridge.1, john-roebling.1"
     )
 
 

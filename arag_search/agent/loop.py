@@ -285,8 +285,11 @@ def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
 
 
 def _index_fingerprint(index: Index) -> str:
-    """That of the corpus, and the scope where there is one: another scope is another index."""
-    fingerprint = index.manifest.fingerprint
+    """That of the corpus and of how it is ranked, and the scope where there is one."""
+    manifest = index.manifest
+    fingerprint = f"{manifest.fingerprint} bm25={manifest.k1:g},{manifest.b:g}"
+    if manifest.without:
+        fingerprint += f" without={','.join(manifest.without)}"
     return f"{fingerprint} in {index.scope}" if index.scope is not None else fingerprint
 
 

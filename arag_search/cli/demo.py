@@ -1,12 +1,20 @@
-"""arag-search demo: the sample corpus, indexed and searched."""
+"""arag-search demo: the sample corpus, indexed, searched, and asked."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arag_search.cli.model_options import BaseUrl, ModelName
+
+if TYPE_CHECKING:
+    from arag_search.index import Index
+
+QUESTIONS = ("s06", "s11", "s01")
+"""Of the sample questions: a relation followed, a comparison, a question of two hops."""
+PRESET = "logical_read"
 SAMPLE_METADATA = "year:number,kind:keyword"
 QUERIES = (
     ("A broad query finds much; the first line says how it was understood.", "vivaldi opera"),
@@ -33,11 +41,14 @@ def demo_command(
             show_default=False,
         ),
     ] = None,
+    model: ModelName = "offline",
+    base_url: BaseUrl = None,
 ) -> int:
-    """Index the sample corpus and search it.
+    """Index the sample corpus, search it, and answer questions from it.
 
     Shows a broad, a narrowed, an excluding and a failing query with the replies that a model would
-    see, and what to type next. Takes seconds; needs no key, no server and no Java on the machine.
+    see, three questions answered by the agent, and what to type next. Takes seconds; needs no key,
+    no server and no Java on the machine: plain rules stand in for a language model (offline).
     """
     import shlex
     from importlib.resources import as_file, files
@@ -78,15 +89,52 @@ def demo_command(
                 f"  ({result.status}, {result.result_tokens} tokens)"
             )
         read = ChunkRead(index).run({"chunk_ids": [shown[0]]}, read_set)
-    print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{read.text}")
+        print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{read.text}")
+        _answer(index, model, base_url)
     name = shlex.quote(str(location))
     print_text(
         "\nNext, on this index:\n"
         f"  arag-search search {name} 'griselda AND (libretto OR librettist) NOT title:scarlatti'\n"
         f"  arag-search search {name} --tool keyword 'Antonio Vivaldi' libretto\n"
         f"  arag-search check 'vivaldi -opera' --index {name}\n"
+        f"  arag-search ask {name} 'Who revised the libretto of Griselda by Antonio Vivaldi?'\n"
         "and on a corpus of yours:\n"
         "  arag-search index FOLDER_OR_FILE --to my-index\n"
-        "  arag-search search my-index '\"a phrase\" AND word'"
+        "  arag-search search my-index '\"a phrase\" AND word'\n"
+        "  arag-search ask my-index 'A question?'"
     )
     return 0
+
+
+def _answer(index: Index, model: str | None, base_url: str | None) -> None:
+    """Let the agent answer some of the sample questions, its steps on a line each."""
+    from importlib.resources import as_file, files
+
+    from arag_search.agent.loop import Agent
+    from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
+    from arag_search.cli.results import print_text
+    from arag_search.cli.trajectories import answer_text, step_line, totals_line
+    from arag_search.config import load_preset
+    from arag_search.evaluation.questions import load_questions
+
+    preset = load_preset(PRESET)
+    chosen = choose_model(model, base_url=base_url, preset=preset)
+    with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
+        questions = {question.id: question for question in load_questions(file)}
+    if chosen.name == OFFLINE:
+        print_text(
+            "\nQuestions, answered by the agent with the offline model: plain rules, no language "
+            f"model.\n{HOW_TO_SET}"
+        )
+    try:
+        agent = Agent(index, preset, chosen)
+        for each in QUESTIONS:
+            question = questions[each]
+            print_text(f"\n? {question.text}")
+            record = agent.ask(question.text, each, lambda step: print_text(step_line(step)))
+            if record.failure is not None:
+                print_text(f"Failed: {record.failure}")
+                continue
+            print_text(f"{answer_text(record, index)}\n  ({totals_line(record, chosen.name)})")
+    finally:
+        chosen.close()

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from arag_search.agent.answers import NOT_FOUND
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.offline.questions import understood
 from arag_search.agent.models.offline.reader import Call, Reader, Verdict
@@ -14,7 +15,6 @@ from arag_search.errors import ArgumentError
 
 VERSION = "1"
 """Counts up when the same question may get another answer."""
-NOT_FOUND = "not found in the corpus"
 RULES: dict[str, str] = {
     "titles": "looks for names in titles",
     "widen": "looks for the words of a name that is not found",

@@ -70,6 +70,14 @@ class Verdict:
     sources: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What was found for a name of the question, and the ids of the passages on the way to it."""
+
+    text: str
+    sources: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Reader:
     """Works through one question. ``tools`` are the names of those that may be called, ``without``
@@ -81,7 +89,7 @@ class Reader:
     operators: bool = True
     seen: dict[str, Passage] = field(default_factory=dict[str, Passage])
     found: dict[str, Reply] = field(default_factory=dict[str, Reply])
-    values: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    values: dict[str, _Value] = field(default_factory=dict[str, "_Value"])
     trail: list[str] = field(default_factory=list[str])
 
     def steps(self) -> Walk:
@@ -106,13 +114,15 @@ class Reader:
         asked = self.question
         hops = asked.hops if "bridge" not in self.without else asked.hops[:0]
         thing = yield from self._find(start, self._beside(hops, 0))
+        way: list[Thing] = []
         for number, hop in enumerate(hops):
             others = yield from self._follow(thing, hop)
             if not others:
                 return
+            way.append(thing)
             if number == len(hops) - 1 and asked.sought == "person":
                 self.trail.append(f"{hop} of {thing.name}: {others[0]}")
-                self._note(start, without_rank(unqualified(others[0])), thing)
+                self._note(start, without_rank(unqualified(others[0])), way)
                 return
             before = thing
             for other in others[:_MAX_OTHERS]:  # the first that has a passage
@@ -124,7 +134,7 @@ class Reader:
             value = yield from self._value(thing)
             if value is not None:
                 self.trail.append(f"{asked.sought} of {thing.name}: {value}")
-                self._note(start, value, thing)
+                self._note(start, value, [*way, thing])
 
     def _beside(self, hops: Sequence[str], at: int) -> tuple[str, ...]:
         """Words beside which a mention of a name is worth seeing."""
@@ -132,8 +142,9 @@ class Reader:
             return RELATIONS[hops[at]].words
         return CUES.get(self.question.sought, self.question.words[:6])
 
-    def _note(self, start: str, value: str, thing: Thing) -> None:
-        self.values[start] = (value, thing.passage.id if thing.passage else "")
+    def _note(self, start: str, value: str, way: Sequence[Thing]) -> None:
+        sources = tuple(one.passage.id for one in way if one.passage is not None)
+        self.values[start] = _Value(value, sources)
 
     def _find(self, name: str, beside: Sequence[str], top_k: int = _HITS) -> Finding:
         """The passage about a name: by title and phrase, then by all its words, then by any."""
@@ -206,7 +217,7 @@ class Reader:
                 value = yield from self._value(thing)
                 if value is not None:
                     self.trail.append(f"{asked.sought} of {thing.name}: {value}")
-                    self._note(asked.text, value, thing)
+                    self._note(asked.text, value, [thing])
                     return
 
     def _bridges(self, words: Sequence[str]) -> list[str]:
@@ -256,13 +267,14 @@ class Reader:
         """The best answer to what has been noted so far."""
         asked = self.question
         why = "; ".join(self.trail)
-        sources = tuple(dict.fromkeys(one for _, one in self.values.values() if one))
+        found_in = (one for value in self.values.values() for one in value.sources)
+        sources = tuple(dict.fromkeys(found_in))
         if asked.form == "choice":
             return Verdict(self._chosen(), why, sources)
         if asked.form == "yes_no":
             return Verdict(self._yes_or_no(), why, sources)
         if self.values:
-            return Verdict(next(iter(self.values.values()))[0], why, sources)
+            return Verdict(next(iter(self.values.values())).text, why, sources)
         if "spans" in self.without or not self.seen:
             return Verdict("")
         shown = list(self.seen.values())
@@ -279,7 +291,7 @@ class Reader:
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
-        first, second = (self.values[name][0] for name in asked.names[:2])
+        first, second = (self.values[name].text for name in asked.names[:2])
         if asked.sought == "lifespan":
             keys = (int(first), 0, 0), (int(second), 0, 0)
         else:
@@ -293,7 +305,7 @@ class Reader:
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
-        first, second = (self.values[name][0] for name in asked.names[:2])
+        first, second = (self.values[name].text for name in asked.names[:2])
         if asked.sought == "country" and "countries" not in self.without:
             return "yes" if countries_of(first) & countries_of(second) else "no"
         return "yes" if fold(first) == fold(second) else "no"
