@@ -15,7 +15,9 @@ AragError                     anything this project raises on purpose
 ├── SourceError               the corpus cannot be read as it stands; names file and line
 ├── BuildError                the build cannot go on (no space, too large for an ordinal)
 ├── EngineError               the engine below us failed
-│   └── JvmError              the Java part cannot be started
+│   ├── JvmError              the Java part cannot be started
+│   ├── AccessError           a server refuses the credentials, or its certificate is not trusted
+│   └── UnavailableError      no answer within the budget: nodes down, overload, time-outs
 ├── ConfigError               a preset, price list or setting is not what it should be
 ├── QuestionsError            a file of questions cannot be read as it stands
 ├── RunError                  a folder of records does not fit what is to be done with it
@@ -110,6 +112,14 @@ class EngineError(AragError):
 
 class JvmError(EngineError):
     """The Java part cannot be started."""
+
+
+class AccessError(EngineError):
+    """A server refuses the credentials, or its certificate is not trusted."""
+
+
+class UnavailableError(EngineError):
+    """No answer within the budget: nodes down, overload, time-outs."""
 
 
 class ConfigError(AragError, ValueError):
