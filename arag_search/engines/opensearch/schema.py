@@ -1,0 +1,304 @@
+"""What lies in the two OpenSearch indexes of an index: names, settings, documents, ``_meta``.
+
+A build makes ``<name>-<yyyymmddhhmmss>-<8 hex digits>`` with one document a chunk, and
+``<that>.sentences`` with one document a sentence. The aliases ``<name>`` and ``<name>.sentences``
+name what is searched; the alias ``<physical>.building`` is there while a build is unfinished, and
+bulks are written through it, so that none brings back an index that was deleted.
+
+Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is kept as it was
+given and not indexed: what a hit shows and queries do not see. Declared metadata are exact terms
+(keyword), doubles (number) or the first millisecond of the period (date) in ``metadata.<name>``.
+
+Settings and mappings are in ``opensearch/*.json``. The mapping of the chunks has our ``_meta``; an
+index without it is not ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from arag_search.corpus import Chunk, MetadataScalar, MetadataValue
+from arag_search.errors import IndexDamagedError, IndexVersionError
+from arag_search.manifest import Manifest
+from arag_search.query.dates import period_ms
+from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
+
+ENGINE = "opensearch"
+"""What the manifest says of an index of this kind."""
+
+ID = "id"
+CHUNK_ID = "chunk_id"
+ORDINAL = "ordinal"
+PART = "part"
+PARTS = "parts"
+METADATA = "metadata"
+RECORD = "record"
+SENTENCE_ENDS = "sentence_ends"
+EXACT = "exact"
+SENTENCES_SUFFIX = ".sentences"
+BUILDING_SUFFIX = ".building"
+
+META_KEY = "arag_search"
+META_VERSION = 1
+MAX_TERM_BYTES = 32_766
+"""The longest id or keyword in UTF-8 that is indexed."""
+
+WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
+"""What to leave out of ``_source`` for a hit that shows no text."""
+
+Terms = Mapping[str, tuple[str, ...]]
+"""By scored field, the fewest terms found of which every shard with that field holds one."""
+
+_PHYSICAL = re.compile(r"(?P<name>.+)-\d{14}-[0-9a-f]{8}")
+_REBUILD = "Build the index again with --overwrite."
+
+
+# Names
+
+
+def physical_name(name: str, now: datetime, random_hex: str) -> str:
+    """The name of the chunk index that a build makes for ``name``."""
+    return f"{name}-{now:%Y%m%d%H%M%S}-{random_hex[:8]}"
+
+
+def is_physical(index: str, name: str) -> bool:
+    """Whether ``index`` is named as builds of ``name`` name their chunk indexes."""
+    match = _PHYSICAL.fullmatch(index)
+    return match is not None and match["name"] == name
+
+
+def sentences_name(name: str) -> str:
+    """The sentence index (or its alias) that belongs to a chunk index (or its alias)."""
+    return name + SENTENCES_SUFFIX
+
+
+def building_alias(physical: str) -> str:
+    """The alias that bulks are written through until the build is finished."""
+    return physical + BUILDING_SUFFIX
+
+
+def opensearch_field(name: str) -> str:
+    """The field of a metadata field that queries name."""
+    return DOC_ID if name == DOC_ID else f"{METADATA}.{name}"
+
+
+def exact_field(name: str) -> str:
+    """The subfield of a text field that scores boost x frequency."""
+    return f"{name}.{EXACT}"
+
+
+# Settings and mappings
+
+
+def chunk_index(
+    metadata: Mapping[str, MetadataType],
+    *,
+    k1: float,
+    b: float,
+    shards: int,
+    exact: bool,
+    meta: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The body that creates a chunk index; without ``exact`` it serves no keyword_search."""
+    body = _index("chunks", metadata, k1, b, shards, meta)
+    if not exact:
+        del body["settings"]["index"]["similarity"]["counts"]
+        for name in TEXT_FIELDS:
+            del body["mappings"]["properties"][name]["fields"]
+    return body
+
+
+def sentence_index(
+    metadata: Mapping[str, MetadataType],
+    *,
+    k1: float,
+    b: float,
+    shards: int,
+    meta: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The body that creates a sentence index."""
+    return _index("sentences", metadata, k1, b, shards, meta)
+
+
+def _index(
+    name: str,
+    metadata: Mapping[str, MetadataType],
+    k1: float,
+    b: float,
+    shards: int,
+    meta: Mapping[str, Any],
+) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(_definition(name))
+    index = body["settings"]["index"]
+    index["number_of_shards"] = shards
+    index["similarity"]["default"].update(k1=k1, b=b)
+    types = {"keyword": "keyword", "number": "double", "date": "long"}
+    body["mappings"]["properties"][METADATA]["properties"] = {
+        each: {"type": types[kind]} for each, kind in metadata.items()
+    }
+    body["mappings"]["_meta"] = {META_KEY: dict(meta)}
+    return body
+
+
+@functools.cache
+def _definition(name: str) -> bytes:
+    package = Path(__file__).parents[2]
+    packaged = package / "opensearch"
+    folder = packaged if packaged.is_dir() else package.parent / "opensearch"
+    return (folder / f"{name}.json").read_bytes()
+
+
+# Documents
+
+
+def chunk_document(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
+    """The document of a chunk, whose declared metadata fields are ``metadata``."""
+    return {
+        ID: chunk.id,
+        DOC_ID: chunk.doc_id,
+        ORDINAL: chunk.ordinal,
+        TITLE: chunk.title,
+        CONTENT: chunk.content,
+        PART: chunk.part,
+        PARTS: chunk.parts,
+        METADATA: _indexed(chunk.metadata, metadata),
+        RECORD: {SENTENCE_ENDS: chunk.sentence_ends, METADATA: chunk.metadata},
+    }
+
+
+def sentence_documents(
+    chunk: Chunk, metadata: Mapping[str, MetadataType]
+) -> Iterator[dict[str, Any]]:
+    """The documents of the sentences of a chunk, in order."""
+    common: dict[str, Any] = {
+        CHUNK_ID: chunk.id,
+        DOC_ID: chunk.doc_id,
+        TITLE: chunk.title,
+        PART: chunk.part,
+        PARTS: chunk.parts,
+        METADATA: _indexed(chunk.metadata, metadata),
+        RECORD: {METADATA: chunk.metadata},
+    }
+    for number, text in enumerate(chunk.sentences()):
+        yield {**common, ORDINAL: chunk.ordinal + number, CONTENT: text}
+
+
+def _indexed(
+    values: Mapping[str, MetadataValue], declared: Mapping[str, MetadataType]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kind in declared.items():
+        value = values.get(name)
+        if isinstance(value, tuple):
+            found[name] = [_term(each, kind) for each in value]
+        elif value is not None:
+            found[name] = _term(value, kind)
+    return found
+
+
+def _term(value: MetadataScalar, kind: MetadataType) -> str | float | int:
+    if kind == "keyword":
+        return str(value)
+    if kind == "number":
+        return float(value) + 0.0  # so that -0 is found as 0
+    return period_ms(str(value))[0]
+
+
+def chunk_of(source: Mapping[str, Any]) -> Chunk:
+    """The chunk whose document this is."""
+    return Chunk(
+        id=source[ID],
+        doc_id=source[DOC_ID],
+        title=source[TITLE],
+        content=source[CONTENT],
+        part=source[PART],
+        parts=source[PARTS],
+        ordinal=source[ORDINAL],
+        sentence_ends=tuple(source[RECORD][SENTENCE_ENDS]),
+        metadata=metadata_of(source),
+    )
+
+
+def metadata_of(source: Mapping[str, Any]) -> dict[str, MetadataValue]:
+    """The metadata of a chunk's or a sentence's document as they were given."""
+    loaded = cast("dict[str, Any]", source[RECORD].get(METADATA, {}))
+    return {
+        name: tuple(value) if isinstance(value, list) else value  # pyright: ignore
+        for name, value in loaded.items()
+    }
+
+
+# The manifest and what else is in ``_meta``
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the mapping of a chunk index of ours says of it.
+
+    ``sentences`` is the name of its sentence index, None if left out. ``manifest`` and the shard
+    terms (see ``Terms``) are there when everything is written. ``build`` holds what a build needs
+    in order to go on.
+    """
+
+    sentences: str | None
+    manifest: Manifest | None = None
+    chunk_terms: Terms = field(default_factory=dict[str, tuple[str, ...]])
+    sentence_terms: Terms = field(default_factory=dict[str, tuple[str, ...]])
+    build: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        """What stands below ``META_KEY``."""
+        manifest = None if self.manifest is None else orjson.loads(self.manifest.to_json())
+        return {
+            "version": META_VERSION,
+            "sentences": self.sentences,
+            "manifest": manifest,
+            "shard_terms": {"chunks": self.chunk_terms, "sentences": self.sentence_terms},
+            "build": self.build,
+        }
+
+
+def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
+    """Read ``_meta`` of the mapping of a chunk index; None where it is not ours.
+
+    Raises IndexVersionError for another version, IndexDamagedError for what cannot be read.
+    """
+    found: Any = cast("dict[str, Any]", mapping.get("_meta") or {}).get(META_KEY)
+    if not isinstance(found, dict):
+        return None
+    loaded = cast("dict[str, Any]", found)
+    if loaded.get("version") != META_VERSION:
+        raise IndexVersionError(
+            f"The index has format version {loaded.get('version')}.",
+            where=where,
+            allowed=f"version {META_VERSION}",
+            do="Build it again with --overwrite, or use the release that wrote it.",
+        )
+    try:
+        terms = loaded["shard_terms"]
+        manifest = loaded["manifest"]
+        return Meta(
+            sentences=loaded["sentences"],
+            manifest=None
+            if manifest is None
+            else Manifest.from_json(orjson.dumps(manifest).decode(), where),
+            chunk_terms=_terms(terms["chunks"]),
+            sentence_terms=_terms(terms["sentences"]),
+            build=loaded["build"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IndexDamagedError(
+            f"The _meta of the index cannot be read ({error!r}).", where=where, do=_REBUILD
+        ) from error
+
+
+def _terms(loaded: Mapping[str, Sequence[str]]) -> Terms:
+    return {name: tuple(values) for name, values in loaded.items()}
