@@ -1,0 +1,61 @@
+"""The jars of a local node: pinned one by one in ``jars.txt``, downloaded once into the cache.
+
+Nothing is resolved where it runs: the list holds every jar with its coordinates, SHA-256 and size,
+so that a machine gets the very files that were tested, or an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+
+from arag_search.engines.lucene.jvm import (
+    CACHE_VARIABLE,
+    Download,
+    PinnedJar,
+    cache_folder,
+    resolve,
+)
+from arag_search.errors import EngineError, JvmError
+
+OPENSEARCH_VERSION = "3.8.0"
+_DOWNLOADS_AT_ONCE = 8
+
+
+def pinned_jars() -> list[PinnedJar]:
+    """What ``jars.txt`` lists."""
+    text = (files("arag_search.engines.opensearch.nodes") / "jars.txt").read_text(encoding="ascii")
+    jars: list[PinnedJar] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            coordinates, sha256, size = line.split()
+            jars.append(PinnedJar(*coordinates.split(":"), sha256=sha256, size=int(size)))
+    return jars
+
+
+def jar_folder() -> Path:
+    """Where the jars are kept, below the cache folder."""
+    return cache_folder() / f"opensearch-{OPENSEARCH_VERSION}"
+
+
+def class_path(
+    jars: Sequence[PinnedJar] | None = None, download: Download | None = None
+) -> list[str]:
+    """The jars on disk, those that are absent downloaded and verified. Raises EngineError."""
+    wanted = pinned_jars() if jars is None else jars
+    folder = jar_folder()
+    with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
+        waiting = [pool.submit(resolve, jar, folder, download) for jar in wanted]
+        try:
+            return [str(each.result()) for each in waiting]
+        except JvmError as error:
+            pool.shutdown(cancel_futures=True)
+            raise EngineError(
+                error.what,
+                where=error.where,
+                allowed=error.allowed,
+                do=f"Check the network, then try again. Without one, copy {folder} from a machine "
+                f"on which a node has been started; {CACHE_VARIABLE} moves the cache.",
+            ) from error

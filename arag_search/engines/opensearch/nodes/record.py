@@ -1,0 +1,107 @@
+"""What is remembered of a local cluster: ``cluster.json`` in its data folder, beside a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.opensearch.nodes.processes import Process
+from arag_search.engines.opensearch.nodes.settings import Place
+from arag_search.errors import EngineError
+
+RECORD_FILE = "cluster.json"
+RECORD_VERSION = 1
+_LOCK_FILE = "cluster.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node: its place, and the process that was started last, None where it was ended."""
+
+    place: Place
+    process: Process | None
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.runs
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """A cluster; ``formed`` says that all its nodes have been together once."""
+
+    nodes: tuple[NodeRecord, ...]
+    formed: bool = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return tuple(each.place for each in self.nodes)
+
+    @property
+    def running(self) -> int:
+        return sum(each.runs for each in self.nodes)
+
+    @property
+    def url(self) -> str:
+        """All nodes as the beginning of a location: ``URL/name``."""
+        return "http://" + ",".join(each.url.removeprefix("http://") for each in self.places)
+
+
+def read_record(data: Path) -> ClusterRecord | None:
+    """The cluster of a data folder; None where there never was one. Raises EngineError."""
+    path = data / RECORD_FILE
+    try:
+        loaded: Any = json.loads(path.read_bytes())
+        if loaded["version"] != RECORD_VERSION:
+            raise ValueError(loaded["version"])
+        nodes = tuple(
+            NodeRecord(
+                Place(**each["place"]), Process(**each["process"]) if each["process"] else None
+            )
+            for each in loaded["nodes"]
+        )
+        return ClusterRecord(nodes, bool(loaded["formed"]))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise EngineError(
+            f"{RECORD_FILE} cannot be read ({error.strerror}).", where=str(data)
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise EngineError(
+            f"{RECORD_FILE} is not that of a local cluster.",
+            where=str(data),
+            do="Name another folder with --data.",
+        ) from error
+
+
+def write_record(data: Path, record: ClusterRecord) -> None:
+    """Put the record in place of the one before, all of it or nothing."""
+    staging = data / f".{RECORD_FILE}"
+    staging.write_text(json.dumps({"version": RECORD_VERSION, **asdict(record)}, indent=2))
+    os.replace(staging, data / RECORD_FILE)
+
+
+@contextlib.contextmanager
+def held(data: Path) -> Generator[None]:
+    """Alone with the cluster of a data folder: others wait. Raises EngineError."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = os.open(data / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise EngineError(
+            f"The data folder cannot be written ({error.strerror}).",
+            where=str(data),
+            do="Name another folder with --data.",
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,39 @@
+"""One real OpenSearch node for all tests of a session, or the cluster that is named for them."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.errors import EngineError
+
+URL_VARIABLE = "ARAG_OPENSEARCH_URL"
+"""A cluster to test against, ``http://host:port``: only ``arag-test-<uuid>-*`` is made there."""
+
+REQUIRE_VARIABLE = "ARAG_REQUIRE_OPENSEARCH"
+"""1 makes a failure of what would be a skipped test."""
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``http://host:port`` of a server, which ends with the session where it was started here."""
+    given = os.environ.get(URL_VARIABLE)
+    if given:
+        yield given.rstrip("/")
+        return
+    data = tmp_path_factory.mktemp("opensearch")
+    try:
+        started = cluster.up(data, port=0, owned=True)
+    except EngineError as error:
+        no_server(str(error))
+    else:
+        yield started.url
+        cluster.down(data)
+
+
+def no_server(reason: str) -> None:
+    """End a test that needs a server: skipped with the reason, or failed where one is required."""
+    if os.environ.get(REQUIRE_VARIABLE) == "1":
+        pytest.fail(f"No OpenSearch: {reason}", pytrace=False)
+    pytest.skip(f"no OpenSearch: {reason.splitlines()[0]}")
