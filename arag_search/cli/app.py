@@ -84,6 +84,7 @@ def _command() -> Any:
     from arag_search.cli.demo import demo_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
+    from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.presets import presets_command
     from arag_search.cli.read import read_command
     from arag_search.cli.run import run_command
@@ -114,7 +115,9 @@ def _command() -> Any:
         Begin with: arag-search demo
         """
 
-    app.command("demo")(demo_command)
+    app.command("demo", short_help="Index a sample corpus, search it, answer from it.")(
+        demo_command
+    )
     app.command("index")(index_command)
     app.command("search")(search_command)
     app.command("ask")(ask_command)
@@ -125,6 +128,7 @@ def _command() -> Any:
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
+    app.add_typer(opensearch_commands(), name="opensearch")
     return typer.main.get_command(app)
 
 
