@@ -57,8 +57,8 @@ def up_command(
     Examples:
 
     \b
-      arag-search opensearch up
-      arag-search opensearch up --nodes 3 --data my-cluster --port 9400
+      arag-search opensearch up --port 9400
+      arag-search opensearch up --nodes 3 --data my-cluster
     """
     from arag_search.engines.opensearch.nodes import cluster
 

@@ -82,7 +82,7 @@ def _started(told: NodeFile, folder: Path) -> Any:
             if isinstance(value, str):
                 settings.put(name, value)
             else:
-                settings.putList(name, jpype.JClass("java.util.List").of(*value))
+                settings.putList(name, jpype.JArray(jpype.JString)(list(value)))
 
     runner = jpype.JClass(_RUNNER)()
     runner.onBuild(jpype.JProxy(f"{_RUNNER}$Builder", dict={"build": build}))
