@@ -1,14 +1,392 @@
-"""Local OpenSearch nodes: started, reported, ended."""
+"""Local OpenSearch nodes: pinned jars, ports, processes; started, reported, ended."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from arag_search.engines.lucene.jvm import CACHE_VARIABLE, PinnedJar
+from arag_search.engines.opensearch.nodes import cluster, jars, ports, processes
+from arag_search.engines.opensearch.nodes.record import (
+    ClusterRecord,
+    NodeRecord,
+    read_record,
+    write_record,
+)
+from arag_search.engines.opensearch.nodes.settings import Place, node_settings
+from arag_search.errors import ArgumentError, EngineError
+from tests.commands import Command
+
+PLACE = Place("node-1", 9200, 9300)
+
+
+# Jars
+
+
+def test_every_jar_is_listed_once_with_checksum_and_size() -> None:
+    found = jars.pinned_jars()
+    assert len(found) == len({jar.file_name for jar in found}) == 113
+    assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in found)
+    versions = {jar.version for jar in found if jar.group == "org.opensearch"}
+    assert versions == {jars.OPENSEARCH_VERSION}
+
+
+def jar_of(content: bytes) -> PinnedJar:
+    return PinnedJar("org.x", "x", "1", hashlib.sha256(content).hexdigest(), len(content))
+
+
+def test_a_jar_is_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    downloads: list[str] = []
+
+    def download(jar: PinnedJar, folder: Path) -> Path:
+        downloads.append(jar.coordinates)
+        (folder / "x.jar").write_bytes(b"right")
+        return folder / "x.jar"
+
+    for _ in range(2):
+        paths = jars.class_path([jar_of(b"right")], download)
+        assert paths == [str(tmp_path / "opensearch-3.8.0" / "x-1.jar")]
+        assert Path(paths[0]).read_bytes() == b"right"
+    assert downloads == ["org.x:x:1"]
+
+
+def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+
+    def download(_: PinnedJar, folder: Path) -> Path:
+        (folder / "x.jar").write_bytes(b"wrong")
+        return folder / "x.jar"
+
+    with pytest.raises(EngineError) as caught:
+        jars.class_path([jar_of(b"right")], download)
+    folder = tmp_path / "opensearch-3.8.0"
+    assert str(caught.value) == (
+        "The download of org.x:x:1 is not the file it should be.\n"
+        f"Where: SHA-256 {hashlib.sha256(b'wrong').hexdigest()}\n"
+        f"Allowed: SHA-256 {hashlib.sha256(b'right').hexdigest()}\n"
+        f"Do: Check the network, then try again. Without one, copy {folder} from a machine "
+        "on which a node has been started; ARAG_CACHE_DIR moves the cache."
+    )
+    assert list(folder.iterdir()) == []
+
+
+# Ports and settings
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def test_ports_follow_the_first_one() -> None:
+    assert ports.places(3, 9400) == [
+        Place("node-1", 9400, 9500),
+        Place("node-2", 9401, 9501),
+        Place("node-3", 9402, 9502),
+    ]
+
+
+def test_any_free_ports_are_six_different_ones() -> None:
+    found = ports.places(3, 0)
+    ports.check_free(found)
+    assert len({port for each in found for port in (each.http_port, each.transport_port)}) == 6
+
+
+def test_a_port_in_use_is_told_before_anything_starts(taken_port: int, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    record = ClusterRecord((NodeRecord(Place("node-1", taken_port, taken_port), None),))
+    data.mkdir()
+    write_record(data, record)
+    with pytest.raises(EngineError) as caught:
+        cluster.up(data)
+    assert str(caught.value) == (
+        f"Port {taken_port} is in use.\n"
+        "Where: 127.0.0.1\n"
+        "Allowed: ports on which nothing listens; a node takes two, 100 apart\n"
+        "Do: Choose others with --port (0 takes any), or end what listens there."
+    )
+    assert not (data / "node-1").exists()
+
+
+@pytest.mark.parametrize("port", [-1, 80, 65_434, 70_000])
+def test_a_port_that_a_node_cannot_have_is_refused(port: int, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        cluster.up(tmp_path, port=port)
+    assert str(caught.value) == (
+        f"Port {port} cannot be that of the first node.\n"
+        "Where: --port\n"
+        "Allowed: 1024 to 65,433, or 0 for any that is free"
+    )
+
+
+def test_a_cluster_has_one_node_or_three(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        cluster.up(tmp_path, nodes=2)
+    assert str(caught.value) == (
+        "A local cluster of 2 nodes is not offered.\nWhere: --nodes\nAllowed: 1 or 3"
+    )
+
+
+@pytest.mark.parametrize("heap", ["512", "1", "big", "100m", "1.5g"])
+def test_a_heap_that_java_would_not_take_is_refused(heap: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        cluster.up(tmp_path, heap=heap)
+    assert str(caught.value) == (
+        f'The heap of a node is "{heap}".\n'
+        "Where: --heap\n"
+        "Allowed: a whole number with m or g, such as 512m or 2g; at least 256m"
+    )
+
+
+def test_a_folder_keeps_its_number_of_nodes(tmp_path: Path) -> None:
+    write_record(tmp_path, ClusterRecord((NodeRecord(PLACE, None),), formed=True))
+    with pytest.raises(ArgumentError) as caught:
+        cluster.up(tmp_path, nodes=3)
+    assert str(caught.value) == (
+        "The data folder holds a cluster of 1 node.\n"
+        f"Where: {tmp_path}\n"
+        "Allowed: --nodes 1\n"
+        "Do: Leave --nodes out, or name another folder with --data."
+    )
+
+
+def test_a_formed_cluster_is_not_formed_anew(tmp_path: Path) -> None:
+    first = node_settings(PLACE, [PLACE], tmp_path, formed=False)
+    assert first["cluster.initial_cluster_manager_nodes"] == ["node-1"]
+    later = node_settings(PLACE, [PLACE], tmp_path, formed=True)
+    assert "cluster.initial_cluster_manager_nodes" not in later
+
+
+# Processes
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    script = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); "
+    with subprocess.Popen(
+        [sys.executable, "-c", script + "time.sleep(60)"], stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout
+        child.stdout.readline()
+        yield child
+        child.kill()
+
+
+def process_of(child: subprocess.Popen[bytes]) -> processes.Process:
+    started = processes.start_of(child.pid)
+    assert started
+    return processes.Process(child.pid, started)
+
+
+def test_a_process_with_the_same_number_and_another_start_is_left_alone(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    ours = process_of(sleeper)
+    assert ours.runs
+    for other in ("", "another-boot " + ours.started.rpartition(" ")[2], ours.started + "1"):
+        stranger = replace(ours, started=other)
+        assert not stranger.runs
+        assert not processes.end(stranger, limit_s=0)
+    assert sleeper.poll() is None
+
+
+def test_a_process_that_does_not_end_in_order_is_killed(sleeper: subprocess.Popen[bytes]) -> None:
+    assert processes.end(process_of(sleeper), limit_s=0.2)
+    assert sleeper.wait() == -signal.SIGKILL
+
+
+def test_an_ended_child_that_nobody_waited_for_does_not_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        ours = process_of(child)
+        os.kill(child.pid, signal.SIGKILL)
+        last = time.monotonic() + 10
+        while ours.runs and time.monotonic() < last:
+            time.sleep(0.01)
+        assert not ours.runs
+
+
+# What is remembered
+
+
+def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
+    record = ClusterRecord(
+        (
+            NodeRecord(PLACE, processes.Process(7, "boot 1")),
+            NodeRecord(Place("node-2", 9201, 9301), None),
+        ),
+        formed=True,
+    )
+    write_record(tmp_path, record)
+    assert read_record(tmp_path) == record
+    assert record.url == "http://127.0.0.1:9200,127.0.0.1:9201"
+    assert record.running == 0
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text('{"version": 1}')
+    with pytest.raises(EngineError) as caught:
+        cluster.status(tmp_path)
+    assert str(caught.value) == (
+        f"cluster.json is not that of a local cluster.\nWhere: {tmp_path}\n"
+        "Do: Name another folder with --data."
+    )
+
+
+def test_where_no_cluster_was_started_there_is_none(arag: Command, tmp_path: Path) -> None:
+    data = tmp_path / "none"
+    said = f"No local cluster has been started in {data}.\n"
+    assert arag("opensearch", "status", "--data", str(data)) == (1, said, "")
+    assert arag("opensearch", "down", "--data", str(data)) == (0, said, "")
+    assert not data.exists()
+
+
+# With real nodes
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url) as reply:
+        return json.load(reply)
+
+
+def put(url: str, body: object) -> None:
+    data = json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method="PUT")):
+        pass
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("nodes")
+    yield folder
+    cluster.down(folder)
+
 
 @pytest.mark.opensearch
-def test_a_node_answers_and_scripts_run_on_it(opensearch_url: str) -> None:
-    with urllib.request.urlopen(opensearch_url) as reply:
-        assert json.load(reply)["version"]["number"] == "3.8.0"
+def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data: Path) -> None:
+    first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
+    url, pid = first["url"], first["nodes"][0]["pid"]
+    log = str(data / "node-1" / "node.log")
+    assert first == {
+        "data": str(data),
+        "url": url,
+        "ready": True,
+        "status": "green",
+        "nodes": [{"name": "node-1", "url": url, "pid": pid, "log": log}],
+        "started": 1,
+        "ended": 0,
+    }
+    node = f"  node-1  {url}  process {pid}, log {log}"
+    end = f"An index there: {url}/NAME. To end it: arag-search opensearch down"
+    running = [f"OpenSearch 3.8.0 at {url}: green, 1 of 1 nodes run", node, end]
+    assert arag("opensearch", "up", "--data", str(data)).lines == running
+    assert arag("opensearch", "status", "--data", str(data)).lines == running
+    wrong = arag("opensearch", "up", "--data", str(data), "--port", "9400")
+    port = url.rpartition(":")[2]
+    assert (wrong.code, wrong.err) == (
+        1,
+        f"arag-search: The cluster runs on port {port}.\nWhere: {url}\nAllowed: --port {port}\n"
+        "Do: Leave --port out, or end it first: arag-search opensearch down\n",
+    )
+
+    put(f"{url}/kept", {"settings": {"number_of_replicas": 0}})
+    ended = arag("opensearch", "down", "--data", str(data))
+    assert ended.lines[0] == "OpenSearch 3.8.0 does not run; 1 of 1 ended now"
+    assert processes.start_of(pid) is None
+    assert arag("opensearch", "status", "--data", str(data)).code == 1
+    assert "[Node] closed" in Path(log).read_text()
+
+    again = arag("opensearch", "up", "--data", str(data), "--json").json
+    assert again["url"] == url
+    assert again["nodes"][0]["pid"] != pid
+    assert list(get(f"{url}/kept")) == ["kept"]
+
+
+@pytest.mark.opensearch
+def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:
+    (node,) = get(f"{opensearch_url}/_nodes")["nodes"].values()
+    for part in ("http", "transport"):
+        bound = node[part]["bound_address"]
+        assert [address.rpartition(":")[0] for address in bound] == ["127.0.0.1"]
+    settings = node["settings"]["cluster"]["routing"]["allocation"]["disk"]["watermark"]
+    assert settings == {"low": "2gb", "high": "1gb", "flood_stage": "500mb"}
+    assert {each["classname"].rpartition(".")[2] for each in node["plugins"]} == {
+        "Netty4ModulePlugin",
+        "PainlessModulePlugin",
+        "ReindexModulePlugin",
+        "ParentJoinModulePlugin",
+        "MapperExtrasModulePlugin",
+    }
+
+
+@pytest.mark.opensearch
+def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    (tmp_path / "node-1").mkdir()
+    (tmp_path / "node-1" / "data").write_text("a file where a folder should be")
+    with pytest.raises(EngineError) as caught:
+        cluster.up(tmp_path, port=0)
+    what, where, *log, do = str(caught.value).splitlines()
+    assert what == "node-1 ended while the cluster was starting."
+    assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}, which ends:"
+    assert any(str(tmp_path / "node-1" / "data") in line for line in log)
+    assert do == "Do: Mend what the log says, then start again: arag-search opensearch up"
+    record = read_record(tmp_path)
+    assert record
+    assert record.running == 0
+
+
+@pytest.mark.opensearch
+def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> None:
+    script = (
+        "import os; from pathlib import Path\n"
+        "from arag_search.engines.opensearch.nodes import cluster\n"
+        f"cluster.up(Path({str(tmp_path)!r}), port=0, owned=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    record = read_record(tmp_path)
+    assert record
+    last = time.monotonic() + 20
+    while record.running and time.monotonic() < last:
+        time.sleep(0.1)
+    assert record.running == 0
+
+
+@pytest.mark.opensearch
+@pytest.mark.faults
+def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
+    arag: Command, tmp_path: Path
+) -> None:
+    data = ("--data", str(tmp_path))
+    try:
+        found = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json").json
+        assert (found["ready"], found["status"], found["started"]) == (True, "green", 3)
+        assert len({node["pid"] for node in found["nodes"]}) == 3
+        os.kill(found["nodes"][0]["pid"], signal.SIGKILL)
+        again = arag("opensearch", "up", *data, "--json").json
+        assert (again["ready"], again["started"], again["url"]) == (True, 1, found["url"])
+        assert [node["pid"] for node in again["nodes"]][1:] == [
+            node["pid"] for node in found["nodes"]
+        ][1:]
+        os.kill(found["nodes"][2]["pid"], signal.SIGSTOP)  # a hung one is ended too
+    finally:
+        ended = arag("opensearch", "down", *data, "--json").json
+    assert ended["ended"] == 3
+    assert [node["pid"] for node in ended["nodes"]] == [None, None, None]

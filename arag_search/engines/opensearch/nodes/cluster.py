@@ -27,6 +27,7 @@ from arag_search.engines.opensearch.nodes.settings import (
     HEAP,
     MODULES,
     Place,
+    check_heap,
     java_flags,
     node_settings,
 )
@@ -102,6 +103,7 @@ def up(
             f"A local cluster of {nodes} nodes is not offered.", where="--nodes", allowed="1 or 3"
         )
     ports.check_number(port)
+    check_heap(heap)
     with held(data):
         record = _planned(data, nodes, port)
         waiting = [each.place for each in record.nodes if not each.runs]
@@ -222,10 +224,14 @@ def _wait(data: Path, record: ClusterRecord, offsets: dict[str, int]) -> None:
 def _end(nodes: Sequence[NodeRecord]) -> int:
     """End what runs of these nodes; how many did."""
     last = time.monotonic() + END_LIMIT_S
-    running = [each.process for each in nodes if each.process is not None]
-    for process in running:
-        processes.ask_to_end(process)
-    return sum(processes.end(process, last - time.monotonic()) for process in running)
+    asked = [
+        each.process
+        for each in nodes
+        if each.process is not None and processes.ask_to_end(each.process)
+    ]
+    for process in asked:
+        processes.end(process, last - time.monotonic())
+    return len(asked)
 
 
 def _status(data: Path, record: ClusterRecord) -> ClusterStatus:

@@ -46,10 +46,10 @@ def _free_ports(count: int) -> list[int]:
 
 def check_free(wanted: Sequence[Place]) -> None:
     """Raise EngineError that names every port of these nodes that is in use."""
-    numbers = [port for each in wanted for port in (each.http_port, each.transport_port)]
-    taken = [port for port in numbers if not _is_free(port)]
+    numbers = {port for each in wanted for port in (each.http_port, each.transport_port)}
+    taken = [port for port in sorted(numbers) if not _is_free(port)]
     if taken:
-        named = ", ".join(str(port) for port in sorted(taken))
+        named = ", ".join(map(str, taken))
         raise EngineError(
             f"Ports are in use: {named}." if len(taken) > 1 else f"Port {named} is in use.",
             where=LOOPBACK,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag_search.errors import ArgumentError
+
 LOOPBACK = "127.0.0.1"
 CLUSTER_NAME = "arag-search"
 HEAP = "512m"
+MIN_HEAP_MB = 256
 SNAPSHOTS = "snapshots"
 CONFIG = "config"
 TEMPORARY = "tmp"
@@ -71,6 +75,17 @@ def node_settings(
     if not formed:
         settings["cluster.initial_cluster_manager_nodes"] = [each.name for each in places]
     return settings
+
+
+def check_heap(heap: str) -> None:
+    """Raise ArgumentError for what Java would not take, or a node could not start with."""
+    match = re.fullmatch(r"(\d{1,6})([mMgG])", heap)
+    if match is None or int(match[1]) * (1024 if match[2] in "gG" else 1) < MIN_HEAP_MB:
+        raise ArgumentError(
+            f'The heap of a node is "{heap}".',
+            where="--heap",
+            allowed=f"a whole number with m or g, such as 512m or 2g; at least {MIN_HEAP_MB}m",
+        )
 
 
 def java_flags(folder: Path, heap: str = HEAP) -> list[str]:
