@@ -25,6 +25,7 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
+from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.feedback import Feedback
 from arag_search.feedback import feedback as feedback_on
@@ -298,21 +299,27 @@ class Index:
         return self.engine.scan(self.scope)
 
 
-def open_index(location: str | Path, *, filter: str | None = None) -> Index:
-    """Open the index in a folder.
+def open_index(
+    location: str | Path,
+    *,
+    filter: str | None = None,
+    ca_certs: str | None = None,
+    client_cert: str | None = None,
+    client_key: str | None = None,
+) -> Index:
+    """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
     ``filter`` is a query of metadata clauses (``lang:en AND year:>=2000``, NOTs alone allowed) that
-    every search, count and read obeys. Raises IndexNotFoundError, IndexVersionError,
-    IndexDamagedError, QueryError for the filter, JvmError.
+    every search, count and read obeys. For a server, user and password are taken from
+    ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
+    authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
+    ``client_key`` are files for a server that asks for a certificate. Raises IndexNotFoundError,
+    IndexVersionError, IndexDamagedError, QueryError for the filter, JvmError, and for a server
+    ArgumentError, AccessError, UnavailableError, EngineError.
     """
     name = str(location)
-    if name.startswith(("http://", "https://")):
-        raise ArgumentError(
-            "The location is an address of a server; this release opens folders.",
-            where=name,
-            allowed="a folder that arag-search index has built",
-            do="Build an index with: arag-search index SOURCE --to FOLDER",
-        )
+    if is_address(name):
+        return _open_address(name, filter, (ca_certs, client_cert, client_key))
     check_path(name, "the index")
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
@@ -329,6 +336,22 @@ def open_index(location: str | Path, *, filter: str | None = None) -> Index:
         held.release()
         raise
     return Index(engine, name, scope, held.release)
+
+
+def _open_address(
+    location: str, filter: str | None, files: tuple[str | None, str | None, str | None]
+) -> Index:
+    from arag_search.engines.opensearch.client import ConnectionOptions
+    from arag_search.engines.opensearch.reader import OpenSearchEngine
+
+    address = parse_address(location)
+    engine = OpenSearchEngine.open(address, ConnectionOptions.from_environment(*files))
+    try:
+        scope = None if filter is None else _scope(filter, engine.manifest.query_schema)
+    except BaseException:
+        engine.close()
+        raise
+    return Index(engine, str(address), scope)
 
 
 def _scope(text: str, schema: Schema) -> Scope:

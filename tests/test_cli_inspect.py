@@ -293,11 +293,11 @@ def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: 
             "The path of the index is not UTF-8.\nWhere: caf\\udce9\nDo: Rename it.",
         ),
         (
-            "https://localhost:9200/wiki",
-            "The location is an address of a server; this release opens folders.\n"
-            "Where: https://localhost:9200/wiki\n"
-            "Allowed: a folder that arag-search index has built\n"
-            "Do: Build an index with: arag-search index SOURCE --to FOLDER",
+            "https://localhost/wiki",
+            'The address names the host "localhost".\n'
+            "Where: https://localhost/wiki\n"
+            "Allowed: HOST:PORT, several of them separated by commas\n"
+            "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200.",
         ),
     ],
 )

@@ -42,12 +42,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_server_address_is_refused_in_this_release() -> None:
+def test_a_server_address_without_a_port_is_refused() -> None:
     with pytest.raises(arag_search.AragError) as caught:
-        arag_search.open_index("https://localhost:9200/wiki")
+        arag_search.open_index("https://localhost/wiki")
     assert str(caught.value) == (
-        "The location is an address of a server; this release opens folders.\n"
-        "Where: https://localhost:9200/wiki\n"
-        "Allowed: a folder that arag-search index has built\n"
-        "Do: Build an index with: arag-search index SOURCE --to FOLDER"
+        'The address names the host "localhost".\n'
+        "Where: https://localhost/wiki\n"
+        "Allowed: HOST:PORT, several of them separated by commas\n"
+        "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200."
     )

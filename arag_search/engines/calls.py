@@ -1,0 +1,46 @@
+"""The calls in flight of an engine that threads share, so that closing waits for them."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from arag_search.errors import IndexClosedError
+
+
+class Calls:
+    """A context manager around every call of an engine over the index ``where``."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._changed = threading.Condition(threading.Lock())
+        self._in_flight = 0
+        self._closed = False
+
+    def __enter__(self) -> None:
+        """Raises IndexClosedError after ``close``."""
+        with self._changed:
+            if self._closed:
+                raise IndexClosedError(
+                    f"The index {self.where} is closed.", do="Open it again with open_index."
+                )
+            self._in_flight += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._changed:
+            self._in_flight -= 1
+            if self._closed:
+                self._changed.notify_all()
+
+    def close(self) -> bool:
+        """Let no more calls in, wait for those in flight; True for the one who closed first."""
+        with self._changed:
+            first = not self._closed
+            self._closed = True
+            self._changed.wait_for(lambda: self._in_flight == 0)
+            return first

@@ -1,0 +1,113 @@
+"""The address of an index on OpenSearch: ``https://h1:9200,h2:9200/prefix/name``.
+
+Several hosts are nodes of one cluster, asked in turn. The prefix is where a proxy keeps the server,
+and is usually not there. User and password are never part of an address.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from arag_search.errors import ArgumentError
+
+MAX_NAME_CHARACTERS = 180
+"""So that the names of physical indexes, which are longer, stay within the server's 255 bytes."""
+
+_SCHEMES = ("http://", "https://")
+_FORM = "http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME"
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z])?):(\d{1,5})")
+_PREFIX = re.compile(r"(?:[\w.~-]+/)*", re.ASCII)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_RESERVED_END = ".sentences"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``hosts`` are addresses of nodes (``https://h1:9200``), ``prefix`` begins with a slash or is
+    empty, ``name`` is that of the index."""
+
+    hosts: tuple[str, ...]
+    prefix: str
+    name: str
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the nodes are spoken to over TLS."""
+        return self.hosts[0].startswith("https://")
+
+    @property
+    def server(self) -> str:
+        """The address without the name, as shown in messages about the cluster."""
+        first, *others = self.hosts
+        more = "".join("," + host.partition("://")[2] for host in others)
+        return f"{first}{more}{self.prefix}"
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.name}"
+
+
+def is_address(location: str) -> bool:
+    """Whether a location is meant to be on a server rather than a folder."""
+    return location.lower().startswith(_SCHEMES)
+
+
+def parse_address(location: str) -> Address:
+    """Read an address. Raises ArgumentError, which never repeats a password."""
+    if not is_address(location):
+        raise ArgumentError("The location is no address.", where=location, allowed=_FORM)
+    scheme, _, rest = location.partition("://")
+    authority, _, path = rest.partition("/")
+    if "@" in rest:
+        raise ArgumentError(
+            "The address holds a user or a password.",
+            where=f"{scheme}://...@{rest.rpartition('@')[2]}",
+            allowed=_FORM,
+            do="Set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD instead.",
+        )
+    hosts = tuple(_host(scheme.lower(), host, location) for host in authority.split(","))
+    prefix, _, name = path.rstrip("/").rpartition("/")
+    if not _PREFIX.fullmatch(f"{prefix}/" if prefix else ""):
+        raise ArgumentError(
+            f'The prefix of the address is "{prefix}".',
+            where=location,
+            allowed="path segments of letters, digits, . _ ~ and -",
+            do=f"Write {_FORM}.",
+        )
+    _check_name(name, location)
+    return Address(tuple(dict.fromkeys(hosts)), f"/{prefix}" if prefix else "", name)
+
+
+def _host(scheme: str, text: str, location: str) -> str:
+    found = _HOST.fullmatch(text)
+    if found is None or not 1 <= int(found[2]) <= 65_535:
+        do = f"Write {_FORM}."
+        if "://" in text or text.endswith(":"):
+            do = "Name http:// or https:// once, before the first host."
+        elif found is None and _HOST.fullmatch(f"{text}:9200"):
+            do = f"Add the port, 9200 unless the server was told otherwise: {text}:9200."
+        raise ArgumentError(
+            f'The address names the host "{text}".',
+            where=location,
+            allowed="HOST:PORT, several of them separated by commas",
+            do=do,
+        )
+    return f"{scheme}://{found[1].lower()}:{int(found[2])}"
+
+
+def _check_name(name: str, location: str) -> None:
+    if not name:
+        raise ArgumentError(
+            "The address names no index.",
+            where=location,
+            allowed=_FORM,
+            do="Add the name of the index after the last slash.",
+        )
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARACTERS or name.endswith(_RESERVED_END):
+        raise ArgumentError(
+            f'The name of the index is "{name}".',
+            where=location,
+            allowed=f"up to {MAX_NAME_CHARACTERS} of a-z, 0-9, . _ and -, a letter or digit first, "
+            f"not ending in {_RESERVED_END}",
+            do="Write it so.",
+        )

@@ -1,0 +1,304 @@
+"""Calls to a cluster: over which connection, for how long, how often, and what failures are called.
+
+An attempt takes a few seconds at most, all attempts of a call together its budget. Each goes to
+another of the hosts; one that does not answer is set aside for a while. The library below neither
+retries nor logs what we raise.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.faults import (
+    CA_CERTS_VARIABLE,
+    PASSWORD_VARIABLE,
+    USERNAME_VARIABLE,
+    Fault,
+    RefusedError,
+    fault_of_reply,
+    unavailable,
+    untrusted,
+)
+from arag_search.errors import ArgumentError, EngineError, IndexClosedError
+
+ATTEMPT_TIMEOUT_S = 5.0
+REQUEST_BUDGET_S = 60.0
+OPENING_BUDGET_S = 5.0
+"""An address is more often wrong than a server is about to start."""
+POOL_SIZE = 64
+"""Connections kept to each host; more threads than that at once share no connection."""
+MIN_MAJOR_VERSION = 3
+
+Check = Callable[[Any, str], Fault | None]
+"""Finds what is wrong with an answer of status 200, given the address of the server."""
+
+__all__ = ["Check", "Client", "ConnectionOptions", "RefusedError", "encoded"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_ASIDE_S = 5.0
+_QUIET = logging.NullHandler()
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to connect. ``ca_certs`` is a file of trusted authorities, instead of the usual ones;
+    ``client_cert`` and ``client_key`` are files for servers that ask for a certificate."""
+
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_certs: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
+    request_budget_s: float = REQUEST_BUDGET_S
+    opening_budget_s: float = OPENING_BUDGET_S
+
+    @staticmethod
+    def from_environment(
+        ca_certs: str | None = None, client_cert: str | None = None, client_key: str | None = None
+    ) -> ConnectionOptions:
+        """User and password from the environment, and the file of authorities unless given.
+
+        Raises ArgumentError where one of user and password is missing, or a file is.
+        """
+        username = os.environ.get(USERNAME_VARIABLE, "")
+        password = os.environ.get(PASSWORD_VARIABLE, "")
+        if bool(username) != bool(password):
+            missing = PASSWORD_VARIABLE if username else USERNAME_VARIABLE
+            raise ArgumentError(
+                f"{missing} is not set.",
+                allowed=f"both {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
+                do="Set it, or unset the other.",
+            )
+        ca_certs = ca_certs or os.environ.get(CA_CERTS_VARIABLE) or None
+        for file in (ca_certs, client_cert, client_key):
+            if file is not None and not os.path.isfile(file):
+                raise ArgumentError(
+                    "The file for the TLS connection is missing.",
+                    where=file,
+                    allowed="a PEM file",
+                    do=f"Correct the path, which comes from {CA_CERTS_VARIABLE} or an option.",
+                )
+        return ConnectionOptions(username, password, ca_certs, client_cert, client_key)
+
+
+class Client:
+    """A connection to the cluster of an address. Threads may share it; forks make their own."""
+
+    def __init__(self, address: Address, options: ConnectionOptions) -> None:
+        """Use ``Client.connect``."""
+        self.server = address.server
+        """The address of the cluster, for messages."""
+        self._address = address
+        self._options = options
+        self._lock = threading.Lock()
+        self._transport: Any = None
+        self._pid = 0
+        self._closed = False
+
+    @staticmethod
+    def connect(address: Address, options: ConnectionOptions | None = None) -> Client:
+        """Connect, and see that the server is an OpenSearch we know.
+
+        Raises AccessError, UnavailableError, and EngineError for another kind of server.
+        """
+        client = Client(address, options or ConnectionOptions.from_environment())
+        try:
+            client.version()
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    def version(self) -> str:
+        """The version of the server. Raises EngineError for one that is too old or another kind."""
+        found: Any = self.call("GET", "/", budget_s=self._options.opening_budget_s)
+        version: Any = found.get("version") if isinstance(found, dict) else None  # pyright: ignore
+        if not isinstance(version, dict) or version.get("distribution") != "opensearch":  # pyright: ignore
+            raise EngineError(
+                "The server is not an OpenSearch.",
+                where=self.server,
+                allowed=f"OpenSearch {MIN_MAJOR_VERSION} or newer",
+                do="Correct the address, its prefix included.",
+            )
+        number = str(version.get("number"))  # pyright: ignore
+        major = number.partition(".")[0]
+        if not major.isdecimal() or int(major) < MIN_MAJOR_VERSION:
+            raise EngineError(
+                f"The server is OpenSearch {number}.",
+                where=self.server,
+                allowed=f"OpenSearch {MIN_MAJOR_VERSION} or newer",
+                do="Update the server.",
+            )
+        return number
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        *,
+        check: Check | None = None,
+        budget_s: float | None = None,
+        attempt_timeout_s: float | None = None,
+    ) -> Any:
+        """Send a request until it is answered; the JSON of the answer.
+
+        A sequence of bodies is sent as lines, bytes as they are. Failures that may pass, those that
+        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. Raises
+        AccessError, UnavailableError, RefusedError for any other status, EngineError.
+        """
+        data = body if isinstance(body, bytes) or body is None else encoded(body)
+        budget_s = self._options.request_budget_s if budget_s is None else budget_s
+        timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
+        deadline = time.monotonic() + budget_s
+        pause_s = _FIRST_PAUSE_S
+        attempts = 0
+        while True:
+            left_s = deadline - time.monotonic()
+            limit_s = timeout_s if budget_s == 0 else max(0.1, min(timeout_s, left_s))
+            found = self._attempt(method, path, data, params, limit_s)
+            if check is not None and not isinstance(found, Fault):
+                found = check(found, self.server) or found
+            if not isinstance(found, Fault):
+                return found
+            attempts += 1
+            if not found.passing or time.monotonic() + pause_s >= deadline:
+                raise _final(found, attempts, budget_s)
+            if attempts >= len(self._address.hosts):
+                # Not all clients at once.
+                time.sleep(pause_s * random.uniform(0.75, 1.0))
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        """Close the connections. Calls after it raise IndexClosedError."""
+        with self._lock:
+            self._closed = True
+            if self._transport is not None and self._pid == os.getpid():
+                self._transport.close()
+
+    def _attempt(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        params: Mapping[str, str] | None,
+        timeout_s: float,
+    ) -> Any:
+        """The answer, or the Fault."""
+        from opensearchpy.exceptions import (
+            ConnectionError,
+            ConnectionTimeout,
+            SerializationError,
+            SSLError,
+            TransportError,
+        )
+
+        transport = self._connected()
+        try:
+            return transport.perform_request(
+                method, path, params=dict(params or {}), body=data, timeout=timeout_s
+            )
+        except SSLError as error:
+            return Fault(False, untrusted(_said(error), self.server))
+        except ConnectionTimeout:
+            return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
+        except ConnectionError as error:
+            return Fault(True, unavailable(f"No connection: {_said(error)}", self.server))
+        except TransportError as error:
+            return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
+        except SerializationError as error:
+            what = f"The server answers something else than JSON: {str(error)[:80]}"
+            return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
+
+    def _connected(self) -> Any:
+        if self._pid != os.getpid() or self._closed:
+            with self._lock:
+                if self._closed:
+                    raise IndexClosedError(f"The connection to {self.server} is closed.")
+                if self._pid != os.getpid():
+                    self._transport = _transport(self._address, self._options)
+                    self._pid = os.getpid()
+        return self._transport
+
+
+def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
+    """A body as JSON, or several as lines of JSON."""
+    if isinstance(body, Mapping):
+        return orjson.dumps(body)
+    return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in body)
+
+
+def _transport(address: Address, options: ConnectionOptions) -> Any:
+    """The library's transport, with its own retries off."""
+    from urllib.parse import urlsplit
+
+    from opensearchpy.serializer import JSONSerializer
+    from opensearchpy.transport import Transport
+
+    class Json(JSONSerializer):
+        """As the library's, with a faster parser; bodies come as bytes."""
+
+        def loads(self, s: str) -> Any:
+            try:
+                return orjson.loads(s)
+            except orjson.JSONDecodeError:
+                return super().loads(s)
+
+        def dumps(self, data: Any) -> Any:
+            return data if isinstance(data, bytes) else super().dumps(data)
+
+    logger = logging.getLogger("opensearch")
+    if _QUIET not in logger.handlers:
+        logger.addHandler(_QUIET)  # else what we raise is on stderr too
+    tls: dict[str, Any] = {}
+    if address.is_encrypted:
+        tls = {
+            "use_ssl": True,
+            "verify_certs": True,
+            "ca_certs": options.ca_certs,
+            "client_cert": options.client_cert,
+            "client_key": options.client_key,
+        }
+    hosts = [
+        {"host": parts.hostname, "port": parts.port, "url_prefix": address.prefix}
+        for parts in map(urlsplit, address.hosts)
+    ]
+    return Transport(
+        hosts,
+        serializer=Json(),
+        http_auth=(options.username, options.password) if options.username else None,
+        max_retries=0,
+        retry_on_timeout=True,  # sets aside a host that timed out
+        retry_on_status=(),
+        pool_maxsize=POOL_SIZE,
+        dead_timeout=_ASIDE_S,
+        headers={"content-type": "application/json"},
+        **tls,
+    )
+
+
+def _said(error: Any) -> str:
+    """What the library below the library said, in one line."""
+    text = " ".join(str(error.error).split())
+    # HTTPConnection(host='h', port=1): Failed to establish a new connection: [Errno 111] ...
+    return text.rpartition("new connection: ")[2][:300]
+
+
+def _final(fault: Fault, attempts: int, budget_s: float) -> Exception:
+    error = fault.error
+    if fault.passing and attempts > 1:
+        error.what = f"{error.what.rstrip('.')} ({attempts} attempts in {budget_s:g} s)."
+    return error

@@ -1,0 +1,317 @@
+"""Trees into OpenSearch's query language.
+
+As for Lucene: a text leaf is the best of its fields and spellings (a dis_max without tie breaker),
+a prefix scores its weight, metadata filter. Words are analysed here, and sent as terms.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from arag_search.corpus import nfc
+from arag_search.engines.base import KeywordRequest
+from arag_search.engines.opensearch.schema import exact_field, opensearch_field
+from arag_search.errors import ArgumentError
+from arag_search.query.fields import DOC_ID, TEXT_FIELDS
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+    TextLeaf,
+    render,
+)
+
+Dsl = dict[str, Any]
+"""A query as the JSON that is sent."""
+
+Compiled = tuple[Dsl, bool]
+"""A query, and whether its matches have a score."""
+
+NO_SCORE = 1e-30
+"""The boost of terms that are there for the sake of statistics."""
+
+_MAX_SCALE = 27_720  # what 1 to 12 words divide without a rest
+_LAST_MS = (1 << 63) - 1
+_LAST_NUMBER = 1.7976931348623157e308
+
+
+@dataclass(frozen=True, slots=True)
+class LeafQuery:
+    """One positive text leaf in one field, its weight multiplied along its path.
+
+    ``held`` are the groups around it, all of which a document must match for the leaf to count.
+    """
+
+    leaf: str
+    field: str
+    query: Dsl
+    held: tuple[Dsl, ...]
+
+
+def compiled(node: Node | Not) -> Compiled:
+    """The query of a node, and whether its matches have a score.
+
+    A Not is compiled as its child: what it excludes.
+    """
+    match node:
+        case Term() | Phrase() | Prefix():
+            names = TEXT_FIELDS if node.field is None else (node.field,)
+            return _in_fields(node, names, node.weight), True
+        case And():
+            return _and(node)
+        case Or():
+            return _or(node)
+        case KeywordEquals():
+            return {"term": {opensearch_field(node.field): {"value": node.value}}}, False
+        case NumberRange():
+            return _number_range(node), False
+        case DateRange():
+            return _date_range(node), False
+        case Not():
+            return compiled(node.child)
+        case _:
+            assert_never(node)
+
+
+def request_query(
+    node: Node, scope: Scope | None, statistics: Dsl | None = None
+) -> tuple[Dsl, bool]:
+    """What is sent for a query within a scope, and whether its matches have a score.
+
+    ``statistics`` (see ``statistics_clause``) is added where there is a score.
+    """
+    query, scored = compiled(node)
+    filters = [] if scope is None else [scope_filter(scope)]
+    if not scored:
+        return filtered(None, query, *filters), False
+    return with_statistics(filtered(query, *filters), statistics), True
+
+
+def statistics_clause(terms: Mapping[str, Sequence[str]]) -> Dsl | None:
+    """A clause that matches nothing, and for which every shard says what it knows of its fields.
+
+    ``terms`` are, for each text field, terms of which every shard that has the field holds one. A
+    shard without any word of a query keeps silent of its lengths and counts otherwise, and the
+    scores of the others are then other ones. None where there are no terms.
+    """
+    found = [
+        {"term": {field: {"value": term, "boost": NO_SCORE}}}
+        for field in TEXT_FIELDS
+        for term in terms.get(field, ())
+    ]
+    if not found:
+        return None
+    # Were it to match, what has no score otherwise would have one.
+    return {"bool": {"should": found, "filter": [{"term": {DOC_ID: {"value": ""}}}]}}
+
+
+def with_statistics(query: Dsl, statistics: Dsl | None) -> Dsl:
+    """The query, beside it the clause for statistics."""
+    if statistics is None:
+        return query
+    return {"bool": {"must": [query], "should": [statistics]}}
+
+
+def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
+    """The query within the filters; None among them is no filter; a None query is anything."""
+    given = [each for each in filters if each is not None]
+    if query is not None and not given:
+        return query
+    if query is None and not given:
+        return {"match_all": {}}
+    return {"bool": {**({} if query is None else {"must": [query]}), "filter": given}}
+
+
+def scope_filter(scope: Scope) -> Dsl:
+    """The filter of a scope, which may consist of exclusions alone."""
+    return {
+        "bool": {
+            "filter": [compiled(node)[0] for node in scope.include],
+            "must_not": [compiled(node)[0] for node in scope.exclude],
+        }
+    }
+
+
+def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
+    """Eq. 1 times a scale, and the scale; None where no keyword has a token.
+
+    Every keyword counts in each field and each of its spellings. The ``.exact`` fields score boost
+    x frequency once for each word of a phrase; the scale keeps a word's share a whole number, so
+    that equal sums are equal floats.
+    """
+    places = [
+        (exact_field(field), spelling, len(keyword))
+        for keyword in map(nfc, request.keywords)
+        for spelling in _keyword_spellings(keyword)
+        for field in TEXT_FIELDS
+    ]
+    if not places:
+        return None
+    scale = min(math.lcm(*(len(spelling) for _, spelling, _ in places)), _MAX_SCALE)
+    should = [
+        _spelling(field, spelling, 0, length * scale / len(spelling))
+        for field, spelling, length in places
+    ]
+    query = {"bool": {"should": should, "minimum_should_match": 1}}
+    within = None if request.scope is None else scope_filter(request.scope)
+    return filtered(query, within), scale
+
+
+def leaf_queries(node: Node | Not) -> list[tuple[str, list[LeafQuery]]]:
+    """The positive text leaves from left to right, each as text and as a query per field."""
+    found: list[tuple[str, list[LeafQuery]]] = []
+    _add_leaf_queries(node, 1.0, (), found)
+    return found
+
+
+def any_value(field: str, values: Iterable[str | int]) -> Dsl:
+    """The documents whose field has one of the values. One that is not Unicode is that of none."""
+    return {"terms": {field: [value for value in values if _is_unicode(value)]}}
+
+
+def between(field: str, first: int, last: int) -> Dsl:
+    """The documents whose field has a whole number from ``first`` to ``last``."""
+    return {"range": {field: {"gte": first, "lte": last}}}
+
+
+def _add_leaf_queries(
+    node: Node | Not,
+    weight: float,
+    held: tuple[Dsl, ...],
+    found: list[tuple[str, list[LeafQuery]]],
+) -> None:
+    match node:
+        case Term() | Phrase() | Prefix():
+            text = render(node)
+            # As Lucene multiplies: each step in 32 bits.
+            weight = float32(weight * float32(node.weight))
+            names = TEXT_FIELDS if node.field is None else (node.field,)
+            queries = [
+                LeafQuery(text, name, _in_fields(node, (name,), weight), held) for name in names
+            ]
+            found.append((text, queries))
+        case And() | Or():
+            weight = float32(weight * float32(node.weight))
+            held = (*held, compiled(node)[0])
+            for child in node.children:
+                _add_leaf_queries(child, weight, held, found)
+        case _:
+            pass  # a Not and metadata add nothing to a score
+
+
+# Groups
+
+
+def _and(node: And) -> Compiled:
+    clauses: dict[str, Any] = {}
+    for child in node.children:
+        query, scored = compiled(child)
+        kind = "must_not" if isinstance(child, Not) else "must" if scored else "filter"
+        clauses.setdefault(kind, []).append(query)
+    return _bool(clauses, node.weight), "must" in clauses
+
+
+def _or(node: Or) -> Compiled:
+    field = _common_keyword_field(node)
+    if field is not None:
+        values = (child.value for child in node.children if isinstance(child, KeywordEquals))
+        return any_value(opensearch_field(field), values), False
+    alternatives = [compiled(child) for child in node.children]
+    scored = any(has_score for _, has_score in alternatives)
+    should = [
+        query if has_score or not scored else {"constant_score": {"filter": query, "boost": 0.0}}
+        for query, has_score in alternatives
+    ]
+    return _bool({"should": should, "minimum_should_match": 1}, node.weight), scored
+
+
+def _bool(clauses: dict[str, Any], weight: float) -> Dsl:
+    return {"bool": clauses if weight == 1 else {**clauses, "boost": weight}}
+
+
+def _common_keyword_field(node: Or) -> str | None:
+    """The field, where all alternatives are values of one: long lists are one query then."""
+    fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
+    return fields.pop() if len(fields) == 1 else None
+
+
+# Leaves
+
+
+def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
+    """A text leaf in these fields, its own weight left out."""
+    if isinstance(leaf, Prefix):
+        return _prefix(leaf, names, weight)
+    slop = leaf.slop if isinstance(leaf, Phrase) else 0
+    places = [(name, spelling) for name in names for spelling in leaf.spellings]
+    if len(places) == 1:
+        return _spelling(*places[0], slop, weight)
+    best: Dsl = {"tie_breaker": 0.0, "queries": [_spelling(*place, slop, 1.0) for place in places]}
+    return {"dis_max": best if weight == 1 else {**best, "boost": weight}}
+
+
+def _spelling(field: str, terms: tuple[str, ...], slop: int, weight: float) -> Dsl:
+    boost = {} if weight == 1 else {"boost": weight}
+    if len(terms) == 1:
+        return {"term": {field: {"value": terms[0], **boost}}}
+    # The terms were made by the analyser; it must not run over them again.
+    phrase = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop, **boost}
+    return {"match_phrase": {field: phrase}}
+
+
+def _prefix(leaf: Prefix, names: Sequence[str], weight: float) -> Dsl:
+    found: list[Dsl] = [
+        {"prefix": {name: {"value": spelling[0], "rewrite": "constant_score"}}}
+        for name in names
+        for spelling in leaf.spellings
+    ]
+    any_place = found[0]
+    if len(found) > 1:
+        any_place = {"bool": {"should": found, "minimum_should_match": 1}}
+    return {"constant_score": {"filter": any_place, "boost": weight}}
+
+
+def _number_range(node: NumberRange) -> Dsl:
+    lower = "gte" if node.include_lower else "gt"
+    upper = "lte" if node.include_upper else "lt"
+    bounds = {
+        lower: -_LAST_NUMBER if node.lower is None else node.lower,
+        upper: _LAST_NUMBER if node.upper is None else node.upper,
+    }
+    return {"range": {opensearch_field(node.field): bounds}}
+
+
+def _date_range(node: DateRange) -> Dsl:
+    first = -_LAST_MS if node.first_ms is None else node.first_ms
+    last = _LAST_MS if node.end_ms is None else node.end_ms - 1
+    return between(opensearch_field(node.field), first, last)
+
+
+def _keyword_spellings(keyword: str) -> tuple[tuple[str, ...], ...]:
+    try:
+        return Phrase(keyword).spellings
+    except ArgumentError:
+        return ()  # a keyword without a token counts nowhere
+
+
+def _is_unicode(value: str | int) -> bool:
+    if isinstance(value, int) or value.isascii():
+        return True
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def float32(number: float) -> float:
+    """The nearest 32-bit float, as which servers know scores and weights."""
+    return struct.unpack("<f", struct.pack("<f", number))[0]

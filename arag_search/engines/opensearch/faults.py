@@ -1,0 +1,182 @@
+"""What a failed call means: whether another attempt may help, and the error to raise if none does.
+
+A lost node arrives as status 500 with its cause deep inside, an answer of some shards only as
+status 200. Both are told apart from queries that fail everywhere by their causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from arag_search.errors import AccessError, AragError, EngineError, UnavailableError
+
+USERNAME_VARIABLE = "OPENSEARCH_USERNAME"
+PASSWORD_VARIABLE = "OPENSEARCH_PASSWORD"
+CA_CERTS_VARIABLE = "OPENSEARCH_CA_CERTS"
+
+MAX_REASON_CHARACTERS = 500
+
+_PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
+_PASSING = frozenset(
+    {
+        "circuit_breaking_exception",
+        "cluster_manager_not_discovered_exception",
+        "connect_transport_exception",
+        "illegal_index_shard_state_exception",
+        "no_shard_available_action_exception",
+        "node_closed_exception",
+        "node_disconnected_exception",
+        "node_not_connected_exception",
+        "opensearch_rejected_execution_exception",
+        "receive_timeout_transport_exception",
+        "rejected_execution_exception",
+        "shard_not_found_exception",
+        "task_cancelled_exception",
+        "unavailable_shards_exception",
+    }
+)
+"""Causes that lie in the nodes and not in the request."""
+
+
+class RefusedError(EngineError):
+    """The server answers, and will not do it: ``status`` and ``kind`` (the outermost type of the
+    error, such as ``index_not_found_exception``) tell what is the matter."""
+
+    def __init__(self, what: str, *, status: int, kind: str, where: str) -> None:
+        super().__init__(what, where=where)
+        self.status = status
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``passing``: another attempt, perhaps at another node, may succeed."""
+
+    passing: bool
+    error: AragError
+
+
+def fault_of_reply(status: int, body: Any, server: str) -> Fault:
+    """What an answer with an error status means."""
+    why = deepest_reason(body) or f"status {status}"
+    causes = list(_causes(body))
+    kinds = {kind for kind, _ in causes}
+    if status in _PASSING_STATUSES or (status >= 500 and kinds & _PASSING):
+        return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
+    if status == 401:
+        return Fault(False, _refused_credentials(why, server))
+    if "cluster_block_exception" in kinds:
+        return Fault(
+            False,
+            EngineError(
+                f"The server blocks this: {why}",
+                where=server,
+                do="Free disk space or lift the block, then repeat the command.",
+            ),
+        )
+    if status == 403:
+        return Fault(
+            False,
+            AccessError(
+                f"The user may not do this: {why}",
+                where=server,
+                do="Give the user a role for it, or use another user.",
+            ),
+        )
+    kind = causes[0][0] if causes else ""
+    what = f"The server refused (status {status}): {why}"
+    return Fault(False, RefusedError(what, status=status, kind=kind, where=server))
+
+
+def fault_of_answers(body: Any, server: str) -> Fault | None:
+    """What is wrong with the answer to several searches at once; None where all are whole."""
+    faults: list[Fault] = []
+    for each in body["responses"]:
+        if "error" in each:
+            faults.append(fault_of_reply(int(each.get("status", 500)), each, server))
+        elif fault := fault_of_answer(each, server):
+            faults.append(fault)
+    faults.sort(key=lambda fault: fault.passing)  # one that does not pass decides
+    return faults[0] if faults else None
+
+
+def fault_of_answer(body: Any, server: str) -> Fault | None:
+    """What is wrong with an answer of status 200 to a search; None where it is whole."""
+    shards: Any = body.get("_shards") or {}
+    failed = int(shards.get("failed", 0))
+    if failed:
+        causes = [pair for each in shards.get("failures", ()) for pair in _chain(each["reason"])]
+        why = ": ".join(causes[-1])[:MAX_REASON_CHARACTERS] if causes else "no reason is given"
+        error = unavailable(
+            f"{failed} of {shards.get('total')} shards did not answer: {why}", server
+        )
+        return Fault(any(kind in _PASSING for kind, _ in causes), error)
+    for flag, what in (("timed_out", "ran out of time"), ("terminated_early", "ended early")):
+        if body.get(flag):
+            return Fault(False, unavailable(f"The search {what} on the server.", server))
+    return None
+
+
+def unavailable(what: str, server: str) -> UnavailableError:
+    """The error for a server that does not answer as it should, though it might later."""
+    return UnavailableError(what, where=server, do="See whether all nodes run, then try again.")
+
+
+def untrusted(why: str, server: str) -> AragError:
+    """The error for a TLS connection that could not be made."""
+    if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
+        return EngineError(
+            "The server does not speak TLS.", where=server, do="Write http:// in the address."
+        )
+    return AccessError(
+        f"The certificate of the server is not trusted: {why}",
+        where=server,
+        do=f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE.",
+    )
+
+
+def deepest_reason(body: Any) -> str:
+    """What the server says is at the bottom of an error, as ``type: reason`` in one line."""
+    causes = list(_causes(body))
+    if not causes:
+        return " ".join(str(body or "").split())[:MAX_REASON_CHARACTERS]
+    kind, why = causes[-1]
+    return f"{kind}: {why}"[:MAX_REASON_CHARACTERS] if why else kind
+
+
+def _refused_credentials(why: str, server: str) -> AccessError:
+    return AccessError(
+        f"The server does not accept the user and the password: {why}",
+        where=server,
+        allowed=f"{USERNAME_VARIABLE} and {PASSWORD_VARIABLE} as the server knows them",
+        do="Set both.",
+    )
+
+
+def _causes(body: Any) -> Iterator[tuple[str, str]]:
+    """Type and reason of an error and all that caused it, the deepest last."""
+    error = body.get("error") if isinstance(body, dict) else None  # pyright: ignore
+    if isinstance(error, str):
+        yield error, ""
+    if not isinstance(error, dict):
+        return
+    found: Any = error  # pyright: ignore
+    yield _cause(found)
+    for each in found.get("root_cause") or ():
+        yield _cause(each)
+    for each in found.get("failed_shards") or ():
+        yield from _chain(each.get("reason"))
+    yield from _chain(found.get("caused_by"))
+
+
+def _chain(error: Any) -> Iterator[tuple[str, str]]:
+    while isinstance(error, dict):
+        link: Any = error  # pyright: ignore
+        yield _cause(link)
+        error = link.get("caused_by")
+
+
+def _cause(error: Any) -> tuple[str, str]:
+    return str(error.get("type", "error")), " ".join(str(error.get("reason") or "").split())

@@ -1,0 +1,175 @@
+"""The two physical indexes behind an address, and searches sent to them.
+
+Names are resolved once, on opening; an index published later under the same name is not seen.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from arag_search.engines.base import Granularity
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.client import ATTEMPT_TIMEOUT_S, OPENING_BUDGET_S, Client
+from arag_search.engines.opensearch.compile import Dsl, statistics_clause
+from arag_search.engines.opensearch.faults import RefusedError, fault_of_answer, fault_of_answers
+from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError
+from arag_search.manifest import Manifest
+
+REBUILD = "Build the index again with --overwrite."
+_BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A physical index. ``statistics`` is what a scored query needs beside it, where it has several
+    shards (see ``compile.statistics_clause``)."""
+
+    index: str
+    shards: int
+    statistics: Dsl | None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The physical indexes of one build, and what they hold."""
+
+    chunks: Place
+    sentences: Place | None
+    manifest: Manifest
+
+
+def find_places(client: Client, address: Address) -> Places:
+    """Resolve the name of an address.
+
+    Raises IndexNotFoundError where there is no such index, or one that is not ours or not finished,
+    IndexVersionError, IndexDamagedError where its parts do not belong together.
+    """
+    where, name = str(address), address.name
+    names = f"{name},{schema.sentences_name(name)}"
+    found: Any = client.call(
+        "GET", f"/{names}", params={"ignore_unavailable": "true"}, budget_s=OPENING_BUDGET_S
+    )
+    indexes = cast("dict[str, Any]", found)
+    mine = [each for each, info in indexes.items() if each == name or name in info["aliases"]]
+    if not mine:
+        raise IndexNotFoundError("There is no such index on the server.", where=where, do=_BUILD)
+    if len(mine) > 1:
+        raise IndexDamagedError(
+            f"The name stands for {len(mine)} indexes: {', '.join(sorted(mine))}.",
+            where=where,
+            allowed="an alias of one index",
+            do="Remove the alias from the others.",
+        )
+    chunks = mine[0]
+    meta = schema.read_meta(indexes[chunks]["mappings"], where)
+    if meta is None:
+        raise IndexNotFoundError(
+            "The index was not built by arag_search: its mapping says nothing of it in _meta.",
+            where=where,
+            do="Name another index. " + _BUILD,
+        )
+    if meta.manifest is None:
+        raise IndexNotFoundError(
+            "The build of the index is not finished.",
+            where=where,
+            do="Repeat the command that builds it.",
+        )
+    if meta.manifest.engine != schema.ENGINE:
+        raise IndexDamagedError(
+            f'The manifest is of an index of engine "{meta.manifest.engine}".',
+            where=where,
+            allowed=f"engine {schema.ENGINE}",
+            do=REBUILD,
+        )
+    sentences: Place | None = None
+    if meta.manifest.has_sentences:
+        if meta.sentences not in indexes:
+            raise IndexDamagedError(
+                "The sentences of the index are missing.", where=where, do=REBUILD
+            )
+        sentences = _place(meta.sentences, indexes, meta.sentence_terms)
+    return Places(_place(chunks, indexes, meta.chunk_terms), sentences, meta.manifest)
+
+
+def _place(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> Place:
+    shards = int(indexes[index]["settings"]["index"]["number_of_shards"])
+    return Place(index, shards, statistics_clause(terms) if shards > 1 else None)
+
+
+class Searcher:
+    """Sends searches over the places of one index, and gives whole answers only."""
+
+    def __init__(self, client: Client, places: Places, where: str) -> None:
+        self._client = client
+        self._where = where
+        self._places = places
+        # One for all searches: copies of a shard may differ in deleted documents, so in scores.
+        self._preference = f"arag-{uuid.uuid4().hex[:12]}"
+
+    def place(self, granularity: Granularity) -> Place:
+        """Where chunks or sentences are. Raises NotServedError for what was left out."""
+        if granularity == "chunk":
+            return self._places.chunks
+        if self._places.sentences is None:
+            raise NotServedError(
+                "The index holds no sentences.",
+                allowed="granularity chunk",
+                do="Build it again without leaving sentences out.",
+            )
+        return self._places.sentences
+
+    def search(self, place: Place, body: Dsl, *, scored: bool = False) -> dict[str, Any]:
+        """The answer to one search. ``scored`` where shards must agree on scores."""
+        params = {
+            "allow_partial_search_results": "false",
+            "preference": self._preference,
+            "cancel_after_time_interval": f"{int(ATTEMPT_TIMEOUT_S)}s",
+            "search_type": _search_type(place, scored),
+        }
+        try:
+            return self._client.call(
+                "POST", f"/{place.index}/_search", body, params, check=fault_of_answer
+            )
+        except RefusedError as error:
+            raise self._removed(error) from error
+
+    def searches(
+        self, bodies: Sequence[tuple[Place, Dsl]], *, scored: bool = False
+    ) -> list[dict[str, Any]]:
+        """The answers to several searches, sent at once."""
+        lines: list[Dsl] = []
+        for place, body in bodies:
+            lines.append(
+                {
+                    "index": place.index,
+                    "allow_partial_search_results": False,
+                    "preference": self._preference,
+                    "search_type": _search_type(place, scored),
+                }
+            )
+            lines.append(body)
+        if not lines:
+            return []
+        try:
+            found = self._client.call("POST", "/_msearch", lines, check=fault_of_answers)
+        except RefusedError as error:
+            raise self._removed(error) from error
+        return found["responses"]
+
+    def _removed(self, error: RefusedError) -> Exception:
+        """The error for an index that was there on opening, or the error as it is."""
+        if error.kind != "index_not_found_exception":
+            return error
+        return IndexNotFoundError(
+            "The index was removed from the server since it was opened.",
+            where=self._where,
+            do="Open it again, if another build has replaced it.",
+        )
+
+
+def _search_type(place: Place, scored: bool) -> str:
+    return "dfs_query_then_fetch" if scored and place.shards > 1 else "query_then_fetch"

@@ -1,0 +1,496 @@
+"""OpenSearchEngine: the SearchEngine over an index on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from typing import Any
+
+from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal, nfc
+from arag_search.engines.base import (
+    MAX_TOTAL,
+    Granularity,
+    Hit,
+    KeywordRequest,
+    LeafScore,
+    Page,
+    SearchRequest,
+)
+from arag_search.engines.calls import Calls
+from arag_search.engines.opensearch import compile, schema
+from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.compile import Dsl, float32
+from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
+from arag_search.errors import IndexDamagedError, NotServedError, UnknownChunkError
+from arag_search.manifest import Manifest
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import Node, Scope
+
+_SCAN_BATCH = 256
+_READ_BATCH = 1000
+_BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]
+_BY_ORDINAL: list[Dsl] = [{schema.ORDINAL: "asc"}]
+_BY_ORDINAL_DOWN: list[Dsl] = [{schema.ORDINAL: "desc"}]
+_MATCHED = "matched"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatistics:
+    """What one of the two physical indexes consists of, its replicas left out."""
+
+    documents: int
+    deleted: int
+    segments: int
+    shards: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatistics:
+    """The indexes as they are on the server; ``sentences`` None if left out."""
+
+    chunks: ShardStatistics
+    sentences: ShardStatistics | None
+
+
+class OpenSearchEngine:
+    """See SearchEngine. Threads may share it; ``close`` waits for their calls.
+
+    Every method raises UnavailableError where the cluster does not answer whole in time, and
+    IndexNotFoundError where the index was removed.
+    """
+
+    def __init__(self, client: Client, places: Places, where: str) -> None:
+        """Use ``OpenSearchEngine.open``."""
+        self._client = client
+        self._places = places
+        self._searcher = Searcher(client, places, where)
+        self._calls = Calls(where)
+
+    @staticmethod
+    def open(address: Address, options: ConnectionOptions | None = None) -> OpenSearchEngine:
+        """Open what is published under the address now.
+
+        Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, AccessError,
+        UnavailableError, EngineError for a server of another kind.
+        """
+        client = Client.connect(address, options)
+        try:
+            return OpenSearchEngine(client, find_places(client, address), str(address))
+        except BaseException:
+            client.close()
+            raise
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the index is."""
+        return self._places.manifest
+
+    def search(self, request: SearchRequest) -> Page:
+        """See SearchEngine. One request; sentence granularity with text takes another."""
+        with self._calls:
+            place = self._searcher.place(request.granularity)
+            query, scored = compile.request_query(request.query, request.scope, place.statistics)
+            body = _page_body(query, scored, request)
+            if request.granularity == "sentence":
+                return self._search_sentences(request, body, scored)
+            found = self._searcher.search(place, body, scored=scored)
+            return _page(found, request)
+
+    def keyword_search(self, request: KeywordRequest) -> Page:
+        """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
+        for token matching where the build left ``exact`` out."""
+        if request.matching == "substring":
+            return self._substring_page(request)
+        with self._calls:
+            if "exact" in self.manifest.without:
+                raise NotServedError(
+                    "The index does not count keywords.",
+                    where=self._calls.where,
+                    allowed="matching substring, or logical search",
+                    do="Build it again without leaving exact out.",
+                )
+            found = compile.keyword_query(request)
+            if found is None:
+                return Page((), 0, True, 0)
+            query, scale = found
+            body = _page_body(query, True, request)
+            page = _page(self._searcher.search(self._searcher.place("chunk"), body), request)
+        hits = [replace(hit, score=float(round(hit.score / scale))) for hit in page.hits]
+        return replace(page, hits=tuple(hits))
+
+    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+        """See SearchEngine."""
+        with self._calls:
+            within = None if scope is None else compile.scope_filter(scope)
+            bodies = [
+                (
+                    self._searcher.place(granularity),
+                    {
+                        "query": compile.filtered(None, compile.compiled(node)[0], within),
+                        "size": 0,
+                        "track_total_hits": MAX_TOTAL,
+                    },
+                )
+                for node, granularity in queries
+            ]
+            answers = self._searcher.searches(bodies)
+        return [min(_count(answer)[0], MAX_TOTAL + 1) for answer in answers]
+
+    def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
+        """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
+        the request do not count. Raises UnknownChunkError for an id that is not there."""
+        with self._calls:
+            places = self._ordinals(ids)
+            if request.granularity == "sentence":
+                places = self._best_sentences(request.query, ids)
+            leaves = compile.leaf_queries(request.query)
+            found = iter(self._leaf_scores(request.granularity, leaves, list(places.values())))
+            by_leaf = [(text, [(each.field, next(found)) for each in by]) for text, by in leaves]
+        return [
+            [
+                LeafScore(
+                    text,
+                    {
+                        name: scores[places[each]]
+                        for name, scores in fields
+                        if places.get(each) in scores
+                    },
+                )
+                for text, fields in by_leaf
+            ]
+            for each in ids
+        ]
+
+    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+        """See SearchEngine. Asks for 1,000 at a time."""
+        with self._calls:
+            wanted = list(dict.fromkeys(ids))
+            chunks: dict[str, Chunk] = {}
+            for at in range(0, len(wanted), _READ_BATCH):
+                for source in self._chunk_sources(wanted[at : at + _READ_BATCH], scope, True):
+                    chunks[source[schema.ID]] = schema.chunk_of(source)
+        return [chunks.get(each) for each in ids]
+
+    def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
+        """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
+        with self._calls:
+            place = self._searcher.place("chunk")
+            same = compile.any_value(DOC_ID, [chunk.doc_id])
+            filters = [
+                None if self.manifest.already_chunked else same,
+                None if scope is None else compile.scope_filter(scope),
+            ]
+            bodies = [
+                (
+                    place,
+                    {
+                        "query": compile.filtered(
+                            None, {"range": {schema.ORDINAL: {side: chunk.ordinal}}}, *filters
+                        ),
+                        "size": 1,
+                        "sort": sort,
+                        "track_total_hits": False,
+                        "_source": [schema.ID],
+                    },
+                )
+                for side, sort in (("lt", _BY_ORDINAL_DOWN), ("gt", _BY_ORDINAL))
+            ]
+            before, after = map(_hits, self._searcher.searches(bodies))
+        return (
+            before[0]["_source"][schema.ID] if before else None,
+            after[0]["_source"][schema.ID] if after else None,
+        )
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        """See SearchEngine. Reads 256 chunks at a time."""
+        with self._calls:
+            query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
+        return self._scan(query)
+
+    def statistics(self) -> ClusterStatistics:
+        """Documents, segments and bytes on the server."""
+        with self._calls:
+            places = self._places
+            sentences = None if places.sentences is None else places.sentences.index
+            named = [each for each in (places.chunks.index, sentences) if each]
+            found = self._client.call("GET", f"/{','.join(named)}/_stats/docs,store,segments")
+            indexes = found["indices"]
+            return ClusterStatistics(
+                _statistics(indexes[places.chunks.index], places.chunks.shards),
+                None
+                if places.sentences is None
+                else _statistics(indexes[places.sentences.index], places.sentences.shards),
+            )
+
+    def verify(self) -> None:
+        """Compare the numbers of documents with the manifest. Raises IndexDamagedError."""
+        statistics = self.statistics()
+        held = {"chunks": (self.manifest.chunks, statistics.chunks.documents)}
+        if statistics.sentences is not None:
+            held["sentences"] = (self.manifest.sentences, statistics.sentences.documents)
+        for name, (said, counted) in held.items():
+            if said != counted:
+                raise IndexDamagedError(
+                    f"The manifest says {said:,} {name}, the index holds {counted:,}.",
+                    where=self._calls.where,
+                    do=REBUILD,
+                )
+
+    def close(self) -> None:
+        """See SearchEngine. May be called again."""
+        if self._calls.close():
+            self._client.close()
+
+    # Sentences
+
+    def _search_sentences(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
+        place = self._searcher.place("sentence")
+        matched: Dsl = {
+            "name": _MATCHED,
+            "size": MAX_SENTENCES,
+            "sort": _BY_ORDINAL,
+            "_source": False,
+        }
+        body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
+        body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
+        found = self._searcher.search(place, body, scored=scored)
+        hits = [_sentence_hit(each) for each in _hits(found)]
+        if request.with_text and hits:
+            hits = self._with_texts(hits)
+        count, exact = _count(found)
+        passages: int | None = None
+        if len(hits) < request.top_k:
+            passages = request.offset + len(hits)
+            if not hits and request.offset:
+                end = request.offset + request.top_k
+                body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
+                body["collapse"] = {"field": schema.CHUNK_ID}
+                passages = len(_hits(self._searcher.search(place, body)))
+        return Page(tuple(hits), count, exact, passages)
+
+    def _with_texts(self, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits with the texts of their chunks, which lie in the other index."""
+        sources = self._chunk_sources([hit.id for hit in hits], None, True)
+        texts = {source[schema.ID]: source for source in sources}
+        if len(texts) < len(hits):
+            raise IndexDamagedError(
+                "There are sentences of chunks that are not there.",
+                where=self._calls.where,
+                do=REBUILD,
+            )
+        return [
+            _hit(texts[hit.id], hit.id, hit.ordinal, hit.score, hit.matched_sentences)
+            for hit in hits
+        ]
+
+    # Explaining
+
+    def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
+        sources = self._chunk_sources(ids, None, False)
+        ordinals = {source[schema.ID]: int(source[schema.ORDINAL]) for source in sources}
+        for each in ids:
+            if each not in ordinals:
+                raise UnknownChunkError(f'No chunk "{each}".')
+        return ordinals
+
+    def _best_sentences(self, node: Node, ids: Sequence[str]) -> dict[str, int]:
+        """For each chunk id the ordinal of its best sentence; none where none matches."""
+        place = self._searcher.place("sentence")
+        query, scored = compile.compiled(node)
+        body: Dsl = {
+            "query": compile.with_statistics(
+                compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)), place.statistics
+            ),
+            "size": max(1, len(ids)),
+            "sort": _BY_SCORE if scored else _BY_ORDINAL,
+            "collapse": {"field": schema.CHUNK_ID},
+            "track_total_hits": False,
+            "_source": [schema.CHUNK_ID],
+        }
+        found = _hits(self._searcher.search(place, body, scored=scored))
+        return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in found}
+
+    def _leaf_scores(
+        self,
+        granularity: Granularity,
+        leaves: Sequence[tuple[str, Sequence[compile.LeafQuery]]],
+        ordinals: Sequence[int],
+    ) -> list[dict[int, float]]:
+        """For each leaf in each field its score by ordinal, for these."""
+        place = self._searcher.place(granularity)
+        here = compile.any_value(schema.ORDINAL, ordinals)
+        bodies: list[tuple[Any, Dsl]] = [
+            (
+                place,
+                {
+                    "query": compile.with_statistics(
+                        compile.filtered(each.query, here, *each.held), place.statistics
+                    ),
+                    "size": max(1, len(ordinals)),
+                    "sort": _BY_SCORE,
+                    "track_total_hits": False,
+                    "_source": False,
+                },
+            )
+            for _, by_field in leaves
+            for each in by_field
+        ]
+        answers = self._searcher.searches(bodies, scored=True)
+        return [{int(hit["sort"][-1]): _score(hit) for hit in _hits(each)} for each in answers]
+
+    # Reading
+
+    def _chunk_sources(
+        self, ids: Sequence[str], scope: Scope | None, with_text: bool
+    ) -> list[dict[str, Any]]:
+        """The documents of the chunks with these ids, in any order."""
+        within = None if scope is None else compile.scope_filter(scope)
+        body: Dsl = {
+            "query": compile.filtered(None, compile.any_value(schema.ID, ids), within),
+            "size": max(1, len(ids)),
+            "sort": _BY_ORDINAL,
+            "track_total_hits": False,
+            "_source": _source(with_text),
+        }
+        found = self._searcher.search(self._searcher.place("chunk"), body)
+        return [hit["_source"] for hit in _hits(found)]
+
+    def _scan(self, query: Dsl) -> Iterator[Chunk]:
+        body: Dsl = {
+            "query": query,
+            "size": _SCAN_BATCH,
+            "sort": _BY_ORDINAL,
+            "track_total_hits": False,
+        }
+        while True:
+            # Not held between batches: whoever closes must not wait for a reader that paused.
+            with self._calls:
+                hits = _hits(self._searcher.search(self._searcher.place("chunk"), body))
+            for hit in hits:
+                yield schema.chunk_of(hit["_source"])
+            if len(hits) < _SCAN_BATCH:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    def _substring_page(self, request: KeywordRequest) -> Page:
+        """The best chunks by occurrences of the lower-cased keywords, from a full scan."""
+        wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
+        count = 0
+
+        def scored() -> Iterator[tuple[float, Chunk]]:
+            nonlocal count
+            for chunk in self.scan(request.scope):
+                title, content = chunk.title.lower(), chunk.content.lower()
+                score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
+                if score:
+                    count += 1
+                    yield float32(score), chunk
+
+        end = request.offset + request.top_k
+        best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
+        hits = [
+            Hit(
+                chunk.id,
+                chunk.doc_id,
+                chunk.title,
+                chunk.part,
+                chunk.parts,
+                chunk.ordinal,
+                chunk.metadata,
+                score,
+                chunk.content if request.with_text else None,
+                chunk.sentence_ends if request.with_text else (),
+            )
+            for score, chunk in best[request.offset :]
+        ]
+        return Page(tuple(hits), count, True, count if end > count else None)
+
+
+# Requests and answers
+
+
+def _page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest) -> Dsl:
+    return {
+        "query": query,
+        "from": request.offset,
+        "size": request.top_k,
+        "sort": _BY_SCORE if scored else _BY_ORDINAL,
+        # Enough to know the number of passages wherever the page reaches past their end.
+        "track_total_hits": max(MAX_TOTAL, request.offset + request.top_k),
+        "_source": _source(request.with_text),
+    }
+
+
+def _source(with_text: bool) -> Any:
+    return True if with_text else {"excludes": list(schema.WITHOUT_TEXT)}
+
+
+def _hits(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return answer["hits"]["hits"]
+
+
+def _count(answer: Mapping[str, Any]) -> tuple[int, bool]:
+    """How many matches there are, and whether that is exact or a bound above MAX_TOTAL."""
+    total = answer["hits"]["total"]
+    if total["relation"] == "eq":
+        return int(total["value"]), True
+    return max(int(total["value"]), MAX_TOTAL + 1), False
+
+
+def _score(hit: Mapping[str, Any]) -> float:
+    """The score as the 32-bit float that it is on the server; 0.0 where unscored."""
+    return float32(hit["_score"] or 0.0)
+
+
+def _page(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) -> Page:
+    hits = [
+        _hit(hit["_source"], hit["_source"][schema.ID], hit["_source"][schema.ORDINAL], _score(hit))
+        for hit in _hits(answer)
+    ]
+    count, exact = _count(answer)
+    return Page(tuple(hits), count, exact, count if len(hits) < request.top_k else None)
+
+
+def _sentence_hit(hit: Mapping[str, Any]) -> Hit:
+    """The chunk of a sentence, the best of those that match there; without its text."""
+    source: dict[str, Any] = hit["_source"]
+    first = chunk_ordinal(int(source[schema.ORDINAL]))
+    inner = _hits(hit["inner_hits"][_MATCHED])
+    numbers = tuple(int(each["sort"][0]) - first for each in inner)
+    return _hit(source, source[schema.CHUNK_ID], first, _score(hit), numbers)
+
+
+def _hit(
+    source: Mapping[str, Any],
+    id_: str,
+    ordinal: int,
+    score: float,
+    matched: tuple[int, ...] = (),
+) -> Hit:
+    return Hit(
+        id_,
+        source[schema.DOC_ID],
+        source[schema.TITLE],
+        source[schema.PART],
+        source[schema.PARTS],
+        ordinal,
+        schema.metadata_of(source),
+        score,
+        source.get(schema.CONTENT),
+        tuple(source[schema.RECORD].get(schema.SENTENCE_ENDS, ())),
+        matched,
+    )
+
+
+def _statistics(index: Mapping[str, Any], shards: int) -> ShardStatistics:
+    held = index["primaries"]
+    return ShardStatistics(
+        documents=int(held["docs"]["count"]),
+        deleted=int(held["docs"]["deleted"]),
+        segments=int(held["segments"]["count"]),
+        shards=shards,
+        bytes=int(held["store"]["size_in_bytes"]),
+    )

@@ -1,0 +1,128 @@
+"""Addresses of indexes on a server: what is read, and what is refused."""
+
+import pytest
+
+from arag_search.engines.opensearch.address import Address, is_address, parse_address
+from arag_search.errors import ArgumentError
+
+ALLOWED_NAME = (
+    "Allowed: up to 180 of a-z, 0-9, . _ and -, a letter or digit first, not ending in .sentences"
+)
+FORM = "http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME"
+HOSTS = "Allowed: HOST:PORT, several of them separated by commas"
+
+
+@pytest.mark.parametrize(
+    ("location", "address"),
+    [
+        ("http://localhost:9200/wiki", Address(("http://localhost:9200",), "", "wiki")),
+        (
+            "https://h1:9200,h2:9201/wiki",
+            Address(("https://h1:9200", "https://h2:9201"), "", "wiki"),
+        ),
+        ("http://[::1]:9200/wiki", Address(("http://[::1]:9200",), "", "wiki")),
+        (
+            "https://proxy.example:443/search/v2/wiki",
+            Address(("https://proxy.example:443",), "/search/v2", "wiki"),
+        ),
+        ("HTTP://Localhost:9200/wiki/", Address(("http://localhost:9200",), "", "wiki")),
+        ("http://h:1,h:1/a-b.c_1", Address(("http://h:1",), "", "a-b.c_1")),
+    ],
+)
+def test_an_address_is_read_into_hosts_prefix_and_name(location: str, address: Address) -> None:
+    assert parse_address(location) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["http://h1:9200,h2:9200/wiki", "https://h:443/search/v2/wiki", "http://[::1]:9200/w"]
+)
+def test_an_address_prints_as_it_is_read(text: str) -> None:
+    assert str(parse_address(text)) == text
+
+
+def test_the_server_is_the_address_without_the_name() -> None:
+    assert parse_address("http://h1:1,h2:2/p/wiki").server == "http://h1:1,h2:2/p"
+
+
+def test_whether_hosts_are_spoken_to_over_tls_is_told_by_the_scheme() -> None:
+    assert parse_address("https://h:1/a").is_encrypted
+    assert not parse_address("http://h:1/a").is_encrypted
+
+
+def test_a_folder_is_no_address() -> None:
+    assert not is_address("my-index")
+    assert not is_address("httpd/index")
+    assert is_address("HTTPS://h:1/a")
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        (
+            "http://localhost/wiki",
+            'The address names the host "localhost".\n'
+            f"Where: http://localhost/wiki\n{HOSTS}\n"
+            "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200.",
+        ),
+        (
+            "http://h1:9200,http://h2:9200/wiki",
+            'The address names the host "http:".\n'
+            f"Where: http://h1:9200,http://h2:9200/wiki\n{HOSTS}\n"
+            "Do: Name http:// or https:// once, before the first host.",
+        ),
+        (
+            "http://h1:99999/wiki",
+            'The address names the host "h1:99999".\n'
+            f"Where: http://h1:99999/wiki\n{HOSTS}\n"
+            f"Do: Write {FORM}.",
+        ),
+        (
+            "http://h1:9200",
+            "The address names no index.\n"
+            f"Where: http://h1:9200\nAllowed: {FORM}\n"
+            "Do: Add the name of the index after the last slash.",
+        ),
+        (
+            "http://h1:9200/Wiki",
+            f'The name of the index is "Wiki".\nWhere: http://h1:9200/Wiki\n{ALLOWED_NAME}\n'
+            "Do: Write it so.",
+        ),
+        (
+            "http://h1:9200/wiki.sentences",
+            'The name of the index is "wiki.sentences".\n'
+            f"Where: http://h1:9200/wiki.sentences\n{ALLOWED_NAME}\nDo: Write it so.",
+        ),
+        (
+            "http://h1:9200/a,b",
+            f'The name of the index is "a,b".\nWhere: http://h1:9200/a,b\n{ALLOWED_NAME}\n'
+            "Do: Write it so.",
+        ),
+        (
+            "http://h1:9200/_all/wiki?x=/b",
+            'The prefix of the address is "_all/wiki?x=".\n'
+            "Where: http://h1:9200/_all/wiki?x=/b\n"
+            "Allowed: path segments of letters, digits, . _ ~ and -\n"
+            f"Do: Write {FORM}.",
+        ),
+        (
+            "my-index",
+            f"The location is no address.\nWhere: my-index\nAllowed: {FORM}",
+        ),
+    ],
+)
+def test_what_is_no_address_is_refused(location: str, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_address(location)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["https://anna:s3cret@h1:9200/wiki", "https://h1:9200,anna:s3cret@h2:9200/wiki"],
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(location: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_address(location)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.what == "The address holds a user or a password."
+    assert caught.value.do == "Set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD instead."

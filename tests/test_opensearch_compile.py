@@ -1,0 +1,190 @@
+"""Trees as what is sent to OpenSearch."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+
+from arag_search.engines.base import KeywordRequest
+from arag_search.engines.opensearch.compile import (
+    any_value,
+    compiled,
+    keyword_query,
+    request_query,
+    statistics_clause,
+)
+from arag_search.query.parser import parse, parse_scope
+from arag_search.query.tree import Node
+from tests.strategies import SCHEMA, trees
+
+OURS = {
+    "bool", "constant_score", "dis_max", "match_all", "match_phrase", "prefix", "range", "term",
+    "terms",
+}  # fmt: skip
+"""Everything that we send. Text is never parsed by the server."""
+
+
+def dsl(query: str) -> Any:
+    return compiled(parse(query, SCHEMA).tree)[0]
+
+
+def term(field: str, value: str, **more: object) -> Any:
+    return {"term": {field: {"value": value, **more}}}
+
+
+def test_a_word_is_the_best_of_title_and_content() -> None:
+    assert dsl("Opera^2") == {
+        "dis_max": {
+            "tie_breaker": 0.0,
+            "queries": [term("title", "opera"), term("content", "opera")],
+            "boost": 2.0,
+        }
+    }
+
+
+def test_a_word_in_one_field_is_one_term() -> None:
+    assert dsl("title:opera^0.5") == term("title", "opera", boost=0.5)
+
+
+def test_the_two_apostrophes_are_alternatives() -> None:
+    assert dsl("title:it's")["dis_max"]["queries"] == [term("title", "it's"), term("title", "it’s")]
+
+
+def test_a_phrase_is_sent_in_terms_that_are_not_analysed_again() -> None:
+    assert dsl('title:"Antonio VIVALDI"~2') == {
+        "match_phrase": {"title": {"query": "antonio vivaldi", "analyzer": "whitespace", "slop": 2}}
+    }
+
+
+def test_a_prefix_scores_its_weight_once() -> None:
+    assert dsl("libr*^3") == {
+        "constant_score": {
+            "filter": {
+                "bool": {
+                    "should": [
+                        {"prefix": {"title": {"value": "libr", "rewrite": "constant_score"}}},
+                        {"prefix": {"content": {"value": "libr", "rewrite": "constant_score"}}},
+                    ],
+                    "minimum_should_match": 1,
+                }
+            },
+            "boost": 3.0,
+        }
+    }
+
+
+def test_metadata_filter_and_nots_exclude() -> None:
+    assert dsl("title:opera AND lang:en NOT doc_id:d1") == {
+        "bool": {
+            "must": [term("title", "opera")],
+            "filter": [term("metadata.lang", "en")],
+            "must_not": [term("doc_id", "d1")],
+        }
+    }
+
+
+def test_an_alternative_of_metadata_has_no_score() -> None:
+    assert dsl("title:opera OR lang:en") == {
+        "bool": {
+            "should": [
+                term("title", "opera"),
+                {"constant_score": {"filter": term("metadata.lang", "en"), "boost": 0.0}},
+            ],
+            "minimum_should_match": 1,
+        }
+    }
+
+
+def test_values_of_one_field_are_one_query() -> None:
+    assert dsl("lang:en OR lang:de") == {"terms": {"metadata.lang": ["en", "de"]}}
+
+
+def test_ranges_are_sent_with_both_bounds() -> None:
+    assert dsl("year:>1670") == {
+        "range": {"metadata.year": {"gt": 1670.0, "lte": 1.7976931348623157e308}}
+    }
+    assert dsl("published:1970-01-02") == {
+        "range": {"metadata.published": {"gte": 86_400_000, "lte": 2 * 86_400_000 - 1}}
+    }
+
+
+def test_a_scope_of_exclusions_alone_is_a_filter() -> None:
+    scope = parse_scope("NOT lang:de", SCHEMA)
+    query, scored = request_query(parse("title:opera", SCHEMA).tree, scope)
+    assert scored
+    assert query == {
+        "bool": {
+            "must": [term("title", "opera")],
+            "filter": [{"bool": {"filter": [], "must_not": [term("metadata.lang", "de")]}}],
+        }
+    }
+
+
+def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
+    statistics = statistics_clause({"content": ("the",)})
+    query, scored = request_query(parse("lang:en", SCHEMA).tree, None, statistics)
+    assert (query, scored) == ({"bool": {"filter": [term("metadata.lang", "en")]}}, False)
+
+
+def test_terms_for_statistics_are_named_beside_a_query_and_never_match() -> None:
+    statistics = statistics_clause({"content": ("the", "of"), "title": ()})
+    query, _ = request_query(parse("title:opera", SCHEMA).tree, None, statistics)
+    assert query == {
+        "bool": {
+            "must": [term("title", "opera")],
+            "should": [
+                {
+                    "bool": {
+                        "should": [
+                            term("content", "the", boost=1e-30),
+                            term("content", "of", boost=1e-30),
+                        ],
+                        "filter": [term("doc_id", "")],
+                    }
+                }
+            ],
+        }
+    }
+    assert statistics_clause({}) is None
+
+
+def test_keywords_weigh_their_length_shared_among_the_words() -> None:
+    found = keyword_query(KeywordRequest(("opera", "born in", "…")))
+    assert found is not None
+    query, scale = found
+    phrase = {"query": "born in", "analyzer": "whitespace", "slop": 0, "boost": 7.0}
+    assert scale == 2
+    assert query["bool"]["should"] == [
+        term("title.exact", "opera", boost=10.0),
+        term("content.exact", "opera", boost=10.0),
+        {"match_phrase": {"title.exact": phrase}},
+        {"match_phrase": {"content.exact": phrase}},
+    ]
+
+
+def test_keywords_without_a_token_are_no_query() -> None:
+    assert keyword_query(KeywordRequest(("…", "!"))) is None
+
+
+def test_half_a_character_is_the_id_of_nothing() -> None:
+    assert any_value("id", ["a", "\udc00"]) == {"terms": {"id": ["a"]}}
+
+
+@settings(max_examples=200)
+@given(trees(awkward=True))
+def test_nothing_but_our_own_kinds_of_query_goes_out(tree: Node) -> None:
+    query, _ = request_query(tree, None, statistics_clause({"title": ("a",), "content": ("b",)}))
+    json.dumps(query, allow_nan=False)
+    assert set(kinds(query)) <= OURS
+
+
+def kinds(query: Any) -> list[str]:
+    """The kinds of query in a query."""
+    ((kind, inside),) = query.items()
+    found = [kind]
+    if kind in ("bool", "dis_max", "constant_score"):
+        for name in ("must", "should", "filter", "must_not", "queries"):
+            below = inside.get(name, [])
+            for each in below if isinstance(below, list) else [below]:
+                found += kinds(each)
+    return found
