@@ -15,7 +15,7 @@ from arag_search.engines.base import Granularity, KeywordRequest, Matching, Sear
 from arag_search.engines.memory import MemoryEngine
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.query.tree import Node, Scope
-from tests.opensearch_indexes import TestServer
+from tests.opensearch_server import Server
 from tests.strategies import METADATA, corpus, document_chunks, queried_keywords, scopes, trees
 from tests.test_differential import (
     EVERYTHING,
@@ -44,7 +44,7 @@ PAIRS = st.integers(0, (len(SIZES) + 1) * len(SHARDS) - 1)
 def every_pair(opensearch_url: str) -> Iterator[list[Pair]]:
     """Each corpus in memory and on the server, on one shard and on three."""
     random = Random(1678)
-    server = TestServer(opensearch_url)
+    server = Server(opensearch_url)
     pairs: list[Pair] = []
     corpora = [corpus(random, size) for size in SIZES]
     corpora.append(
