@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from arag_search.corpus import Chunk, Document
-from arag_search.engines.lucene import class_archive, schema
-from arag_search.engines.lucene.jvm import LUCENE_VERSION
-from arag_search.engines.lucene.location import BuildSite
-from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.errors import AragError, BuildError, EngineError, SourceError
+from arag_search.errors import (
+    AragError,
+    BuildError,
+    EngineError,
+    IndexDamagedError,
+    SourceError,
+)
 from arag_search.manifest import Manifest
 from index_jobs.chunking import cut
 from index_jobs.duplicates import SeenIds
@@ -26,6 +27,7 @@ from index_jobs.options import BuildOptions
 from index_jobs.progress import Progress, SilentProgress
 from index_jobs.report import SHOWN_EXAMPLES, BuildReport, BuildState, listed
 from index_jobs.sources import Source, open_sources
+from index_jobs.targets import BuildTarget, IndexWriter, open_target
 
 BATCH_CHUNKS = 64
 BATCH_CHARACTERS = 1 << 18
@@ -36,27 +38,27 @@ or bad. Between batches the build looks at the clock and for Ctrl-C."""
 _STATE = "build"
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
-_DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 _SHARE_OF_CHECKPOINTS = 20  # a checkpoint takes at most a twentieth of the time
 
 
 def build_index(
     sources: Sequence[str],
-    location: Path,
+    location: str | Path,
     options: BuildOptions,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build an index from ``sources`` (folders and files) at ``location``.
+    """Build an index from ``sources`` (folders and files) at ``location``, a folder or an address.
 
     The index appears, or replaces the one there, when it is finished. A build that was stopped by
     whatever goes on from its last checkpoint where sources and options are the same; else it begins
-    anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError; after a
+    anew. Raises IndexExistsError, IndexLockedError, SourceError, BuildError, EngineError,
+    ArgumentError for an address that is none or options that are not for this location; after a
     KeyboardInterrupt a checkpoint is written and the interrupt raised again.
     """
     shown = progress or SilentProgress()
-    with BuildSite(location, overwrite=options.overwrite) as site:
+    with open_target(location, options) as target:
         try:
-            return _Build(list(sources), location, options, shown, site).run()
+            return _Build(list(sources), location, options, shown, target).run()
         finally:
             shown.end()
 
@@ -67,16 +69,16 @@ class _Build:
     def __init__(
         self,
         names: list[str],
-        location: Path,
+        location: str | Path,
         options: BuildOptions,
         progress: Progress,
-        site: BuildSite,
+        target: BuildTarget,
     ) -> None:
         self._began = time.monotonic()
         self._location = location
         self._options = options
         self._progress = progress
-        self._site = site
+        self._target = target
         self._metadata = MetadataReader(options.metadata)
         self._sources = open_sources(names, options.format, options.fields, self._metadata)
         self._check_formats()
@@ -102,7 +104,7 @@ class _Build:
             except BaseException:
                 self._give_up()
                 raise
-            self._site.publish(self._generation.name)
+            self._target.publish(self._generation)
         return self._report()
 
     # Opening
@@ -112,40 +114,31 @@ class _Build:
         for source in self._sources[:SHOWN_EXAMPLES]:
             if source.recognised:
                 self._progress.note(f"{source.name}: recognised as {source.format}")
-        generation, resumed, why = self._site.begin(self._signature)
+        generation, resumed, why = self._target.begin(self._signature)
         if resumed:
             try:
-                self._writer = self._open_writer(generation, resume=True)
-            except (BuildError, EngineError) as error:
-                if not any(reason in str(error) for reason in _DAMAGE):
-                    raise
-                self._site.discard(generation)
-                generation, resumed, _ = self._site.begin(self._signature)
+                self._writer = self._target.open_writer(generation, resume=True)
+            except IndexDamagedError:
+                self._target.discard(generation)
+                generation, resumed, _ = self._target.begin(self._signature)
                 why = "what there was of it is damaged"
         if not resumed:
-            self._writer = self._open_writer(generation, resume=False)
+            self._writer = self._new_writer(generation)
         elif _STATE in self._writer.checkpoint:
             why = self._go_on(self._writer.checkpoint[_STATE], why)
         else:
             resumed, why = False, "it was stopped before its first checkpoint"
         self._generation, self._why = generation, why
-        class_archive.make_beside()
         if why:
             self._progress.note(f"{'Continuing' if resumed else 'Beginning anew'}: {why}.")
         done = sum(source.size for source in self._sources[: self._state.shard])
         self._progress.begin(sum(source.size for source in self._sources), done)
 
-    def _open_writer(self, generation: Path, *, resume: bool) -> LuceneWriter:
+    def _new_writer(self, generation: str) -> IndexWriter:
         try:
-            return LuceneWriter(
-                generation,
-                metadata=self._options.metadata,
-                sentences="sentences" not in self._options.without,
-                resume=resume,
-            )
+            return self._target.open_writer(generation, resume=False)
         except BaseException:
-            if not resume:
-                self._site.discard(generation)
+            self._target.discard(generation)
             raise
 
     def _go_on(self, state: str, why: str) -> str:
@@ -268,21 +261,14 @@ class _Build:
                 do="Run the same command again when nothing writes to it.",
             )
         self._update_state()
-        manifest = self._manifest().to_json()
-        state = self._state.to_json()
-        self._writer.finish({schema.MANIFEST_KEY: manifest, schema.UPDATE_KEY: "1", _STATE: state})
+        self._target.finish(self._manifest(), {_STATE: self._state.to_json()})
         self._kept = self._state.documents
         self._verify()
 
     def _verify(self) -> None:
-        """Open what was built and compare counts, before anybody else can."""
-        engine = LuceneEngine.open(self._generation, str(self._location))
-        try:
-            found = engine.statistics()
-        finally:
-            engine.close()
-        chunks = found.chunks.documents
-        sentences = self._state.sentences if found.sentences is None else found.sentences.documents
+        """Compare counts with those of what was built, before anybody else can see it."""
+        chunks, found = self._target.counts(self._generation)
+        sentences = self._state.sentences if found is None else found
         if (chunks, sentences) != (self._state.chunks, self._state.sentences):
             self._kept = 0
             raise BuildError(
@@ -317,8 +303,8 @@ class _Build:
     def _manifest(self) -> Manifest:
         state, options = self._state, self._options
         return Manifest(
-            engine=schema.ENGINE,
-            engine_version=LUCENE_VERSION,
+            engine=self._target.engine,
+            engine_version=self._target.engine_version,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             sources=tuple(source.name for source in self._sources),
             source_format=", ".join(sorted({source.format for source in self._sources})),
@@ -359,7 +345,7 @@ class _Build:
     def _give_up(self) -> None:
         self._writer.abort()
         if not self._kept:
-            self._site.discard(self._generation)
+            self._target.discard(self._generation)
 
     # Reporting
 
@@ -368,7 +354,7 @@ class _Build:
         seconds = time.monotonic() - self._began
         return BuildReport(
             location=str(self._location),
-            generation=self._generation.name,
+            generation=self._generation,
             sources=tuple((source.name, source.format) for source in self._sources),
             documents=state.documents,
             chunks=state.chunks,

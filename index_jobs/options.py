@@ -25,8 +25,10 @@ DEFAULT_B = 0.75
 MAX_K1 = 100.0
 CHECKPOINT_S = 15.0
 DEFAULT_FIELDS = Fields()
-LEAVABLE = ("sentences",)
-"""What a build can do without, and an index then does not serve."""
+MAX_SHARDS = 1024
+LEAVABLE = ("sentences", "exact")
+"""What a build can do without, and an index then does not serve. ``exact`` is what keyword_search
+needs on a server; in a folder it takes no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class BuildOptions:
     records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are those of BM25.
     ``metadata`` declares fields and types. ``without`` names what to leave out. ``skip_bad_lines``
     counts records that cannot be read instead of stopping. A checkpoint is written every
-    ``checkpoint_s`` seconds. Raises ArgumentError for a value that is not allowed.
+    ``checkpoint_s`` seconds. ``shards`` is for an index on a server, which has one unless it is
+    given. Raises ArgumentError for a value that is not allowed.
     """
 
     format: Format | None = None
@@ -50,6 +53,7 @@ class BuildOptions:
     overwrite: bool = False
     skip_bad_lines: bool = False
     checkpoint_s: float = CHECKPOINT_S
+    shards: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -78,6 +82,11 @@ class BuildOptions:
                 raise ArgumentError(
                     f'--without: "{name}" is not known.', allowed=", ".join(LEAVABLE)
                 )
+        if self.shards is not None and not 1 <= self.shards <= MAX_SHARDS:
+            raise ArgumentError(
+                f"--shards: {self.shards:,} is outside of the bounds.",
+                allowed=f"1 to {MAX_SHARDS:,}",
+            )
         if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:
             raise ArgumentError(
                 f"checkpoint_s is {self.checkpoint_s}.", allowed="seconds, 0 or more"
@@ -95,6 +104,7 @@ class BuildOptions:
             "--bm25": [self.k1, self.b],
             "--metadata": list(self.metadata.items()),
             "--without": sorted(self.without),
+            "--shards": self.shards,
             "the program": [FORMAT_VERSION, CHUNKING_VERSION, version("sentencex")],
         }
 

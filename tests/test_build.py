@@ -274,8 +274,22 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
             '--bm25: "1.2" is not two numbers.\nAllowed: k1,b such as 1.2,0.75',
         ),
         (
-            lambda: BuildOptions(without=parse_names("sentences, exact")),
-            '--without: "exact" is not known.\nAllowed: sentences',
+            lambda: BuildOptions(without=parse_names("sentences, titles")),
+            '--without: "titles" is not known.\nAllowed: sentences, exact',
+        ),
+        (
+            lambda: BuildOptions(shards=0),
+            "--shards: 0 is outside of the bounds.\nAllowed: 1 to 1,024",
+        ),
+        (
+            lambda: build_index([], Path("index"), BuildOptions(shards=2)),
+            "--shards: an index in a folder has none.\nWhere: index\n"
+            "Allowed: an index on a server\nDo: Leave it out.",
+        ),
+        (
+            lambda: build_index([], Path("index"), BuildOptions(without=("exact",))),
+            "--without: exact takes no room in a folder.\nWhere: index\n"
+            "Allowed: sentences\nDo: Leave it out.",
         ),
         (
             lambda: BuildOptions(fields=Fields(text="")),

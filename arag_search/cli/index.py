@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +26,14 @@ def index_command(
         list[str],
         typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE"),
     ],
-    to: Annotated[str, typer.Option("--to", help="The folder of the index.", metavar="INDEX")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="The folder of the index, or its address on OpenSearch: http://HOST:PORT/NAME.",
+            metavar="INDEX",
+        ),
+    ],
     format: Annotated[
         FormatName,
         typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
@@ -77,8 +83,16 @@ def index_command(
         str | None,
         typer.Option(
             help="What to leave out: sentences makes a smaller index without --granularity "
-            "sentence.",
-            metavar="sentences",
+            "sentence; exact a smaller one without keyword search, on OpenSearch only.",
+            metavar="sentences,exact",
+            show_default=False,
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
+            metavar="N",
             show_default=False,
         ),
     ] = None,
@@ -118,6 +132,7 @@ def index_command(
       arag-search index corpus.jsonl --to my-index --metadata year:number,lang:keyword
       arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
       arag-search index chunks.json --to my-index --overwrite --json > report.json
+      arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
 
     Then:
 
@@ -125,6 +140,7 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
+    from arag_search.engines.opensearch.address import is_address
     from arag_search.index import check_path
     from index_jobs.build import build_index
     from index_jobs.formats import Fields
@@ -132,7 +148,8 @@ def index_command(
     from index_jobs.options import BuildOptions, parse_bm25, parse_names
     from index_jobs.progress import open_progress
 
-    check_path(to, "the index")
+    if not is_address(to):
+        check_path(to, "the index")
     for name in source:
         check_path(name, "a source")
     k1, b = parse_bm25(bm25)
@@ -146,9 +163,10 @@ def index_command(
         without=parse_names(without) if without is not None else (),
         overwrite=overwrite,
         skip_bad_lines=skip_bad_lines,
+        shards=shards,
     )
     try:
-        report = build_index(source, Path(to), options, open_progress())
+        report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to go on
     if json:

@@ -1,0 +1,212 @@
+"""Bulks: documents sent in requests of bounded size, each of them written once.
+
+All are sent with ``create``: one that is there already (status 409) was written by a request whose
+answer was lost, or before a build was stopped. Sending it again with ``index`` would leave a
+deleted document, which changes scores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.faults import RefusedError, deepest_reason
+from arag_search.errors import BuildError, UnavailableError
+
+MAX_BULK_BYTES = 8 << 20
+MIN_BULK_BYTES = 64 << 10
+NODE_WAIT_S = 600.0
+"""How long a node that was lost, or is overloaded, is waited for."""
+SENDERS = 2
+"""Requests under way at once, so that one is made while the server works on another."""
+
+_EXISTS, _TOO_LARGE, _TOO_MANY, _UNAVAILABLE = 409, 413, 429, 503
+BULK_TIMEOUT_S = 120.0
+_FIRST_PAUSE_S = 0.1
+_MAX_PAUSE_S = 5.0
+_REPLY = "items.*.status,items.*.error"
+_RUN_AGAIN = "The same command then goes on."
+
+
+@dataclass(slots=True)
+class BulkCounts:
+    """What was sent: documents written, those that were there, those sent again, requests sent
+    again, bytes of requests that were answered."""
+
+    created: int = 0
+    there: int = 0
+    rejected: int = 0
+    retries: int = 0
+    bytes: int = 0
+
+
+class Bulks:
+    """Sends documents. Not for several threads; it has threads of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        where: str,
+        *,
+        max_bytes: int = MAX_BULK_BYTES,
+        node_wait_s: float = NODE_WAIT_S,
+        senders: int = SENDERS,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``where`` names the index in errors. A request has at most ``max_bytes`` unless it is
+        one document."""
+        self.counts = BulkCounts()
+        self._client = client
+        self._where = where
+        self._max_bytes = self._limit = max_bytes
+        self._node_wait_s = node_wait_s
+        self._senders = senders
+        self._pause = pause
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._threads = ThreadPoolExecutor(senders, thread_name_prefix="arag-bulk")
+        self._under_way: deque[Future[BulkCounts]] = deque()
+
+    def add(self, alias: str, identifier: int, routing: str, document: object) -> None:
+        """Take a document; it may be sent later. Raises BuildError or UnavailableError for one
+        taken earlier that could not be written."""
+        action = {"create": {"_index": alias, "_id": str(identifier), "routing": routing}}
+        line = b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
+        if self._size + len(line) > self._limit and self._lines:
+            self._submit()
+        self._lines.append(line)
+        self._size += len(line)
+
+    def drain(self) -> None:
+        """Send what is left and wait until all is written, safe on disk."""
+        if self._lines:
+            self._submit()
+        while self._under_way:
+            self._collect()
+
+    def abort(self) -> None:
+        """Forget what is left, and wait for requests under way. Never raises."""
+        self._lines, self._size = [], 0
+        self._node_wait_s = 0.0
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._under_way.clear()
+
+    def _submit(self) -> None:
+        while len(self._under_way) >= self._senders:
+            self._collect()
+        self._under_way.append(self._threads.submit(self._send, self._lines))
+        self._lines, self._size = [], 0
+
+    def _collect(self) -> None:
+        done = self._under_way.popleft().result()
+        for name in BulkCounts.__slots__:
+            setattr(self.counts, name, getattr(self.counts, name) + getattr(done, name))
+
+    # In a thread of its own
+
+    def _send(self, lines: list[bytes]) -> BulkCounts:
+        """Send until every document is written."""
+        counts = BulkCounts()
+        waiting = deque(lines)
+        since: float | None = None
+        pause_s = _FIRST_PAUSE_S
+        while waiting:
+            batch = self._next(waiting)
+            problem, again = self._try(batch, counts)
+            waiting.extendleft(reversed(again))
+            if problem is None:
+                since, pause_s = None, _FIRST_PAUSE_S
+                self._limit = min(self._max_bytes, self._limit * 5 // 4)
+                continue
+            now = time.monotonic()
+            since = now if since is None else since
+            if now - since >= self._node_wait_s:
+                raise problem
+            self._shrink(sum(map(len, batch)))
+            self._pause(pause_s)
+            pause_s = min(_MAX_PAUSE_S, pause_s * 2)
+        return counts
+
+    def _shrink(self, refused_bytes: int) -> None:
+        """Halve the bulks, once for several that were refused at the same time."""
+        if refused_bytes * 2 > self._limit:
+            self._limit = min(self._limit, max(MIN_BULK_BYTES, refused_bytes // 2))
+
+    def _next(self, waiting: deque[bytes]) -> list[bytes]:
+        batch = [waiting.popleft()]
+        size = len(batch[0])
+        while waiting and size + len(waiting[0]) <= self._limit:
+            batch.append(waiting.popleft())
+            size += len(batch[-1])
+        return batch
+
+    def _try(self, batch: list[bytes], counts: BulkCounts) -> tuple[Exception | None, list[bytes]]:
+        """Send a batch once. Why documents must be sent again, and which."""
+        body = b"".join(batch)
+        try:
+            reply = self._client.call(
+                "POST",
+                "/_bulk",
+                body,
+                {"require_alias": "true", "filter_path": _REPLY},
+                budget_s=0,
+                attempt_timeout_s=BULK_TIMEOUT_S,
+            )
+        except UnavailableError as error:  # among these status 429 and 503
+            counts.retries += 1
+            return self._waited_for(error.what), batch
+        except RefusedError as error:
+            if error.status != _TOO_LARGE or len(batch) == 1:
+                raise
+            counts.retries += 1
+            self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
+            return self._waited_for(error.what), batch
+        counts.bytes += len(body)
+        return self._judge(batch, reply["items"], counts)
+
+    def _judge(
+        self, batch: list[bytes], items: list[dict[str, Any]], counts: BulkCounts
+    ) -> tuple[Exception | None, list[bytes]]:
+        again: list[bytes] = []
+        reason = ""
+        for line, item in zip(batch, items, strict=True):
+            answer = cast("dict[str, Any]", item["create"])
+            status = int(answer["status"])
+            if status < 300:
+                counts.created += 1
+            elif status == _EXISTS:
+                counts.there += 1
+            elif status in (_TOO_MANY, _UNAVAILABLE):
+                counts.rejected += 1
+                again.append(line)
+                reason = deepest_reason(answer)
+            else:
+                raise self._unwritable(line, answer)
+        return (self._waited_for(reason) if again else None), again
+
+    def _waited_for(self, reason: str) -> UnavailableError:
+        return UnavailableError(
+            f"The server took no documents for {self._node_wait_s:,.0f} s: {reason}",
+            where=self._where,
+            do=f"See to the cluster. {_RUN_AGAIN}",
+        )
+
+    def _unwritable(self, line: bytes, answer: dict[str, Any]) -> BuildError:
+        if answer["error"]["type"] == "index_not_found_exception":
+            return BuildError(
+                "The index that is being built was deleted meanwhile.",
+                where=self._where,
+                do="Run the same command again when no other build is at work.",
+            )
+        identifier = orjson.loads(line.partition(b"\n")[0])["create"]["routing"]
+        return BuildError(
+            f"The server does not take a document: {deepest_reason(answer)}",
+            where=f'{self._where}, document "{identifier[:60]}"',
+        )

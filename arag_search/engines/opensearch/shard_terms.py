@@ -1,0 +1,80 @@
+"""Terms that every shard holds.
+
+A shard that holds none of the terms of a query tells nothing of the lengths in that field, and
+scores then differ from those of one shard. A query that also names a term of each shard, at next to
+no weight, makes all of them tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.schema import Terms
+from arag_search.query import analysis
+from arag_search.query.fields import TEXT_FIELDS
+
+_SAMPLES = (50, 10_000)
+_CANDIDATES = 30
+
+
+def find_shard_terms(client: Client, index: str, shards: int) -> Terms:
+    """For each scored field as few terms as needed, so that every shard holds one of them.
+
+    A field that no document has is left out. The index must have been refreshed.
+    """
+    found = {name: _terms_of(client, index, shards, name) for name in TEXT_FIELDS}
+    return {name: terms for name, terms in found.items() if terms}
+
+
+def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, ...]:
+    chosen: list[str] = []
+    missing = set(range(shards))
+    for shard in range(shards):
+        if shard not in missing:
+            continue
+        candidates = _candidates(client, index, shard, name)
+        if not candidates:
+            continue  # nothing there in this field, so it has nothing to tell
+        held = _holders(client, index, shards, name, candidates)
+        best = max(candidates, key=lambda term: len(held[term] & missing))
+        chosen.append(best)
+        missing -= held[best]
+    return tuple(chosen)
+
+
+def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
+    """Words of some documents of the shard, those of most documents first."""
+    counts: Counter[str] = Counter()
+    for sample in _SAMPLES:  # the few first ones may all be blank
+        body = {"size": sample, "query": {"exists": {"field": name}}, "_source": [name]}
+        reply = client.call("POST", f"/{index}/_search", body, _on(shard), attempt_timeout_s=60)
+        hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
+        for hit in hits:
+            counts.update(set(analysis.terms(hit["_source"][name])))
+        if counts or len(hits) < sample:
+            break
+    return [term for term, _ in counts.most_common(_CANDIDATES)]
+
+
+def _holders(
+    client: Client, index: str, shards: int, name: str, candidates: Sequence[str]
+) -> dict[str, set[int]]:
+    """The shards that hold each term."""
+    lines: list[dict[str, Any]] = []
+    for term in candidates:
+        for shard in range(shards):
+            body = {"size": 0, "track_total_hits": 1, "query": {"term": {name: term}}}
+            lines += [{"index": index, **_on(shard)}, body]
+    reply = client.call("POST", "/_msearch", lines, attempt_timeout_s=60)
+    totals = [each["hits"]["total"]["value"] for each in reply["responses"]]
+    return {
+        term: {shard for shard in range(shards) if totals[at * shards + shard]}
+        for at, term in enumerate(candidates)
+    }
+
+
+def _on(shard: int) -> dict[str, str]:
+    return {"preference": f"_shards:{shard}"}

@@ -1,0 +1,251 @@
+"""Where a build goes: a folder, or an index on OpenSearch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.engines.lucene import class_archive
+from arag_search.engines.lucene import schema as lucene_schema
+from arag_search.engines.lucene.jvm import LUCENE_VERSION
+from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.opensearch import schema as opensearch_schema
+from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.site import OpenSearchSite
+from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
+from arag_search.manifest import Manifest
+from index_jobs.options import BuildOptions
+
+_DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
+_SOURCES = "the sources"
+
+
+class IndexWriter(Protocol):
+    """What takes the chunks of a build. A checkpoint holds all that was added before it."""
+
+    @property
+    def checkpoint(self) -> Mapping[str, str]:
+        """What the newest checkpoint was given; empty where there is none."""
+        ...
+
+    def add(self, chunks: Sequence[Chunk]) -> None: ...
+
+    def has_document(self, doc_id: str) -> bool: ...
+
+    def document_ids(self) -> Iterator[str]:
+        """The ids of all documents of the checkpoint that the writer began with."""
+        ...
+
+    def commit(self, data: Mapping[str, str]) -> None:
+        """Make a checkpoint, with ``data`` beside it."""
+        ...
+
+    def abort(self) -> None: ...
+
+
+class BuildTarget(Protocol):
+    """A location held for one builder; a context manager. A generation is what one build makes of
+    it, unseen until it is published."""
+
+    engine: str
+    engine_version: str
+
+    def __enter__(self) -> BuildTarget: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        """The generation to build, whether one goes on, and why or why not."""
+        ...
+
+    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+        """Raises IndexDamagedError where there is nothing whole to go on from."""
+        ...
+
+    def discard(self, generation: str) -> None:
+        """Delete a generation that is not published."""
+        ...
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """Make the last checkpoint of the writer, with the manifest."""
+        ...
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        """How many chunks and sentences a finished generation holds; None where left out."""
+        ...
+
+    def publish(self, generation: str) -> None:
+        """Make a finished generation the one that is searched."""
+        ...
+
+
+def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
+    """Where ``location`` leads. Raises ArgumentError for options that are not for it."""
+    name = str(location)
+    if isinstance(location, str) and is_address(name):
+        return OpenSearchTarget(name, options)
+    if options.shards is not None:
+        raise ArgumentError(
+            "--shards: an index in a folder has none.",
+            where=name,
+            allowed="an index on a server",
+            do="Leave it out.",
+        )
+    if "exact" in options.without:
+        raise ArgumentError(
+            "--without: exact takes no room in a folder.",
+            where=name,
+            allowed="sentences",
+            do="Leave it out.",
+        )
+    return LuceneTarget(Path(location), options)
+
+
+class LuceneTarget:
+    """A folder. See BuildTarget."""
+
+    engine = lucene_schema.ENGINE
+    engine_version = LUCENE_VERSION
+
+    def __init__(self, location: Path, options: BuildOptions) -> None:
+        self._location = location
+        self._options = options
+        self._site = BuildSite(location, overwrite=options.overwrite)
+
+    def __enter__(self) -> LuceneTarget:
+        self._folder = self._location.absolute()
+        self._site.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._site.__exit__(*exception)
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        """See BuildTarget."""
+        generation, resumed, why = self._site.begin(signature)
+        return generation.name, resumed, why
+
+    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+        """See BuildTarget."""
+        try:
+            self._writer = LuceneWriter(
+                self._folder / generation,
+                metadata=self._options.metadata,
+                sentences="sentences" not in self._options.without,
+                resume=resume,
+            )
+        except (BuildError, EngineError) as error:
+            if not resume or not any(reason in str(error) for reason in _DAMAGE):
+                raise
+            raise IndexDamagedError(error.what, where=error.where) from error
+        class_archive.make_beside()
+        return self._writer
+
+    def discard(self, generation: str) -> None:
+        """See BuildTarget."""
+        self._site.discard(self._folder / generation)
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """See BuildTarget."""
+        keys = {
+            lucene_schema.MANIFEST_KEY: manifest.to_json(),
+            lucene_schema.UPDATE_KEY: str(manifest.update),
+        }
+        self._writer.finish({**keys, **data})
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        """See BuildTarget. Opens what was built, before anybody else can."""
+        engine = LuceneEngine.open(self._folder / generation, str(self._location))
+        try:
+            found = engine.statistics()
+        finally:
+            engine.close()
+        sentences = None if found.sentences is None else found.sentences.documents
+        return found.chunks.documents, sentences
+
+    def publish(self, generation: str) -> None:
+        """See BuildTarget."""
+        self._site.publish(generation)
+
+
+class OpenSearchTarget:
+    """A name on a cluster. See BuildTarget."""
+
+    engine = opensearch_schema.ENGINE
+
+    def __init__(self, location: str, options: BuildOptions) -> None:
+        self._address = parse_address(location)
+        self._overwrite = options.overwrite
+        self._definition = IndexDefinition(
+            metadata=dict(options.metadata),
+            k1=options.k1,
+            b=options.b,
+            shards=options.shards or 1,
+            exact="exact" not in options.without,
+            sentences="sentences" not in options.without,
+        )
+        self._signature: dict[str, Any] = {}
+
+    def __enter__(self) -> OpenSearchTarget:
+        self._client = Client.connect(self._address)
+        try:
+            self.engine_version = self._client.version()
+            self._site = OpenSearchSite(
+                self._client, self._address.name, str(self._address), overwrite=self._overwrite
+            )
+            self._site.__enter__()
+        except BaseException:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._site.__exit__(*exception)
+        self._client.close()
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        """See BuildTarget. Of the sources a digest is kept, so that it is small."""
+        plain: dict[str, Any] = orjson.loads(orjson.dumps(signature))
+        sources = orjson.dumps(plain[_SOURCES], option=orjson.OPT_SORT_KEYS)
+        self._signature = {**plain, _SOURCES: hashlib.sha256(sources).hexdigest()}
+        return self._site.begin(self._signature)
+
+    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+        """See BuildTarget."""
+        self._writer = OpenSearchWriter(
+            self._client, generation, self._definition, self._signature, resume=resume
+        )
+        if not resume:
+            try:
+                self._site.check_alone(generation)
+            except BaseException:
+                self._writer.abort()
+                raise
+        return self._writer
+
+    def discard(self, generation: str) -> None:
+        """See BuildTarget."""
+        self._site.discard(generation)
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """See BuildTarget."""
+        self._writer.finish(manifest, data)
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        """See BuildTarget."""
+        found = self._writer.counts()
+        self._writer.close()
+        return found
+
+    def publish(self, generation: str) -> None:
+        """See BuildTarget."""
+        self._site.publish(generation, self._definition.sentences)

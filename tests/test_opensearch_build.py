@@ -1,0 +1,304 @@
+"""Building to an address: whole or not at all, resumable, and only over what is ours."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.lucene.location import hold_live
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.opensearch.bulk import Bulks
+from arag_search.errors import (
+    AragError,
+    ArgumentError,
+    IndexExistsError,
+    IndexLockedError,
+    SourceError,
+    UnavailableError,
+)
+from arag_search.manifest import Manifest
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+from tests.commands import SAMPLE, Command
+from tests.opensearch_indexes import Site
+from tests.test_build import DATA, corpus, in_own_folder  # noqa: F401
+
+pytestmark = pytest.mark.opensearch
+PLAIN = BuildOptions()
+OVERWRITE = BuildOptions(overwrite=True)
+SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
+
+
+def live(site: Site) -> Manifest:
+    """The manifest of what is searched."""
+    found = site.meta(site.live()[0]).manifest
+    assert found is not None
+    return found
+
+
+def same(manifest: Manifest) -> Manifest:
+    """The manifest without what differs from build to build and engine to engine."""
+    return replace(manifest, created="", engine="", engine_version="", sources=())
+
+
+def refusal(site: Site, source: str, options: BuildOptions = PLAIN) -> str:
+    with pytest.raises(AragError) as caught:
+        build_index([source], site.address, options)
+    return str(caught.value)
+
+
+def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
+    report = build_index([SAMPLE], opensearch.address, SAMPLE_OPTIONS)
+    build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
+    held = hold_live(Path("folder"))
+    engine = LuceneEngine.open(held.path, "folder")
+    manifest = live(opensearch)
+    assert same(manifest) == same(engine.manifest)
+    assert opensearch.chunks() == list(engine.scan(None))
+    engine.close()
+    held.release()
+    assert (manifest.engine, manifest.engine_version[0]) == ("opensearch", "3")
+    assert opensearch.live() == [report.generation, f"{report.generation}.sentences"]
+    assert len(opensearch.documents(f"{report.generation}.sentences")) == manifest.sentences
+    settings = opensearch.client.call("GET", f"/{report.generation}/_settings")
+    index = settings[report.generation]["settings"]["index"]
+    assert (index["number_of_shards"], index["refresh_interval"]) == ("3", "-1")
+    meta = opensearch.meta(report.generation)
+    assert set(meta.chunk_terms) == set(meta.sentence_terms) == {"title", "content"}
+
+
+@pytest.mark.corpora
+def test_hotpotqa_is_built(opensearch: Site) -> None:
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not there")
+    build_index([str(DATA / "hotpotqa/corpus.jsonl")], opensearch.address, PLAIN)
+    manifest = live(opensearch)
+    assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)
+    body = {"query": {"match_phrase": {"content": "american football"}}, "size": 3}
+    reply = opensearch.client.call("POST", f"/{opensearch.name}/_search", body)
+    assert reply["hits"]["total"]["value"] > 3
+
+
+def test_what_is_left_out_is_not_made(opensearch: Site) -> None:
+    options = BuildOptions(without=("sentences", "exact"))
+    report = build_index([corpus("c.jsonl", 3)], opensearch.address, options)
+    assert opensearch.indexes() == opensearch.live() == [report.generation]
+    assert live(opensearch).without == ("sentences", "exact")
+    body = opensearch.client.call("GET", f"/{report.generation}/_mapping")
+    assert "fields" not in body[report.generation]["mappings"]["properties"]["title"]
+
+
+def test_an_index_is_replaced_with_overwrite_only_and_the_one_before_is_kept(
+    opensearch: Site,
+) -> None:
+    first = build_index([corpus("c.jsonl", 2)], opensearch.address, PLAIN)
+    assert refusal(opensearch, "absent.jsonl") == (
+        f"There is an index already.\nWhere: {opensearch.address}\n"
+        "Do: Say --overwrite to replace it, or name another index."
+    )
+    with pytest.raises(SourceError):
+        build_index(["absent.jsonl"], opensearch.address, OVERWRITE)
+    assert opensearch.live()[0] == first.generation
+    second = build_index([corpus("c.jsonl", 3)], opensearch.address, OVERWRITE)
+    assert opensearch.live() == [second.generation, f"{second.generation}.sentences"]
+    assert len(opensearch.indexes()) == 4
+    no_sentences = replace(OVERWRITE, without=("sentences",))
+    third = build_index(["c.jsonl"], opensearch.address, no_sentences)
+    assert opensearch.live() == [third.generation], "the alias of sentences is gone too"
+    kept = [second.generation, f"{second.generation}.sentences", third.generation]
+    assert opensearch.indexes() == kept
+
+
+@pytest.mark.parametrize("as_alias", [True, False])
+def test_an_index_that_is_not_ours_is_never_replaced(opensearch: Site, as_alias: bool) -> None:
+    name = opensearch.name
+    foreign = f"{name}-20260101000000-00000000" if as_alias else name
+    body = {"aliases": {name: {}}} if as_alias else {}
+    opensearch.client.call("PUT", f"/{foreign}", body)
+    assert refusal(opensearch, corpus("c.jsonl", 2), OVERWRITE) == (
+        "There is an index of that name that arag-search index has not built"
+        f" ({foreign}).\nWhere: {opensearch.address}\n"
+        "Allowed: a name that is free, or that of an index of ours with --overwrite\n"
+        "Do: Name another index."
+    )
+    assert opensearch.indexes() == [foreign]
+
+
+def test_an_index_that_only_looks_like_ours_survives_builds(opensearch: Site) -> None:
+    foreign = f"{opensearch.name}-20260101000000-00000000"
+    opensearch.client.call("PUT", f"/{foreign}")
+    for _ in range(3):
+        build_index([corpus("c.jsonl", 2)], opensearch.address, OVERWRITE)
+    assert foreign in opensearch.indexes()
+    assert len(opensearch.indexes()) == 5
+
+
+def test_an_empty_corpus_and_a_bad_line_leave_nothing(opensearch: Site) -> None:
+    corpus("c.jsonl", 3)
+    with Path("c.jsonl").open("a") as file:
+        file.write('{"id": "d1", "text": "again"}\n')
+    assert refusal(opensearch, "c.jsonl") == (
+        'The id "d1" was there before.\nWhere: c.jsonl, line 4\n'
+        "Do: Correct it, or leave it out with --skip-bad-lines."
+    )
+    assert opensearch.indexes() == []
+
+
+def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> None:
+    class Overtaken(SilentProgress):
+        def update(self, read_bytes: int, documents: int) -> None:
+            if not opensearch.live():
+                other = f"{opensearch.name}-20990101000000-00000000"
+                meta = {"_meta": opensearch_meta(opensearch)}
+                body = {"mappings": meta, "aliases": {opensearch.name: {}}}
+                opensearch.client.call("PUT", f"/{other}", body)
+
+    with pytest.raises(AragError) as caught:
+        build_index([corpus("c.jsonl", 100)], opensearch.address, PLAIN, Overtaken())
+    assert str(caught.value) == (
+        "Another build was published under this name meanwhile.\n"
+        f"Where: {opensearch.address}\n"
+        "Do: Say --overwrite to replace it with this one; the same command then goes on."
+    )
+    assert opensearch.live() == [f"{opensearch.name}-20990101000000-00000000"]
+    report = build_index(["c.jsonl"], opensearch.address, OVERWRITE)
+    assert report.continued == 100
+
+
+def opensearch_meta(site: Site) -> dict[str, object]:
+    unfinished = site.indexes()[0]
+    found = site.client.call("GET", f"/{unfinished}/_mapping")
+    return found[unfinished]["mappings"]["_meta"]
+
+
+def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
+    opensearch: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus("c.jsonl", 300)
+    options = BuildOptions(checkpoint_s=0)
+    with monkeypatch.context() as patch:
+        drain = Bulks.drain
+
+        def fail_later(self: Bulks) -> None:
+            drain(self)
+            if self.counts.created > 600:
+                raise UnavailableError("The server took no documents.")
+
+        patch.setattr(Bulks, "drain", fail_later)
+        assert refusal(opensearch, "c.jsonl", options) == "The server took no documents."
+    report = build_index(["c.jsonl"], opensearch.address, options)
+    assert 0 < report.continued < 300
+    assert report.why == (
+        f"after {report.continued} documents, nothing has changed since it was stopped"
+    )
+    assert len(opensearch.chunks()) == 300
+
+
+# Killed
+
+
+CHILD = """
+import os, signal, sys, time
+import index_jobs.progress
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+moment, interval, address, source = sys.argv[1:]
+
+class Stopping(index_jobs.progress.SilentProgress):
+    def update(self, read_bytes, documents):
+        if documents >= int(moment):
+            print(documents, flush=True)
+            time.sleep(60)
+
+build_index([source], address, BuildOptions(checkpoint_s=float(interval)), Stopping())
+"""
+
+
+def stopped_at(site: Site, moment: int, source: str) -> "subprocess.Popen[str]":
+    """A build in a process of its own that has come so far, and waits."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(moment), "0", site.address, source],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline().strip().isdecimal(), "it came so far"
+    return child
+
+
+def killed(child: "subprocess.Popen[str]") -> None:
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
+
+
+@pytest.mark.faults
+def test_a_build_killed_at_any_moment_ends_like_one_that_was_not(
+    opensearch: Site,
+) -> None:
+    corpus("c.jsonl", 600)
+    for moment in (100, 350):
+        killed(stopped_at(opensearch, moment, "c.jsonl"))
+        assert opensearch.live() == []
+        assert len(opensearch.indexes()) == 2
+    report = build_index(["c.jsonl"], opensearch.address, PLAIN)
+    assert report.continued > 100
+    build_index(["c.jsonl"], Path("folder"), PLAIN)
+    held = hold_live(Path("folder"))
+    engine = LuceneEngine.open(held.path, "folder")
+    assert same(live(opensearch)) == same(engine.manifest)
+    assert opensearch.chunks() == list(engine.scan(None))
+    engine.close()
+    held.release()
+    physical = report.generation
+    assert opensearch.live() == opensearch.indexes() == [physical, f"{physical}.sentences"]
+    sentences = opensearch.documents(f"{physical}.sentences")
+    assert len({each["_id"] for each in sentences}) == len(sentences) == 1800
+    assert opensearch.deleted(f"{physical}*") == 0
+
+
+@pytest.mark.faults
+def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -> None:
+    corpus("c.jsonl", 300)
+    child = stopped_at(opensearch, 100, "c.jsonl")
+    for options in (PLAIN, BuildOptions(chunk_tokens=50)):
+        with pytest.raises(IndexLockedError) as caught:
+            build_index(["c.jsonl"], opensearch.address, options)
+        assert str(caught.value) == (
+            f"Another build is at work there (process {child.pid} on {os.uname().nodename}).\n"
+            f"Where: {opensearch.address}\n"
+            "Do: Wait for it, or stop it; or name another index."
+        )
+    killed(child)
+    report = build_index(["c.jsonl"], opensearch.address, BuildOptions(chunk_tokens=50))
+    assert (report.continued, report.why) == (0, "changed since it was stopped: --chunk-tokens")
+    physical = report.generation
+    assert opensearch.indexes() == [physical, f"{physical}.sentences"]
+
+
+# The command
+
+
+def test_the_command_builds_to_an_address(opensearch: Site, arag: Command) -> None:
+    corpus("c.jsonl", 3)
+    done = arag("index", "c.jsonl", "--to", opensearch.address, "--shards", "2")
+    assert (done.code, done.err) == (0, "c.jsonl: recognised as documents\n")
+    assert done.out.startswith(f"Built {opensearch.address}: 3 documents in 3 chunks, 9 sentences")
+    again = arag("index", "c.jsonl", "--to", opensearch.address)
+    assert again.code == 1
+    assert "There is an index already." in again.err
+    with pytest.raises(IndexExistsError):
+        build_index(["c.jsonl"], opensearch.address, PLAIN)
+
+
+def test_an_address_that_is_none_is_told_before_anything_is_read() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        build_index(["absent"], "http://localhost:9200/", PLAIN)
+    assert caught.value.what == "The address names no index."

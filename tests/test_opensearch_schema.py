@@ -1,0 +1,149 @@
+"""What is put into OpenSearch, and what is read back from it."""
+
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.schema import Meta
+from arag_search.errors import IndexDamagedError, IndexVersionError
+from arag_search.manifest import Manifest
+from tests.opensearch_indexes import Site
+
+METADATA: dict[str, schema.MetadataType] = {"year": "number", "lang": "keyword", "on": "date"}
+CHUNK = Chunk(
+    id="a.2",
+    doc_id="a",
+    title="The Sea",
+    content="It is wide. It is deep.",
+    part=2,
+    parts=3,
+    ordinal=1 << 40,
+    sentence_ends=(12, 23),
+    metadata={"year": -0.0, "lang": ("en", "it"), "on": "1970-01-02", "other": 7},
+)
+MANIFEST = Manifest(
+    engine=schema.ENGINE,
+    engine_version="3.8.0",
+    created="now",
+    documents=1,
+    chunks=1,
+    sentences=2,
+    tokens=8,
+    chunk_tokens=100,
+    fingerprint="0" * 64,
+)
+
+
+def test_names_tell_the_index_the_time_and_the_build() -> None:
+    physical = schema.physical_name("wiki-2", datetime(2026, 11, 22, 4, 5, 6, tzinfo=UTC), "ab" * 4)
+    assert physical == "wiki-2-20261122040506-abababab"
+    assert schema.sentences_name(physical) == "wiki-2-20261122040506-abababab.sentences"
+    assert schema.is_physical(physical, "wiki-2")
+    assert not schema.is_physical(physical, "wiki")
+    assert not schema.is_physical(schema.sentences_name(physical), "wiki-2")
+
+
+def test_a_chunk_comes_back_from_its_document_as_it_was() -> None:
+    document = orjson.loads(orjson.dumps(schema.chunk_document(CHUNK, METADATA)))
+    assert schema.chunk_of(document) == CHUNK
+    assert document["metadata"] == {"year": 0.0, "lang": ["en", "it"], "on": 86_400_000}
+    assert str(document["metadata"]["year"]) == "0.0", "-0 is found as 0"
+
+
+def test_a_sentence_tells_all_of_its_chunk_that_a_hit_shows_but_its_text() -> None:
+    first, second = schema.sentence_documents(CHUNK, METADATA)
+    assert (first["content"], second["content"]) == ("It is wide. ", "It is deep.")
+    assert (first["ordinal"], second["ordinal"]) == (1 << 40, (1 << 40) + 1)
+    for each in (first, second):
+        assert (each["chunk_id"], each["doc_id"], each["title"]) == ("a.2", "a", "The Sea")
+        assert (each["part"], each["parts"]) == (2, 3)
+        assert schema.metadata_of(orjson.loads(orjson.dumps(each))) == CHUNK.metadata
+
+
+def test_what_meta_says_is_read_back() -> None:
+    meta = Meta("s", MANIFEST, {"title": ("a",)}, {"content": ("b", "c")}, {"state": {"x": "1"}})
+    mapping = orjson.loads(orjson.dumps({"_meta": {schema.META_KEY: meta.to_json()}}))
+    assert schema.read_meta(mapping, "here") == meta
+
+
+@pytest.mark.parametrize("mapping", [{}, {"_meta": {}}, {"_meta": {"arag_search": 1}}])
+def test_a_mapping_without_our_meta_is_not_ours(mapping: dict[str, object]) -> None:
+    assert schema.read_meta(mapping, "here") is None
+
+
+def test_another_version_and_a_damaged_meta_are_told_apart() -> None:
+    with pytest.raises(IndexVersionError) as version:
+        schema.read_meta({"_meta": {"arag_search": {"version": 9}}}, "here")
+    assert str(version.value) == (
+        "The index has format version 9.\nWhere: here\nAllowed: version 1\n"
+        "Do: Build it again with --overwrite, or use the release that wrote it."
+    )
+    with pytest.raises(IndexDamagedError) as damaged:
+        schema.read_meta({"_meta": {"arag_search": {"version": 1}}}, "here")
+    assert str(damaged.value) == (
+        "The _meta of the index cannot be read (KeyError('shard_terms')).\nWhere: here\n"
+        "Do: Build the index again with --overwrite."
+    )
+
+
+def test_an_index_without_exact_has_neither_subfields_nor_their_similarity() -> None:
+    body = schema.chunk_index({}, k1=0.9, b=0.4, shards=3, exact=False, meta={})
+    assert body["settings"]["index"]["similarity"] == {
+        "default": {"type": "BM25", "k1": 0.9, "b": 0.4}
+    }
+    assert body["settings"]["index"]["number_of_shards"] == 3
+    assert "exact" not in orjson.dumps(body["mappings"]["properties"]).decode()
+
+
+@pytest.mark.opensearch
+def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
+    client = Client.connect(parse_address(opensearch.address))
+    name = opensearch.name
+    common = {"k1": 1.2, "b": 0.75, "shards": 2}
+    meta = Meta(schema.sentences_name(name)).to_json()
+    client.call("PUT", f"/{name}", schema.chunk_index(METADATA, **common, exact=True, meta=meta))
+    client.call(
+        "PUT",
+        f"/{schema.sentences_name(name)}",
+        schema.sentence_index(METADATA, **common, meta=meta),
+    )
+    document = schema.chunk_document(CHUNK, METADATA)
+    params = {"routing": "a", "refresh": "true"}
+    client.call("PUT", f"/{name}/_create/1", document, params)
+    for sentence in schema.sentence_documents(CHUNK, METADATA):
+        path = f"/{schema.sentences_name(name)}/_create/{sentence['ordinal']}"
+        client.call("PUT", path, sentence, params)
+    mapping = client.call("GET", f"/{name}/_mapping")[name]["mappings"]
+    assert schema.read_meta(mapping, name) == Meta(schema.sentences_name(name))
+    with pytest.raises(Exception, match="mapping set to strict"):
+        client.call("PUT", f"/{name}/_create/2", {**document, "surprise": 1}, params)
+    with pytest.raises(Exception, match="routing is required"):
+        client.call("PUT", f"/{name}/_create/3", document)
+    client.close()
+
+
+@pytest.mark.opensearch
+def test_exact_scores_boost_times_count_a_phrase_once_for_each_of_its_words(
+    opensearch: Site,
+) -> None:
+    client = Client.connect(parse_address(opensearch.address))
+    meta = Meta(None).to_json()
+    body = schema.chunk_index({}, k1=1.2, b=0.75, shards=1, exact=True, meta=meta)
+    client.call("PUT", f"/{opensearch.name}", body)
+    content = "sea wide sea wide sea deep"
+    document = {"content": content, "title": "sea"}
+    path = f"/{opensearch.name}/_create/1"
+    client.call("PUT", path, document, {"routing": "a", "refresh": "true"})
+    for query, score in (
+        ({"match_phrase": {"content.exact": {"query": "sea wide", "boost": 8.0}}}, 2 * 16.0),
+        ({"term": {"content.exact": {"value": "sea", "boost": 3.0}}}, 9.0),
+        ({"term": {"title.exact": {"value": "sea", "boost": 3.0}}}, 3.0),
+    ):
+        reply = client.call("POST", f"/{opensearch.name}/_search", {"query": query})
+        assert reply["hits"]["max_score"] == score
+    client.close()

@@ -1,0 +1,272 @@
+"""Writing to a real cluster: each document once, in bulks of bounded size, resumable."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.opensearch import bulk, schema
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.bulk import Bulks
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.shard_terms import find_shard_terms
+from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.errors import AragError, BuildError, UnavailableError
+from tests.opensearch_indexes import Site
+from tests.test_opensearch_schema import MANIFEST
+
+DEFINITION = IndexDefinition(metadata={"year": "number"}, shards=2)
+SIGNATURE = {"the sources": "x"}
+
+
+def chunk(number: int, content: str = "The sea is wide. It is deep.", title: str = "") -> Chunk:
+    cut = content.find(". ") + 2
+    ends = (cut, len(content)) if cut > 1 else (len(content),)
+    ordinal = ordinal_of(0, number, 0)
+    return Chunk(f"d{number}.1", f"d{number}", title, content, 1, 1, ordinal, ends, {"year": 1.5})
+
+
+CHUNKS = [chunk(number) for number in range(20)]
+
+
+def writer(site: Site, *, resume: bool = False, **options: Any) -> OpenSearchWriter:
+    """A writer of the physical index ``<name>-p``."""
+    return OpenSearchWriter(
+        site.client, f"{site.name}-p", DEFINITION, SIGNATURE, resume=resume, **options
+    )
+
+
+@pytest.mark.opensearch
+def test_what_was_added_is_there_and_the_manifest_with_it(opensearch: Site) -> None:
+    one = writer(opensearch, max_bulk_bytes=1 << 16)
+    one.add(CHUNKS)
+    one.finish(MANIFEST, {"build": "all"})
+    assert one.counts() == (20, 40)
+    one.close()
+    physical = f"{opensearch.name}-p"
+    found = opensearch.documents(physical)
+    assert [schema.chunk_of(each) for each in found] == CHUNKS
+    assert [int(each["_id"]) for each in found] == [each.ordinal for each in CHUNKS]
+    sentences = opensearch.documents(f"{physical}.sentences")
+    assert [each["content"] for each in sentences[:2]] == ["The sea is wide. ", "It is deep."]
+    meta = opensearch.meta(physical)
+    assert (meta.manifest, meta.sentences) == (MANIFEST, f"{physical}.sentences")
+    assert set(meta.chunk_terms) == {"content"}, "no chunk has a title"
+    assert meta.build["state"] == {"build": "all"}
+    assert one.bulk_counts.created == 60
+
+
+@pytest.mark.opensearch
+def test_a_writer_goes_on_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
+    first = writer(opensearch)
+    first.add(CHUNKS[:5])
+    first.commit({"build": "five"})
+    first.add(CHUNKS[5:9])
+    assert first.has_document("d8"), "which sends what was added"
+    first.abort()
+    again = writer(opensearch, resume=True)
+    assert again.checkpoint == {"build": "five"}
+    assert list(again.document_ids()) == [f"d{number}" for number in range(5)]
+    assert again.has_document("d4")
+    assert not again.has_document("d5"), "it was written, and comes again"
+    again.add(CHUNKS[5:])
+    again.finish(MANIFEST, {})
+    assert again.counts() == (20, 40)
+    again.close()
+    assert again.bulk_counts.there == 12
+    assert opensearch.deleted(f"{opensearch.name}-p*") == 0
+    found = opensearch.documents(f"{opensearch.name}-p")
+    assert [schema.chunk_of(each) for each in found] == CHUNKS
+
+
+@pytest.mark.opensearch
+def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: Site) -> None:
+    one = writer(opensearch)
+    opensearch.remove()
+    one.add(CHUNKS)
+    with pytest.raises(BuildError) as caught:
+        one.commit({})
+    one.abort()
+    assert str(caught.value) == (
+        "The index that is being built was deleted meanwhile.\n"
+        f"Where: {opensearch.name}-p\n"
+        "Do: Run the same command again when no other build is at work."
+    )
+    assert opensearch.indexes() == []
+
+
+@pytest.mark.opensearch
+def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
+    name = f"{opensearch.name}-p"
+    definition = replace(DEFINITION, shards=3)
+    one = OpenSearchWriter(opensearch.client, name, definition, SIGNATURE, resume=False)
+    one.add([chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)])
+    one.counts()
+    terms = find_shard_terms(opensearch.client, name, 3)
+    one.close()
+    assert terms["title"] == ("title",)
+    assert 1 < len(terms["content"]) <= 3, "no word is in two documents"
+    for field, found in terms.items():
+        for shard in range(3):
+            reply = opensearch.client.call(
+                "POST",
+                f"/{name}/_search",
+                {"query": {"terms": {field: list(found)}}},
+                {"preference": f"_shards:{shard}"},
+            )
+            assert reply["hits"]["total"]["value"] >= 1
+
+
+def refused(site: Site, one: Chunk) -> str:
+    made = writer(site)
+    try:
+        with pytest.raises(AragError) as caught:
+            made.add([one])
+    finally:
+        made.abort()
+        site.remove()
+    return str(caught.value)
+
+
+@pytest.mark.opensearch
+def test_what_cannot_be_stored_is_named(opensearch: Site) -> None:
+    assert refused(opensearch, replace(CHUNKS[0], id="x" * 40_000)) == (
+        f"An id or keyword of 40,000 bytes.\nWhere: chunk {'x' * 60!r}\n"
+        "Allowed: at most 32,766 bytes in UTF-8\n"
+        "Do: Shorten it, or leave that metadata field undeclared."
+    )
+    assert refused(opensearch, replace(CHUNKS[0], title="\ud800")) == (
+        "A chunk that cannot be stored: str is not valid UTF-8: surrogates not allowed.\n"
+        "Where: chunk 'd0.1'"
+    )
+
+
+# A server that refuses
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Takes bulks of at most ``largest`` bytes; answers in turn what is in ``answers`` before."""
+
+    protocol_version = "HTTP/1.1"
+    largest = 1 << 30
+    answers: list[int]
+    taken: list[int]
+    sizes: list[int]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.sizes.append(len(body))
+        ids = [int(orjson.loads(line)["create"]["_id"]) for line in body.splitlines()[::2]]
+        status = 413 if len(body) > self.largest else self.answers.pop(0) if self.answers else 200
+        items = [{"create": {"status": 201}} for _ in ids]
+        if status == 200:
+            self.taken.extend(ids)
+        elif status == 207:  # every second one is rejected
+            status = 200
+            self.taken.extend(ids[::2])
+            for item in items[1::2]:
+                error = {"type": "rejected_execution_exception", "reason": "queue full"}
+                item["create"] = {"status": 429, "error": error}
+        reply = orjson.dumps({"items": items}) if status == 200 else b"<html>no</html>"
+        self.send_response(status)
+        kind = "application/json" if status == 200 else "text/html"
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[type[Server], Client]]:
+    class Own(Server):
+        answers, taken, sizes = [], [], []
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    client = Client(parse_address(f"http://127.0.0.1:{httpd.server_port}/x"), ConnectionOptions())
+    yield Own, client
+    client.close()
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+def send(client: Client, documents: int, pauses: list[float], **options: Any) -> Bulks:
+    """Send documents of about 1,000 bytes."""
+    sender = Bulks(client, "x", senders=1, pause=pauses.append, **options)
+    for number in range(documents):
+        sender.add("x", number, "r", {"text": "x" * 940})
+    try:
+        sender.drain()
+    finally:
+        sender.abort()
+    return sender
+
+
+def test_overload_is_waited_for_with_smaller_bulks(server: tuple[type[Server], Client]) -> None:
+    own, client = server
+    own.answers[:] = [429, 503, 429]
+    pauses: list[float] = []
+    sender = send(client, 400, pauses, max_bytes=400_000)
+    assert sorted(own.taken) == list(range(400))
+    assert own.sizes[0] > 390_000
+    assert own.sizes[3] <= 65_536, "halved twice, and not below the least"
+    assert pauses == [0.1, 0.2, 0.4]
+    assert (sender.counts.created, sender.counts.retries) == (400, 3)
+
+
+def test_only_the_documents_that_were_rejected_are_sent_again(
+    server: tuple[type[Server], Client],
+) -> None:
+    own, client = server
+    own.answers[:] = [207]
+    sender = send(client, 10, [])
+    assert sorted(own.taken) == list(range(10))
+    assert own.sizes[1] < own.sizes[0] * 0.6
+    assert (sender.counts.created, sender.counts.rejected) == (10, 5)
+
+
+def test_a_request_too_large_for_the_server_is_halved_for_good(
+    server: tuple[type[Server], Client],
+) -> None:
+    own, client = server
+    own.largest = 150_000
+    send(client, 1000, [], max_bytes=400_000)
+    assert sorted(own.taken) == list(range(1000))
+    assert sum(size > own.largest for size in own.sizes) == 2
+    assert max(own.sizes[2:]) > 90_000
+
+
+def test_a_server_that_takes_nothing_is_given_up_after_the_wait(
+    server: tuple[type[Server], Client],
+) -> None:
+    own, client = server
+    own.answers[:] = [503] * 3
+    with pytest.raises(UnavailableError) as caught:
+        send(client, 1, [], node_wait_s=0.0)
+    assert str(caught.value) == (
+        "The server took no documents for 0 s: The server is not able to answer: <html>no</html>\n"
+        "Where: x\nDo: See to the cluster. The same command then goes on."
+    )
+
+
+def test_a_bulk_is_bounded_by_bytes_but_for_one_document(
+    server: tuple[type[Server], Client],
+) -> None:
+    own, client = server
+    send(client, 100, [], max_bytes=10_000)
+    assert max(own.sizes) <= 10_000
+    assert len(own.sizes) == 12, "8 or 9 in each"
+    own.sizes.clear()
+    send(client, 3, [], max_bytes=10)
+    assert len(own.sizes) == 3
+    assert bulk.MAX_BULK_BYTES == 8 << 20
