@@ -1,0 +1,255 @@
+"""The operator's guide: its compose files, its commands and its requests are what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
+
+FOLDER = Path(__file__).parent.parent / "opensearch"
+GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
+COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
+PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+
+# Compose
+
+
+def compose(name: str) -> dict[str, Any]:
+    """A compose file as Docker reads it: variables put in, anchors and merges resolved."""
+
+    def value(match: re.Match[str]) -> str:
+        if match["operator"] == ":?":
+            return PASSWORDS[match["name"]]
+        return match["default"]
+
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    pattern = r"(?<!\$)\$\{(?P<name>\w+)(?P<operator>:[-?])(?P<default>[^}]*)\}"
+    return cast("dict[str, Any]", yaml.safe_load(re.sub(pattern, value, text)))
+
+
+def nodes_of(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in found["services"].items() if "healthcheck" in each}
+
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_a_compose_file_follows_the_specification(name: str) -> None:
+    specification = pytest.importorskip(
+        "compose_spec", reason="compose-spec is not installed: uv pip install compose-spec"
+    )
+    resolved = {key: each for key, each in compose(name).items() if not key.startswith("x-")}
+    read = specification.PyCompose.from_yaml(yaml.safe_dump(resolved))
+    assert set(read.service_names()) == set(resolved["services"])
+    broken = resolved | {"services": {"a": {"image": "x", "healthchek": {}}}}
+    with pytest.raises(ValueError, match="healthchek"):
+        specification.PyCompose.from_yaml(yaml.safe_dump(broken))
+
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_a_compose_file_uses_only_volumes_and_files_that_there_are(name: str) -> None:
+    found = compose(name)
+    made_by_the_guide = {"./certificates/ca.pem", "./certificates/node.pem",
+                         "./certificates/node-key.pem"}  # fmt: skip
+    used: set[str] = set()
+    for service in found["services"].values():
+        for volume in service["volumes"]:
+            source = volume.split(":")[0]
+            used.add(source)
+            if source.startswith("./"):
+                assert source in made_by_the_guide or (FOLDER / source).is_file()
+            else:
+                assert source in found["volumes"]
+    assert set(found["volumes"]) <= used
+
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_nodes_run_the_tested_release_and_are_reached_from_this_machine(name: str) -> None:
+    found = compose(name)
+    images = {service["image"] for service in found["services"].values()}
+    assert images == {f"opensearchproject/opensearch:{OPENSEARCH_VERSION}"}
+    ports = [port for node in nodes_of(found).values() for port in node["ports"]]
+    assert all(re.fullmatch(r"127\.0\.0\.1:92\d\d:9200", port) for port in ports)
+    assert len(ports) == len(set(ports)) == len(nodes_of(found))
+
+
+def test_the_nodes_of_a_cluster_differ_in_name_port_and_data_only() -> None:
+    found = nodes_of(compose("docker-compose.cluster.yml"))
+    names = sorted(found)
+    assert names == ["opensearch-1", "opensearch-2", "opensearch-3"]
+    alike: list[str] = []
+    for at, name in enumerate(names, 1):
+        node = found[name]
+        settings = node["environment"]
+        assert settings["node.name"] == name
+        assert settings["discovery.seed_hosts"].split(",") == names
+        assert settings["cluster.initial_cluster_manager_nodes"].split(",") == names
+        assert node["ports"] == [f"127.0.0.1:{9199 + at}:9200"]
+        assert node["volumes"][0] == f"data-{at}:/usr/share/opensearch/data"
+        settings = {key: each for key, each in settings.items() if key != "node.name"}
+        rest = {"environment": settings, "volumes": node["volumes"][1:], "ports": []}
+        alike.append(json.dumps({**node, **rest}))
+    assert len(set(alike)) == 1
+
+
+def test_passwords_are_required_and_stand_in_no_file() -> None:
+    text = (FOLDER / "docker-compose.cluster.yml").read_text(encoding="utf-8")
+    users = yaml.safe_load((FOLDER / "security" / "internal_users.yml").read_text("utf-8"))
+    assert users.pop("_meta")["type"] == "internalusers"
+    for user, told in users.items():
+        variable = f"{user.upper()}_PASSWORD"
+        assert told["hash"] == f"${{envbc.{variable}}}"
+        assert f"${{{variable}:?set it in .env}}" in text
+    assert set(users) == {"arag_search", "arag_build"}
+
+
+def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None:
+    roles = yaml.safe_load((FOLDER / "security" / "roles.yml").read_text("utf-8"))
+    mapping = yaml.safe_load((FOLDER / "security" / "roles_mapping.yml").read_text("utf-8"))
+    assert (roles.pop("_meta")["type"], mapping.pop("_meta")["type"]) == ("roles", "rolesmapping")
+    assert {role: told["users"] for role, told in mapping.items()} == {
+        "arag_search": ["arag_search"],
+        "arag_build": ["arag_build"],
+    }
+    for told in roles.values():
+        (permissions,) = told["index_permissions"]
+        assert permissions["index_patterns"] == ["arag-*"]
+    (searching,) = roles["arag_search"]["index_permissions"]
+    actions = [*roles["arag_search"]["cluster_permissions"], *searching["allowed_actions"]]
+    assert not [each for each in actions if "write" in each or each in ("*", "indices:*")]
+
+
+# The guide
+
+
+def test_what_could_not_be_run_is_marked() -> None:
+    parts = GUIDE.split("\n## ")
+    for part in parts:
+        assert ("docker compose -f" in part) == ("**Not run**: needs a Docker engine" in part)
+
+
+def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
+    tmp_path: Path,
+) -> None:
+    (commands,) = blocks("sh certificates")
+    subprocess.run(["bash", "-e", "-c", commands], cwd=tmp_path, check=True, capture_output=True)
+    folder = tmp_path / "certificates"
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(folder / "node.pem", folder / "node-key.pem")
+    server.load_verify_locations(folder / "ca.pem")
+    server.verify_mode = ssl.CERT_REQUIRED
+    for name in ("opensearch-1", "opensearch-3", "localhost", "127.0.0.1"):
+        assert shaken_hands(server, folder, name) == "arag-admin"
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shaken_hands(server, folder, "elsewhere")
+    assert (folder / "node-key.pem").stat().st_mode & 0o077 == 0
+
+
+def shaken_hands(server: ssl.SSLContext, folder: Path, name: str) -> str:
+    """The subject of the client, after a handshake of administrator and node in memory."""
+    client = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    client.load_cert_chain(folder / "admin.pem", folder / "admin-key.pem")
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname=name)
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    subject = dict(pair for part in theirs.getpeercert()["subject"] for pair in part)  # type: ignore[index]
+    return str(subject["commonName"])
+
+
+def call(url: str, method: str, path: str, body: str = "") -> Any:
+    request = urllib.request.Request(
+        url + path,
+        data=body.encode() or None,
+        headers={"Content-Type": "application/json"},
+        method=method,
+    )
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)
+
+
+@pytest.fixture
+def own_node(tmp_path: Path) -> Iterator[str]:
+    """A node of its own: a snapshot repository is not for a cluster that is others', too."""
+    yield cluster.up(tmp_path, port=0, owned=True).url
+    cluster.down(tmp_path)
+
+
+@pytest.mark.opensearch
+def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
+    name = f"arag-test-{uuid.uuid4().hex[:8]}"
+    older, newer = (f"{name}-20260{at}01000000-0000000{at}" for at in (1, 2))
+    for index in (older, newer, f"{older}.sentences", f"{newer}.sentences"):
+        alias = {name + index.removeprefix(newer): {}} if index.startswith(newer) else {}
+        call(own_node, "PUT", f"/{index}", json.dumps({"aliases": alias}))
+    answers: dict[str, Any] = {}
+    for block in blocks("http"):
+        head, _, body = block.replace("arag-wiki", name).partition("\n")
+        method, path = head.split()
+        answers[head] = call(own_node, method, path, body)
+        if path == "/_aliases":
+            live = call(own_node, "GET", f"/{name},{name}.sentences/_alias")
+            assert sorted(live) == [older, f"{older}.sentences"]
+    (before,) = (found for head, found in answers.items() if head.endswith(".sentences/_alias"))
+    assert sorted(before) == [newer, f"{newer}.sentences"]
+    (taken,) = (
+        found["snapshot"]
+        for head, found in answers.items()
+        if head.startswith("PUT /_snapshot") and "wait_for_completion" in head
+    )
+    assert (taken["state"], len(taken["indices"])) == ("SUCCESS", 4)
+    (restored,) = (found for head, found in answers.items() if "_restore" in head)
+    assert sorted(restored["snapshot"]["indices"]) == [newer, f"{newer}.sentences"]
+    log = call(own_node, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
+    assert log["slowlog"]["threshold"]["query"]["warn"] == "1s"
+    assert len(answers) == len(blocks("http")) == 9
+
+
+@pytest.mark.opensearch
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            {"regexp": {"t": {"value": ".*a.{3}", "max_determinized_states": 2**31 - 1}}},
+            "max_determinized_states cannot exceed",
+        ),
+        (
+            {"simple_query_string": {"query": "(" * 2000 + "a" + ")" * 2000}},
+            "nests parentheses deeper than the limit",
+        ),
+    ],
+)
+def test_the_release_refuses_the_queries_that_the_guide_warns_of(
+    opensearch_url: str, query: dict[str, Any], reason: str
+) -> None:
+    index = f"/arag-test-{uuid.uuid4().hex}-guide"
+    call(opensearch_url, "PUT", index)
+    try:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            call(opensearch_url, "POST", f"{index}/_search", json.dumps({"query": query}))
+        assert caught.value.code == 400
+        assert reason in caught.value.read().decode()
+        caught.value.close()
+    finally:
+        call(opensearch_url, "DELETE", index)
