@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import ssl
@@ -9,6 +10,7 @@ import subprocess
 import urllib.error
 import urllib.request
 import uuid
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +19,7 @@ import pytest
 import yaml
 
 from arag_search.engines.opensearch.nodes import cluster
-from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
+from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
 
 FOLDER = Path(__file__).parent.parent / "opensearch"
 GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -133,6 +135,20 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
     (searching,) = roles["arag_search"]["index_permissions"]
     actions = [*roles["arag_search"]["cluster_permissions"], *searching["allowed_actions"]]
     assert not [each for each in actions if "write" in each or each in ("*", "indices:*")]
+
+
+@pytest.mark.opensearch
+def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
+    server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
+    with zipfile.ZipFile(server) as jar:
+        classes = b"\n".join(jar.read(each) for each in jar.namelist() if "/action/" in each)
+    known = {name.decode() for name in re.findall(rb"(?:indices|cluster):[a-z_/]+", classes)}
+    roles = yaml.safe_load((FOLDER / "security" / "roles.yml").read_text("utf-8"))
+    del roles["_meta"]
+    for told in roles.values():
+        (permissions,) = told["index_permissions"]
+        for action in [*told["cluster_permissions"], *permissions["allowed_actions"]]:
+            assert fnmatch.filter(known, action), action
 
 
 # The guide

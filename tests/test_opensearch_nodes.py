@@ -257,6 +257,14 @@ def test_where_no_cluster_was_started_there_is_none(arag: Command, tmp_path: Pat
     assert not data.exists()
 
 
+@pytest.mark.parametrize("command", ["up", "status", "down"])
+def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None:
+    assert arag("opensearch", command, "--data", "").err == (
+        "arag-search: The folder of the cluster has no name.\nWhere: --data\n"
+        "Do: Name it, or leave --data out.\n"
+    )
+
+
 # With real nodes
 
 
@@ -367,6 +375,23 @@ def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> 
     while record.running and time.monotonic() < last:
         time.sleep(0.1)
     assert record.running == 0
+
+
+@pytest.mark.opensearch
+def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
+    where = ["--data", str(tmp_path), "--json"]
+    try:
+        both = [
+            subprocess.Popen([*command, "up", *more, *where], stdout=subprocess.PIPE)
+            for more in (["--port", "0"], ["--port", "0"])
+        ]
+        first, second = (json.loads(each.communicate()[0]) for each in both)
+    finally:
+        ended = subprocess.run([*command, "down", *where], capture_output=True, check=True)
+    assert sorted((first["started"], second["started"])) == [0, 1]
+    assert first["nodes"] == second["nodes"]
+    assert json.loads(ended.stdout)["ended"] == 1
 
 
 @pytest.mark.opensearch

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 
 Data = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--data",
         help="The folder of the cluster.  [default: opensearch-nodes in the cache folder]",
@@ -62,7 +62,7 @@ def up_command(
     """
     from arag_search.engines.opensearch.nodes import cluster
 
-    folder = cluster.default_data() if data is None else data
+    folder = _folder(data)
     return _show(cluster.up(folder, nodes=nodes, port=port, heap=heap), json)
 
 
@@ -77,7 +77,7 @@ def status_command(data: Data = None, json: AsJson = False) -> int:
     """
     from arag_search.engines.opensearch.nodes import cluster
 
-    folder = cluster.default_data() if data is None else data
+    folder = _folder(data)
     found = cluster.status(folder)
     if found is None:
         return _show_none(folder, json, 1)
@@ -96,7 +96,7 @@ def down_command(data: Data = None, json: AsJson = False) -> int:
     """
     from arag_search.engines.opensearch.nodes import cluster
 
-    folder = cluster.default_data() if data is None else data
+    folder = _folder(data)
     found = cluster.down(folder)
     return _show_none(folder, json, 0) if found is None else _show(found, json)
 
@@ -112,6 +112,19 @@ def opensearch_commands() -> typer.Typer:
     group.command("status")(status_command)
     group.command("down")(down_command)
     return group
+
+
+def _folder(data: str | None) -> Path:
+    from arag_search.engines.opensearch.nodes.cluster import default_data
+    from arag_search.errors import ArgumentError
+
+    if data == "":
+        raise ArgumentError(
+            "The folder of the cluster has no name.",
+            where="--data",
+            do="Name it, or leave --data out.",
+        )
+    return default_data() if data is None else Path(data)
 
 
 def _show(found: ClusterStatus, as_json: bool) -> int:
