@@ -25,6 +25,7 @@ from arag_search.engines.opensearch.faults import (
     USERNAME_VARIABLE,
     Fault,
     RefusedError,
+    fault_of_answer,
     fault_of_reply,
     unavailable,
     untrusted,
@@ -157,27 +158,29 @@ class Client:
         """Send a request until it is answered; the JSON of the answer.
 
         A sequence of bodies is sent as lines, bytes as they are. Failures that may pass, those that
-        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. Raises
-        AccessError, UnavailableError, RefusedError for any other status, EngineError.
+        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After an
+        attempt that was too short the next may take twice as long. Raises AccessError,
+        UnavailableError, RefusedError for any other status, EngineError.
         """
         data = body if isinstance(body, bytes) or body is None else encoded(body)
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
         timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
-        deadline = time.monotonic() + budget_s
+        started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         attempts = 0
         while True:
-            left_s = deadline - time.monotonic()
-            limit_s = timeout_s if budget_s == 0 else max(0.1, min(timeout_s, left_s))
-            found = self._attempt(method, path, data, params, limit_s)
-            if check is not None and not isinstance(found, Fault):
-                found = check(found, self.server) or found
+            begun = time.monotonic()
+            limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
+            found = self._attempt(method, path, data, params, check, limit_s)
             if not isinstance(found, Fault):
                 return found
             attempts += 1
-            if not found.passing or time.monotonic() + pause_s >= deadline:
-                raise _final(found, attempts, budget_s)
-            if attempts >= len(self._address.hosts):
+            now = time.monotonic()
+            if not found.passing or now + pause_s >= started + budget_s:
+                raise _final(found, attempts, now - started)
+            if now - begun >= limit_s:
+                timeout_s *= 2  # a node that hangs is given up soon, a slow search has its time
+            elif attempts >= len(self._address.hosts):
                 # Not all clients at once.
                 time.sleep(pause_s * random.uniform(0.75, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -195,6 +198,7 @@ class Client:
         path: str,
         data: bytes | None,
         params: Mapping[str, str] | None,
+        check: Check | None,
         timeout_s: float,
     ) -> Any:
         """The answer, or the Fault."""
@@ -207,10 +211,14 @@ class Client:
         )
 
         transport = self._connected()
+        params = dict(params or {})
+        if check is fault_of_answer:
+            params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         try:
-            return transport.perform_request(
-                method, path, params=dict(params or {}), body=data, timeout=timeout_s
+            found = transport.perform_request(
+                method, path, params=params, body=data, timeout=timeout_s
             )
+            return found if check is None else check(found, self.server) or found
         except SSLError as error:
             return Fault(False, untrusted(_said(error), self.server))
         except ConnectionTimeout:
@@ -297,8 +305,8 @@ def _said(error: Any) -> str:
     return text.rpartition("new connection: ")[2][:300]
 
 
-def _final(fault: Fault, attempts: int, budget_s: float) -> Exception:
+def _final(fault: Fault, attempts: int, seconds: float) -> Exception:
     error = fault.error
     if fault.passing and attempts > 1:
-        error.what = f"{error.what.rstrip('.')} ({attempts} attempts in {budget_s:g} s)."
+        error.what = f"{error.what.rstrip('.')} ({attempts} attempts in {seconds:.0f} s)."
     return error

@@ -13,7 +13,7 @@ from typing import Any, cast
 from arag_search.engines.base import Granularity
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.client import ATTEMPT_TIMEOUT_S, OPENING_BUDGET_S, Client
+from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Client
 from arag_search.engines.opensearch.compile import Dsl, statistics_clause
 from arag_search.engines.opensearch.faults import RefusedError, fault_of_answer, fault_of_answers
 from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError
@@ -127,7 +127,6 @@ class Searcher:
         params = {
             "allow_partial_search_results": "false",
             "preference": self._preference,
-            "cancel_after_time_interval": f"{int(ATTEMPT_TIMEOUT_S)}s",
             "search_type": _search_type(place, scored),
         }
         try:

@@ -1,0 +1,350 @@
+"""Calls to servers that fail: what is retried, for how long, and what the errors say."""
+
+import logging
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions, RefusedError
+from arag_search.engines.opensearch.faults import deepest_reason, fault_of_answer, fault_of_answers
+from arag_search.errors import (
+    AccessError,
+    ArgumentError,
+    EngineError,
+    IndexClosedError,
+    UnavailableError,
+)
+from tests.unruly_server import WHOLE, Answer, Unruly, failed_phase, refusal, unruly, version
+
+QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
+SEE = "Do: See whether all nodes run, then try again."
+
+
+@pytest.fixture(name="server")
+def running_server() -> Iterator[Unruly]:
+    with unruly() as server:
+        yield server
+
+
+@pytest.fixture(name="client")
+def connected(server: Unruly) -> Iterator[Client]:
+    server.will(version())
+    client = Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    yield client
+    client.close()
+
+
+def search(client: Client) -> object:
+    return client.call("POST", "/wiki/_search", {"size": 0}, check=fault_of_answer)
+
+
+# What passes
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(429, "rejected_execution_exception", "queue is full"),
+        refusal(503, "no_shard_available_action_exception", "no shard"),
+        Answer("<html>bad gateway</html>", 502),
+        failed_phase("node_disconnected_exception", "[n2] disconnected"),
+        failed_phase("node_not_connected_exception", "[n2] Node not connected"),
+        failed_phase("no_shard_available_action_exception", ""),
+        failed_phase("task_cancelled_exception", "cancelled"),
+        Answer(
+            {
+                **WHOLE,
+                "_shards": {
+                    "total": 3,
+                    "failed": 1,
+                    "failures": [{"reason": {"type": "node_closed_exception", "reason": "x"}}],
+                },
+            }
+        ),
+        Answer(silent=True),
+    ],
+    ids=["429", "503", "502", "lost", "gone", "copyless", "cancelled", "partial", "silent"],
+)
+def test_what_lies_in_the_nodes_is_asked_again(
+    server: Unruly, client: Client, answer: Answer
+) -> None:
+    server.will(answer, Answer(WHOLE))
+    assert search(client) == WHOLE
+    assert len(server.requests) == 2
+
+
+def test_an_overloaded_server_is_asked_until_the_budget_is_spent(
+    server: Unruly, client: Client
+) -> None:
+    server.will(refusal(429, "circuit_breaking_exception", "Data too large"))
+    started = time.monotonic()
+    with pytest.raises(UnavailableError) as caught:
+        search(client)
+    assert time.monotonic() - started < 2
+    assert caught.value.what.startswith(
+        "The server is not able to answer: circuit_breaking_exception: Data too large ("
+    )
+    assert caught.value.what.endswith(f"{len(server.requests)} attempts in 1 s).")
+    assert len(server.requests) > 3
+
+
+def test_a_slow_answer_is_given_more_time_at_each_attempt(server: Unruly, client: Client) -> None:
+    server.will(Answer(silent=True))
+    with pytest.raises(UnavailableError) as caught:
+        search(client)
+    assert re.fullmatch(r"No answer within 0\.\d+ s \(3 attempts in [12] s\)\.", caught.value.what)
+    limits = [path.partition("interval=")[2] for _, path, _, _ in server.requests]
+    assert limits[:2] == ["300ms", "600ms"]
+
+
+def test_a_host_that_is_down_is_replaced_by_the_next(server: Unruly) -> None:
+    server.will(version())
+    gone = f"127.0.0.1:{free_port()}"
+    address = parse_address(f"http://{gone},{server.url.removeprefix('http://')}/wiki")
+    client = Client.connect(address, QUICK)
+    server.will(Answer(WHOLE))
+    started = time.monotonic()
+    for _ in range(20):
+        assert search(client) == WHOLE
+    assert time.monotonic() - started < 1
+    client.close()
+
+
+def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None:
+    address = parse_address(f"http://127.0.0.1:{free_port()}/wiki")
+    started = time.monotonic()
+    with pytest.raises(UnavailableError) as caught:
+        Client.connect(address, QUICK)
+    assert time.monotonic() - started < 1
+    assert caught.value.what.startswith("No connection: [Errno 111] Connection refused (")
+    assert (caught.value.where, f"Do: {caught.value.do}") == (address.server, SEE)
+
+
+# What does not pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (
+            failed_phase("script_exception", "runtime error"),
+            "The server refused (status 500): script_exception: runtime error",
+        ),
+        (
+            failed_phase("query_phase_execution_exception", "Time exceeded"),
+            "The server refused (status 500): query_phase_execution_exception: Time exceeded",
+        ),
+        (
+            refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
+            "The server refused (status 400): i: deep",
+        ),
+        (
+            refusal(
+                403, "cluster_block_exception", "index [w] blocked by: [FORBIDDEN/12/read-only]"
+            ),
+            "The server blocks this: cluster_block_exception: "
+            "index [w] blocked by: [FORBIDDEN/12/read-only]",
+        ),
+        (Answer({**WHOLE, "timed_out": True}), "The search ran out of time on the server."),
+        (Answer({**WHOLE, "terminated_early": True}), "The search ended early on the server."),
+        (
+            Answer(
+                {
+                    **WHOLE,
+                    "_shards": {
+                        "total": 3,
+                        "failed": 1,
+                        "failures": [
+                            {
+                                "reason": {
+                                    "type": "query_shard_exception",
+                                    "reason": "outer",
+                                    "caused_by": {"type": "script_exception", "reason": "inner"},
+                                }
+                            }
+                        ],
+                    },
+                }
+            ),
+            "1 of 3 shards did not answer: script_exception: inner",
+        ),
+    ],
+)
+def test_what_lies_in_the_request_is_not_asked_again(
+    server: Unruly, client: Client, answer: Answer, what: str
+) -> None:
+    server.will(answer)
+    with pytest.raises(EngineError) as caught:
+        search(client)
+    assert caught.value.what == what
+    assert len(server.requests) == 1
+
+
+def test_a_refusal_tells_its_status_and_kind(server: Unruly, client: Client) -> None:
+    server.will(refusal(404, "index_not_found_exception", "no such index [wiki]"))
+    with pytest.raises(RefusedError) as caught:
+        search(client)
+    assert (caught.value.status, caught.value.kind) == (404, "index_not_found_exception")
+
+
+def test_one_failed_search_of_several_fails_all(server: Unruly, client: Client) -> None:
+    refused = failed_phase("script_exception", "x").body
+    server.will(Answer({"responses": [WHOLE, refused]}))
+    with pytest.raises(EngineError) as caught:
+        client.call("POST", "/_msearch", [{}, {}], check=fault_of_answers)
+    assert caught.value.what == "The server refused (status 500): script_exception: x"
+    lost = failed_phase("node_disconnected_exception", "x").body
+    both = Answer({"responses": [WHOLE, WHOLE]})
+    server.will(Answer({"responses": [WHOLE, lost]}), both)
+    assert client.call("POST", "/_msearch", [{}, {}], check=fault_of_answers) == both.body
+
+
+def test_the_deepest_reason_of_any_text_is_a_line() -> None:
+    assert deepest_reason("<html>\n bad </html>") == "<html> bad </html>"
+    assert deepest_reason({"error": "no handler", "status": 400}) == "no handler"
+    assert deepest_reason(None) == ""
+    assert len(deepest_reason("x" * 10_000)) == 500
+
+
+# Who may, and which server
+
+
+def test_wrong_credentials_are_told_without_them(
+    server: Unruly, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENSEARCH_USERNAME", "anna")
+    monkeypatch.setenv("OPENSEARCH_PASSWORD", "s3cret")
+    server.will(Answer("Unauthorized", 401))
+    options = ConnectionOptions.from_environment()
+    with caplog.at_level(logging.DEBUG), pytest.raises(AccessError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"), options)
+    assert str(caught.value) == (
+        "The server does not accept the user and the password: Unauthorized\n"
+        f"Where: {server.url}\n"
+        "Allowed: OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD as the server knows them\n"
+        "Do: Set both."
+    )
+    assert server.requests[0][2]["authorization"] == "Basic YW5uYTpzM2NyZXQ="
+    assert "s3cret" not in f"{options!r}{caplog.text}{caught.value!r}"
+
+
+def test_a_user_who_may_not_is_told_what(server: Unruly) -> None:
+    server.will(refusal(403, "security_exception", "no permissions for [cluster:monitor/main]"))
+    with pytest.raises(AccessError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    assert str(caught.value) == (
+        "The user may not do this: security_exception: "
+        "no permissions for [cluster:monitor/main]\n"
+        f"Where: {server.url}\n"
+        "Do: Give the user a role for it, or use another user."
+    )
+
+
+def test_a_user_without_a_password_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENSEARCH_USERNAME", "anna")
+    monkeypatch.delenv("OPENSEARCH_PASSWORD", raising=False)
+    with pytest.raises(ArgumentError) as caught:
+        ConnectionOptions.from_environment()
+    assert str(caught.value) == (
+        "OPENSEARCH_PASSWORD is not set.\n"
+        "Allowed: both OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD, or neither\n"
+        "Do: Set it, or unset the other."
+    )
+
+
+def test_a_missing_file_of_authorities_is_told() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        ConnectionOptions.from_environment("/nowhere/ca.pem")
+    assert caught.value.where == "/nowhere/ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (version("7.10.2", None), "The server is not an OpenSearch."),
+        (Answer({"hello": "world"}), "The server is not an OpenSearch."),
+        (version("2.19.1"), "The server is OpenSearch 2.19.1."),
+    ],
+)
+def test_another_kind_of_server_is_refused(server: Unruly, answer: Answer, what: str) -> None:
+    server.will(answer)
+    with pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    assert caught.value.what == what
+    assert caught.value.allowed == "OpenSearch 3 or newer"
+
+
+def test_a_web_page_is_no_answer(server: Unruly) -> None:
+    server.will(Answer("<html>hello</html>"))
+    with pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    assert str(caught.value) == (
+        "The server answers something else than JSON: "
+        "Unknown mimetype, unable to deserialize: text/html\n"
+        f"Where: {server.url}\n"
+        "Do: Correct the address."
+    )
+
+
+def test_a_certificate_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
+    certificate, key = self_signed(tmp_path)
+    with unruly(certificate, key) as server:
+        server.will(version())
+        address = parse_address(f"{server.url}/wiki")
+        with pytest.raises(AccessError) as caught:
+            Client.connect(address, QUICK)
+        assert caught.value.what.startswith("The certificate of the server is not trusted: ")
+        assert "CERTIFICATE_VERIFY_FAILED" in caught.value.what
+        assert caught.value.do == "Name the file of its authority: OPENSEARCH_CA_CERTS=FILE."
+        Client.connect(address, ConnectionOptions(ca_certs=str(certificate))).close()
+
+
+def test_tls_with_a_server_that_has_none_is_told(server: Unruly) -> None:
+    server.will(version())
+    with pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url.replace('http', 'https')}/wiki"), QUICK)
+    assert caught.value.what == "The server does not speak TLS."
+    assert caught.value.do == "Write http:// in the address."
+
+
+def test_a_closed_connection_says_so(client: Client) -> None:
+    client.close()
+    with pytest.raises(IndexClosedError):
+        search(client)
+
+
+def test_failures_are_raised_and_not_logged_to_stderr(
+    server: Unruly, client: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.will(refusal(400, "parsing_exception", "x"))
+    with pytest.raises(RefusedError):
+        search(client)
+    assert capfd.readouterr() == ("", "")
+
+
+def free_port() -> int:
+    """A port where nothing listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that no authority signed, and its key."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = [
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+        "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2",
+        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+    ]  # fmt: skip
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("no openssl on this machine")
+    return certificate, key

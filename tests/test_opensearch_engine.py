@@ -1,0 +1,302 @@
+"""An index on a real server: opened, searched, read, closed, and what is told where it cannot be.
+
+That pages equal those of MemoryEngine is tested by test_parity.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.reader import OpenSearchEngine
+from arag_search.errors import (
+    IndexClosedError,
+    IndexDamagedError,
+    IndexNotFoundError,
+    IndexVersionError,
+    NotServedError,
+    UnknownChunkError,
+)
+from arag_search.index import open_index
+from arag_search.query.parser import parse
+from arag_search.query.problems import MAX_DEPTH
+from arag_search.query.tree import Node, Phrase, Term, all_of, any_of
+from tests.lucene_indexes import METADATA, chunk
+from tests.opensearch_server import LONG, Server
+
+pytestmark = pytest.mark.opensearch
+
+CHUNKS = [
+    chunk(0, "Vivaldi wrote operas.\nHe was born in Venice.\n", title="Vivaldi",
+          metadata={"lang": "en", "year": 1678}),
+    chunk(1, "Griselda is an opera.\nZeno wrote the libretto.\n", title="Griselda",
+          metadata={"lang": "en", "year": (1701, 1735.5), "published": "1735-05"}),
+    chunk(2, "Venedig.\n", title="", doc_id="v", part=1, parts=2, metadata={"lang": "de"}),
+    chunk(2, "Eine Oper.\nNoch eine Oper.\n", title="", doc_id="v", part=2, parts=2),
+    chunk(3, "", title="Nothing"),
+]  # fmt: skip
+MEMORY = MemoryEngine(CHUNKS, metadata=METADATA)
+
+
+@pytest.fixture(name="server", scope="module")
+def made_on_the_server(opensearch_url: str) -> Iterator[Server]:
+    server = Server(opensearch_url)
+    yield server
+    server.clean()
+
+
+@pytest.fixture(name="engine", scope="module")
+def published(server: Server) -> Iterator[OpenSearchEngine]:
+    engine = server.publish("music", CHUNKS, MEMORY.manifest)
+    yield engine
+    engine.close()
+
+
+def tree(query: str) -> Node:
+    return parse(query, MEMORY.manifest.query_schema).tree
+
+
+# Opening
+
+
+def test_an_address_opens_as_a_folder_does(server: Server, engine: OpenSearchEngine) -> None:
+    with open_index(str(server.address("music")), filter="lang:en") as index:
+        assert index.manifest == engine.manifest
+        assert index.location == str(server.address("music"))
+        found = index.logical_search("opera* AND wrote", explain=True)
+        assert [(hit.id, hit.snippet) for hit in found.hits] == [
+            ("d0.1", "Vivaldi wrote operas. ..."),
+            ("d1.1", "Griselda is an opera. Zeno wrote the libretto."),
+        ]
+        assert index.logical_search("venedig").total == 0
+        assert [one.chunk.id for one in index.chunk_read(["d0.1"])] == ["d0.1"]
+
+
+def test_an_index_that_is_not_there_is_told(server: Server) -> None:
+    with pytest.raises(IndexNotFoundError) as caught:
+        open_index(str(server.address("nowhere")))
+    assert str(caught.value) == (
+        "There is no such index on the server.\n"
+        f"Where: {server.address('nowhere')}\n"
+        "Do: Build it with: arag-search index SOURCE --to ADDRESS"
+    )
+
+
+def test_an_index_of_somebody_else_is_told(server: Server) -> None:
+    server.create("theirs", {"mappings": {"properties": {"title": {"type": "text"}}}})
+    with pytest.raises(IndexNotFoundError) as caught:
+        open_index(str(server.address("theirs")))
+    assert str(caught.value) == (
+        "The index was not built by arag_search: its mapping says nothing of it in _meta.\n"
+        f"Where: {server.address('theirs')}\n"
+        "Do: Name another index. Build it with: arag-search index SOURCE --to ADDRESS"
+    )
+
+
+def test_an_unfinished_build_is_told(server: Server) -> None:
+    made = server.create("unfinished", {})
+    server.describe(made, schema.Meta(sentences=None).to_json())
+    with pytest.raises(IndexNotFoundError) as caught:
+        open_index(str(server.address("unfinished")))
+    assert caught.value.what == "The build of the index is not finished."
+    assert caught.value.do == "Repeat the command that builds it."
+
+
+def test_another_version_of_the_format_is_told(server: Server) -> None:
+    made = server.create("newer", {})
+    server.describe(made, {**schema.Meta(sentences=None).to_json(), "version": 99})
+    with pytest.raises(IndexVersionError) as caught:
+        open_index(str(server.address("newer")))
+    assert caught.value.what == "The index has format version 99."
+
+
+def test_an_index_of_another_engine_is_told(server: Server) -> None:
+    made = server.create("foreign", {})
+    server.describe(made, schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json())
+    with pytest.raises(IndexDamagedError) as caught:
+        open_index(str(server.address("foreign")))
+    assert caught.value.what == 'The manifest is of an index of engine "memory".'
+
+
+def test_sentences_that_are_missing_are_told(server: Server) -> None:
+    made = server.create("bare", {})
+    manifest = replace(MEMORY.manifest, engine="opensearch")
+    server.describe(made, schema.Meta(sentences="gone", manifest=manifest).to_json())
+    with pytest.raises(IndexDamagedError) as caught:
+        open_index(str(server.address("bare")))
+    assert caught.value.what == "The sentences of the index are missing."
+
+
+def test_a_name_of_two_indexes_is_told(server: Server) -> None:
+    first, second = server.create("two-a", {}), server.create("two-b", {})
+    server.alias(first, "two")
+    server.alias(second, "two")
+    with pytest.raises(IndexDamagedError) as caught:
+        open_index(str(server.address("two")))
+    assert caught.value.what == f"The name stands for 2 indexes: {first}, {second}."
+
+
+# Searching
+
+
+def test_a_search_is_one_request(engine: OpenSearchEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: list[str] = []
+    call = engine._client.call
+
+    def counted(method: str, path: str, *more: object, **options: object) -> object:
+        paths.append(path.rpartition("/")[2])
+        return call(method, path, *more, **options)  # pyright: ignore
+
+    monkeypatch.setattr(engine._client, "call", counted)
+    query = tree("opera OR venice")
+    engine.search(SearchRequest(query))
+    engine.search(SearchRequest(query, granularity="sentence", with_text=False))
+    engine.keyword_search(KeywordRequest(("opera",)))
+    engine.counts([(query, "chunk"), (query, "sentence")], None)
+    assert paths == ["_search", "_search", "_search", "_msearch"]
+
+
+def test_words_of_one_shard_score_as_if_there_were_one(server: Server) -> None:
+    """Some shard holds no word of most of these queries, and is asked for its lengths all the
+    same."""
+    chunks = [
+        chunk(n, f"rare{n} word{n} " + "long " * n + "\n", title=f"rare{n} title{n}")
+        for n in range(30)
+    ]
+    memory = MemoryEngine(chunks)
+    engine = server.publish("shards", chunks, memory.manifest, shards=3)
+    for n in range(30):
+        query = any_of(Phrase(f"rare{n} word{n}"), Phrase(f"rare{n} title{n}"))
+        for granularity in ("chunk", "sentence"):
+            request = SearchRequest(query, granularity=granularity)
+            scores = [hit.score for hit in engine.search(request).hits]
+            assert scores == [pytest.approx(memory.search(request).hits[0].score, rel=1e-6)]
+    engine.close()
+
+
+@pytest.mark.parametrize("granularity", ["chunk", "sentence"])
+def test_the_deepest_query_is_run(engine: OpenSearchEngine, granularity: str) -> None:
+    node: Node = any_of(Term("it's"), all_of(tree("libr*"), tree("lang:en")))
+    for level in range(MAX_DEPTH):
+        group = all_of if level % 2 else any_of
+        node = group(Term("wrote"), node, weight=1.5)
+    assert engine.search(SearchRequest(node, granularity=granularity)).count > 0  # pyright: ignore
+
+
+@pytest.mark.parametrize("granularity", ["chunk", "sentence"])
+def test_a_page_past_the_end_knows_where_the_end_is(
+    engine: OpenSearchEngine, granularity: str
+) -> None:
+    request = SearchRequest(tree("opera OR oper"), 5, 50, granularity)  # pyright: ignore
+    page = engine.search(request)
+    assert (page.hits, page.passages) == ((), 2)
+    assert page == MEMORY.search(request)
+
+
+def test_long_phrases_count_as_exactly_as_words(engine: OpenSearchEngine) -> None:
+    request = KeywordRequest(("Zeno wrote the libretto", "is an opera", "opera", "wrote"))
+    page = engine.keyword_search(request)
+    assert [hit.score for hit in page.hits] == [23 + 11 + 5 + 5, 5]
+    assert page == MEMORY.keyword_search(request)
+
+
+def test_an_index_without_sentences_says_so(server: Server) -> None:
+    memory = MemoryEngine(CHUNKS, metadata=METADATA, sentences=False)
+    engine = server.publish("without", CHUNKS, replace(memory.manifest, without=("sentences",
+                            "exact")))  # fmt: skip
+    with pytest.raises(NotServedError) as caught:
+        engine.search(SearchRequest(Term("opera"), granularity="sentence"))
+    assert caught.value.what == "The index holds no sentences."
+    with pytest.raises(NotServedError) as caught:
+        engine.keyword_search(KeywordRequest(("opera",)))
+    assert str(caught.value) == (
+        "The index does not count keywords.\n"
+        f"Where: {server.address('without')}\n"
+        "Allowed: matching substring, or logical search\n"
+        "Do: Build it again without leaving exact out."
+    )
+    substring = KeywordRequest(("opera",), matching="substring")
+    assert engine.keyword_search(substring) == memory.keyword_search(substring)
+    assert engine.statistics().sentences is None
+    engine.close()
+
+
+def test_explaining_an_unknown_chunk_is_refused(engine: OpenSearchEngine) -> None:
+    with pytest.raises(UnknownChunkError) as caught:
+        engine.explain(SearchRequest(Term("opera")), ["d0.1", "nowhere"])
+    assert str(caught.value) == 'No chunk "nowhere".'
+
+
+# What is on the server
+
+
+def test_the_statistics_count_what_is_there(engine: OpenSearchEngine) -> None:
+    found = engine.statistics()
+    assert found.sentences is not None
+    assert (found.chunks.documents, found.sentences.documents) == (5, 7)
+    assert (found.chunks.shards, found.chunks.deleted) == (1, 0)
+    assert found.chunks.segments >= 1
+    assert found.chunks.bytes > 1000
+    engine.verify()
+
+
+def test_documents_that_are_not_those_of_the_manifest_are_found(server: Server) -> None:
+    manifest = replace(MEMORY.manifest, chunks=6)
+    engine = server.publish("damaged", CHUNKS, manifest)
+    with pytest.raises(IndexDamagedError) as caught:
+        engine.verify()
+    assert str(caught.value) == (
+        "The manifest says 6 chunks, the index holds 5.\n"
+        f"Where: {server.address('damaged')}\n"
+        "Do: Build the index again with --overwrite."
+    )
+    engine.close()
+
+
+def test_an_index_removed_while_open_is_told(server: Server) -> None:
+    engine = server.publish("removed", CHUNKS, MEMORY.manifest)
+    for index in (engine._places.chunks.index, schema.sentences_name(engine._places.chunks.index)):
+        server.delete(index)
+    for ask in (
+        lambda: engine.search(SearchRequest(Term("opera"))),
+        lambda: engine.counts([(Term("opera"), "chunk")], None),
+    ):
+        with pytest.raises(IndexNotFoundError) as caught:
+            ask()
+        assert str(caught.value) == (
+            "The index was removed from the server since it was opened.\n"
+            f"Where: {server.address('removed')}\n"
+            "Do: Open it again, if another build has replaced it."
+        )
+    engine.close()
+
+
+def test_a_reader_keeps_the_index_that_it_opened(server: Server) -> None:
+    old = server.publish("kept", CHUNKS, MEMORY.manifest)
+    client, physical = server.client, old._places.chunks.index
+    actions = [{"remove": {"index": physical, "alias": server.address("kept").name}}]
+    client.call("POST", "/_aliases", {"actions": actions})
+    assert len(list(old.scan(None))) == 5
+    old.close()
+
+
+def test_a_closed_index_says_so(server: Server, engine: OpenSearchEngine) -> None:
+    closed = OpenSearchEngine.open(server.address("music"), LONG)
+    scan = closed.scan(None)
+    closed.close()
+    closed.close()
+    for ask in (
+        lambda: closed.search(SearchRequest(Term("opera"))),
+        lambda: closed.keyword_search(KeywordRequest(("opera",), matching="substring")),
+        lambda: next(scan),
+        lambda: closed.read(["d0.1"], None),
+    ):
+        with pytest.raises(IndexClosedError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"The index {server.address('music')} is closed.\nDo: Open it again with open_index."
+        )
+    assert engine.search(SearchRequest(Term("opera"))).count == 1

@@ -1,0 +1,125 @@
+"""A server on loopback that answers as OpenSearch does on a bad day."""
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+WHOLE: Mapping[str, Any] = {
+    "took": 1,
+    "timed_out": False,
+    "_shards": {"total": 3, "successful": 3, "skipped": 0, "failed": 0},
+    "hits": {"total": {"value": 0, "relation": "eq"}, "hits": []},
+}
+"""The answer of a search that found nothing."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one request is answered with; ``silent`` answers nothing until the server is closed."""
+
+    body: Any = None
+    status: int = 200
+    silent: bool = False
+
+
+def version(number: str = "3.8.0", distribution: str | None = "opensearch") -> Answer:
+    """What a server says of itself."""
+    said = {"number": number, **({"distribution": distribution} if distribution else {})}
+    return Answer({"version": said})
+
+
+def refusal(status: int, kind: str, reason: str, **more: Any) -> Answer:
+    """An error as OpenSearch writes it."""
+    cause = {"type": kind, "reason": reason}
+    return Answer({"error": {"root_cause": [cause], **cause, **more}, "status": status}, status)
+
+
+def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
+    """The error of a search that failed on its shards for this reason."""
+    cause = {"type": kind, "reason": reason}
+    error = {
+        "root_cause": [],
+        "type": "search_phase_execution_exception",
+        "reason": "all shards failed",
+        "phase": "query",
+        "failed_shards": [{"shard": 0, "index": "i", "reason": {**cause}}],
+    }
+    return Answer({"error": error, "status": status}, status)
+
+
+class Unruly:
+    """What is to be answered, in order (the last answer again and again), and what was asked."""
+
+    def __init__(self, port: int, scheme: str) -> None:
+        self.url = f"{scheme}://127.0.0.1:{port}"
+        self.answers: list[Answer] = []
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+
+    def will(self, *answers: Answer) -> None:
+        """Answer so from now on."""
+        with self._lock:
+            self.answers, self.requests = list(answers), []
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        with self._lock:
+            self.requests.append((method, path, headers, body))
+            return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@contextmanager
+def unruly(certificate: Path | None = None, key: Path | None = None) -> Iterator[Unruly]:
+    """A server in a thread, on a free port; with a certificate it speaks TLS."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            answer = server.answer(self.command, self.path, dict(self.headers), body)
+            if answer.silent:
+                server.closing.wait()
+                self.close_connection = True
+                return
+            text = isinstance(answer.body, str)
+            sent = (answer.body if text else json.dumps(answer.body)).encode()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", "text/html" if text else "application/json")
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: Any) -> None:
+            """Clients that hang up are what is tested."""
+
+    http = Quiet(("127.0.0.1", 0), Handler)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+    server = Unruly(http.server_address[1], "http" if certificate is None else "https")
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        http.shutdown()
+        thread.join()
+        http.server_close()
