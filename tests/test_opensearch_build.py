@@ -298,6 +298,46 @@ def test_the_command_builds_to_an_address(opensearch: Site, arag: Command) -> No
         build_index(["c.jsonl"], opensearch.address, PLAIN)
 
 
+def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag: Command) -> None:
+    options = BuildOptions(shards=2, without=("exact",))
+    build_index([corpus("c.jsonl", 3)], opensearch.address, options)
+    done = arag("info", opensearch.address)
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0] == f"Index {opensearch.address}"
+    assert done.lines[3] == (
+        "  serves       chunks and sentences, no keyword search; fields title, content, doc_id"
+    )
+    assert done.lines[-1] == "  verified     counts agree"
+    assert " bytes in 2 shards, " in done.lines[-2]
+    shown = arag("info", opensearch.address, "--json").json
+    assert shown["files"]["sentences"]["documents"] == shown["manifest"]["sentences"] == 9
+    assert shown["verified"] == ["counts"]
+    refused = arag("info", opensearch.address, "--checksums")
+    assert refused.code == 1
+    assert "--checksums: the files of a server cannot be read." in refused.err
+    physical = opensearch.live()[0]
+    path = f"/{physical}/_delete_by_query"
+    query = {"query": {"term": {"doc_id": "d1"}}}
+    opensearch.client.call("POST", path, query, {"refresh": "true"}, attempt_timeout_s=60)
+    damaged = arag("info", opensearch.address)
+    assert damaged.code == 1
+    assert "The manifest says 3 chunks, the index holds 2." in damaged.err
+
+
+def test_what_was_built_is_searched(opensearch: Site, arag: Command) -> None:
+    build_index([SAMPLE], opensearch.address, SAMPLE_OPTIONS)
+    build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
+    query = "opera AND NOT title:griselda"
+    for more in ([], ["--granularity", "sentence"], ["--explain"]):
+        here, there = (
+            arag("search", at, query, "--json", *more).json for at in (opensearch.address, "folder")
+        )
+        assert here["total"] == there["total"] > 3
+        assert [hit["id"] for hit in here["hits"]] == [hit["id"] for hit in there["hits"]]
+        for ours, theirs in zip(here["hits"], there["hits"], strict=True):
+            assert ours["score"] == pytest.approx(theirs["score"], rel=1e-5)
+
+
 def test_an_address_that_is_none_is_told_before_anything_is_read() -> None:
     with pytest.raises(ArgumentError) as caught:
         build_index(["absent"], "http://localhost:9200/", PLAIN)

@@ -8,49 +8,80 @@ import typer
 
 if TYPE_CHECKING:
     from arag_search.engines.lucene.reader import IndexStatistics
+    from arag_search.engines.lucene.snapshot import PartStatistics
+    from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
+    from arag_search.index import Index
     from arag_search.manifest import Manifest
+
+    Statistics = IndexStatistics | ClusterStatistics
+    Part = PartStatistics | ShardStatistics
 
 
 def info_command(
-    index: Annotated[str, typer.Argument(help="The folder of the index.", metavar="INDEX")],
+    index: Annotated[
+        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+    ],
     checksums: Annotated[
         bool,
-        typer.Option("--checksums", help="Also read every byte and compare it with its checksum."),
+        typer.Option(
+            "--checksums", help="Also read every byte of a folder and compare it with its checksum."
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Describe an index, and verify it.
 
     Prints the manifest in words, and compares files and counts with it; with --checksums also every
-    byte that is on disk. Exit code 1 where they do not agree.
+    byte that is on disk. On a server, counts are compared. Exit code 1 where they do not agree.
 
     Examples:
 
     \b
       arag-search info my-index
       arag-search info my-index --checksums --json
+      arag-search info http://localhost:9200/my-index
     """
     from arag_search.cli.results import print_json, print_text
-    from arag_search.engines.lucene.reader import LuceneEngine
     from arag_search.index import open_index
 
     with open_index(index) as opened:
-        engine = opened.engine
-        if not isinstance(engine, LuceneEngine):
-            raise TypeError(f"an engine without files: {type(engine).__name__}")
-        statistics = engine.statistics()
         manifest = opened.manifest
-        check_counts(manifest, statistics, index)
-        if checksums:
-            engine.verify()
+        statistics, verified = _verified(opened, checksums)
     if json:
-        print_json(_info_json(index, manifest, statistics, checksums), pretty=True)
+        print_json(_info_json(index, manifest, statistics, verified), pretty=True)
         return 0
-    print_text("\n".join(_lines(index, manifest, statistics, checksums)))
+    print_text("\n".join(_lines(index, manifest, statistics, verified)))
     return 0
 
 
-def check_counts(manifest: Manifest, statistics: IndexStatistics, where: str) -> None:
+def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
+    """What the index consists of, and what of it was verified."""
+    from arag_search.engines.lucene.reader import LuceneEngine
+    from arag_search.engines.opensearch.reader import OpenSearchEngine
+    from arag_search.errors import ArgumentError
+
+    engine = opened.engine
+    if isinstance(engine, OpenSearchEngine):
+        if checksums:
+            raise ArgumentError(
+                "--checksums: the files of a server cannot be read.",
+                where=opened.location,
+                allowed="an index in a folder",
+                do="Leave it out; the server checks its files itself.",
+            )
+        found = engine.statistics()
+        check_counts(opened.manifest, found, opened.location)
+        return found, ["counts"]
+    if not isinstance(engine, LuceneEngine):
+        raise TypeError(f"an engine without files: {type(engine).__name__}")
+    statistics = engine.statistics()
+    check_counts(opened.manifest, statistics, opened.location)
+    if checksums:
+        engine.verify()
+    return statistics, ["counts", "files", *(["checksums"] if checksums else [])]
+
+
+def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
     """Raise IndexDamagedError where the documents on disk are not those of the manifest."""
     from arag_search.errors import IndexDamagedError
 
@@ -67,8 +98,10 @@ def check_counts(manifest: Manifest, statistics: IndexStatistics, where: str) ->
 
 
 def _info_json(
-    location: str, manifest: Manifest, statistics: IndexStatistics, checksums: bool
+    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
 ) -> dict[str, Any]:
+    import dataclasses
+
     import orjson
 
     parts = {"chunks": statistics.chunks, "sentences": statistics.sentences}
@@ -76,29 +109,22 @@ def _info_json(
         "location": location,
         "manifest": orjson.loads(manifest.to_json()),
         "files": {
-            name: None
-            if part is None
-            else {
-                "documents": part.documents,
-                "deleted": part.deleted,
-                "segments": part.segments,
-                "files": part.files,
-                "bytes": part.bytes,
-            }
-            for name, part in parts.items()
+            name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
         },
-        "verified": ["counts", "files", *(["checksums"] if checksums else [])],
+        "verified": verified,
     }
 
 
 def _lines(
-    location: str, manifest: Manifest, statistics: IndexStatistics, checksums: bool
+    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
 ) -> list[str]:
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
+    if "exact" in manifest.without:
+        serves += ", no keyword search"
     chunking = f"cut at {manifest.chunk_tokens:,} tokens"
     if manifest.already_chunked:
         chunking = "as they came, already cut"
-    parts = [("chunk", statistics.chunks)]
+    parts: list[tuple[str, Part]] = [("chunk", statistics.chunks)]
     if statistics.sentences is not None:
         parts.append(("sentence", statistics.sentences))
     lines = [
@@ -119,7 +145,7 @@ def _lines(
         share = part.deleted / max(part.documents + part.deleted, 1)
         deleted = f", {share:.1%} deleted" if part.deleted else ""
         lines.append(
-            f"  on disk      {name} index: {part.bytes:,} bytes in {_count(part.files, 'file')}, "
+            f"  on disk      {name} index: {part.bytes:,} bytes in {_pieces(part)}, "
             f"{_count(part.segments, 'segment')}{deleted}"
         )
     if manifest.skipped_lines:
@@ -129,9 +155,19 @@ def _lines(
             f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
         )
         lines.append(f"  ignored      metadata that was not declared: {keys}")
-    checked = "files, counts and checksums agree" if checksums else "files and counts agree"
-    lines.append(f"  verified     {checked}")
+    *others, last = [each for each in ("files", "counts", "checksums") if each in verified]
+    checked = f"{', '.join(others)} and {last}" if others else last
+    lines.append(f"  verified     {checked} agree")
     return lines
+
+
+def _pieces(part: Part) -> str:
+    """What the bytes are spread over: files of a folder, shards of a server."""
+    from arag_search.engines.lucene.snapshot import PartStatistics
+
+    if isinstance(part, PartStatistics):
+        return _count(part.files, "file")
+    return _count(part.shards, "shard")
 
 
 def _count(number: int, what: str) -> str:

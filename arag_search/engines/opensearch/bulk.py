@@ -21,6 +21,8 @@ from arag_search.engines.opensearch.faults import RefusedError, deepest_reason
 from arag_search.errors import BuildError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
+FIRST_BULK_BYTES = 1 << 20
+"""The first bulks are small, so that the server begins soon; those it takes let them grow."""
 MIN_BULK_BYTES = 64 << 10
 NODE_WAIT_S = 600.0
 """How long a node that was lost, or is overloaded, is waited for."""
@@ -65,7 +67,8 @@ class Bulks:
         self.counts = BulkCounts()
         self._client = client
         self._where = where
-        self._max_bytes = self._limit = max_bytes
+        self._max_bytes = max_bytes
+        self._limit = min(max_bytes, FIRST_BULK_BYTES)
         self._node_wait_s = node_wait_s
         self._senders = senders
         self._pause = pause
