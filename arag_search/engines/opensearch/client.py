@@ -25,7 +25,6 @@ from arag_search.engines.opensearch.faults import (
     USERNAME_VARIABLE,
     Fault,
     RefusedError,
-    fault_of_answer,
     fault_of_reply,
     unavailable,
     untrusted,
@@ -212,7 +211,7 @@ class Client:
 
         transport = self._connected()
         params = dict(params or {})
-        if check is fault_of_answer:
+        if check is not None:  # a search: the server need not go on when we have given up
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         try:
             found = transport.perform_request(

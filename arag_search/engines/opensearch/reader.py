@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Any
 
-from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal, nfc
+from arag_search.corpus import MAX_SENTENCES, Chunk, nfc
 from arag_search.engines.base import (
     MAX_TOTAL,
     Granularity,
@@ -20,6 +20,22 @@ from arag_search.engines.base import (
 from arag_search.engines.calls import Calls
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.answers import (
+    BY_ORDINAL,
+    BY_ORDINAL_DOWN,
+    BY_SCORE,
+    MATCHED,
+    ShardStatistics,
+    count_of,
+    hit_of,
+    hits_of,
+    page_body,
+    page_of,
+    score_of,
+    sentence_hit,
+    shard_statistics,
+    source_filter,
+)
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.compile import Dsl, float32
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
@@ -30,21 +46,6 @@ from arag_search.query.tree import Node, Scope
 
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
-_BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]
-_BY_ORDINAL: list[Dsl] = [{schema.ORDINAL: "asc"}]
-_BY_ORDINAL_DOWN: list[Dsl] = [{schema.ORDINAL: "desc"}]
-_MATCHED = "matched"
-
-
-@dataclass(frozen=True, slots=True)
-class ShardStatistics:
-    """What one of the two physical indexes consists of, its replicas left out."""
-
-    documents: int
-    deleted: int
-    segments: int
-    shards: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,11 @@ class OpenSearchEngine:
         with self._calls:
             place = self._searcher.place(request.granularity)
             query, scored = compile.request_query(request.query, request.scope, place.statistics)
-            body = _page_body(query, scored, request)
+            body = page_body(query, scored, request)
             if request.granularity == "sentence":
                 return self._search_sentences(request, body, scored)
             found = self._searcher.search(place, body, scored=scored)
-            return _page(found, request)
+            return page_of(found, request)
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
@@ -116,8 +117,8 @@ class OpenSearchEngine:
             if found is None:
                 return Page((), 0, True, 0)
             query, scale = found
-            body = _page_body(query, True, request)
-            page = _page(self._searcher.search(self._searcher.place("chunk"), body), request)
+            body = page_body(query, True, request)
+            page = page_of(self._searcher.search(self._searcher.place("chunk"), body), request)
         hits = [replace(hit, score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
@@ -137,7 +138,7 @@ class OpenSearchEngine:
                 for node, granularity in queries
             ]
             answers = self._searcher.searches(bodies)
-        return [min(_count(answer)[0], MAX_TOTAL + 1) for answer in answers]
+        return [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers]
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
@@ -196,9 +197,9 @@ class OpenSearchEngine:
                         "_source": [schema.ID],
                     },
                 )
-                for side, sort in (("lt", _BY_ORDINAL_DOWN), ("gt", _BY_ORDINAL))
+                for side, sort in (("lt", BY_ORDINAL_DOWN), ("gt", BY_ORDINAL))
             ]
-            before, after = map(_hits, self._searcher.searches(bodies))
+            before, after = map(hits_of, self._searcher.searches(bodies))
         return (
             before[0]["_source"][schema.ID] if before else None,
             after[0]["_source"][schema.ID] if after else None,
@@ -219,10 +220,10 @@ class OpenSearchEngine:
             found = self._client.call("GET", f"/{','.join(named)}/_stats/docs,store,segments")
             indexes = found["indices"]
             return ClusterStatistics(
-                _statistics(indexes[places.chunks.index], places.chunks.shards),
+                shard_statistics(indexes[places.chunks.index], places.chunks.shards),
                 None
                 if places.sentences is None
-                else _statistics(indexes[places.sentences.index], places.sentences.shards),
+                else shard_statistics(indexes[places.sentences.index], places.sentences.shards),
             )
 
     def verify(self) -> None:
@@ -249,18 +250,18 @@ class OpenSearchEngine:
     def _search_sentences(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
         place = self._searcher.place("sentence")
         matched: Dsl = {
-            "name": _MATCHED,
+            "name": MATCHED,
             "size": MAX_SENTENCES,
-            "sort": _BY_ORDINAL,
+            "sort": BY_ORDINAL,
             "_source": False,
         }
         body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
         body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
         found = self._searcher.search(place, body, scored=scored)
-        hits = [_sentence_hit(each) for each in _hits(found)]
+        hits = [sentence_hit(each) for each in hits_of(found)]
         if request.with_text and hits:
             hits = self._with_texts(hits)
-        count, exact = _count(found)
+        count, exact = count_of(found)
         passages: int | None = None
         if len(hits) < request.top_k:
             passages = request.offset + len(hits)
@@ -268,7 +269,7 @@ class OpenSearchEngine:
                 end = request.offset + request.top_k
                 body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
                 body["collapse"] = {"field": schema.CHUNK_ID}
-                passages = len(_hits(self._searcher.search(place, body)))
+                passages = len(hits_of(self._searcher.search(place, body)))
         return Page(tuple(hits), count, exact, passages)
 
     def _with_texts(self, hits: Sequence[Hit]) -> list[Hit]:
@@ -282,7 +283,7 @@ class OpenSearchEngine:
                 do=REBUILD,
             )
         return [
-            _hit(texts[hit.id], hit.id, hit.ordinal, hit.score, hit.matched_sentences)
+            hit_of(texts[hit.id], hit.id, hit.ordinal, hit.score, hit.matched_sentences)
             for hit in hits
         ]
 
@@ -305,12 +306,12 @@ class OpenSearchEngine:
                 compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)), place.statistics
             ),
             "size": max(1, len(ids)),
-            "sort": _BY_SCORE if scored else _BY_ORDINAL,
+            "sort": BY_SCORE if scored else BY_ORDINAL,
             "collapse": {"field": schema.CHUNK_ID},
             "track_total_hits": False,
             "_source": [schema.CHUNK_ID],
         }
-        found = _hits(self._searcher.search(place, body, scored=scored))
+        found = hits_of(self._searcher.search(place, body, scored=scored))
         return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in found}
 
     def _leaf_scores(
@@ -330,7 +331,7 @@ class OpenSearchEngine:
                         compile.filtered(each.query, here, *each.held), place.statistics
                     ),
                     "size": max(1, len(ordinals)),
-                    "sort": _BY_SCORE,
+                    "sort": BY_SCORE,
                     "track_total_hits": False,
                     "_source": False,
                 },
@@ -339,7 +340,7 @@ class OpenSearchEngine:
             for each in by_field
         ]
         answers = self._searcher.searches(bodies, scored=True)
-        return [{int(hit["sort"][-1]): _score(hit) for hit in _hits(each)} for each in answers]
+        return [{int(hit["sort"][-1]): score_of(hit) for hit in hits_of(each)} for each in answers]
 
     # Reading
 
@@ -351,24 +352,24 @@ class OpenSearchEngine:
         body: Dsl = {
             "query": compile.filtered(None, compile.any_value(schema.ID, ids), within),
             "size": max(1, len(ids)),
-            "sort": _BY_ORDINAL,
+            "sort": BY_ORDINAL,
             "track_total_hits": False,
-            "_source": _source(with_text),
+            "_source": source_filter(with_text),
         }
         found = self._searcher.search(self._searcher.place("chunk"), body)
-        return [hit["_source"] for hit in _hits(found)]
+        return [hit["_source"] for hit in hits_of(found)]
 
     def _scan(self, query: Dsl) -> Iterator[Chunk]:
         body: Dsl = {
             "query": query,
             "size": _SCAN_BATCH,
-            "sort": _BY_ORDINAL,
+            "sort": BY_ORDINAL,
             "track_total_hits": False,
         }
         while True:
             # Not held between batches: whoever closes must not wait for a reader that paused.
             with self._calls:
-                hits = _hits(self._searcher.search(self._searcher.place("chunk"), body))
+                hits = hits_of(self._searcher.search(self._searcher.place("chunk"), body))
             for hit in hits:
                 yield schema.chunk_of(hit["_source"])
             if len(hits) < _SCAN_BATCH:
@@ -407,90 +408,3 @@ class OpenSearchEngine:
             for score, chunk in best[request.offset :]
         ]
         return Page(tuple(hits), count, True, count if end > count else None)
-
-
-# Requests and answers
-
-
-def _page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest) -> Dsl:
-    return {
-        "query": query,
-        "from": request.offset,
-        "size": request.top_k,
-        "sort": _BY_SCORE if scored else _BY_ORDINAL,
-        # Enough to know the number of passages wherever the page reaches past their end.
-        "track_total_hits": max(MAX_TOTAL, request.offset + request.top_k),
-        "_source": _source(request.with_text),
-    }
-
-
-def _source(with_text: bool) -> Any:
-    return True if with_text else {"excludes": list(schema.WITHOUT_TEXT)}
-
-
-def _hits(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return answer["hits"]["hits"]
-
-
-def _count(answer: Mapping[str, Any]) -> tuple[int, bool]:
-    """How many matches there are, and whether that is exact or a bound above MAX_TOTAL."""
-    total = answer["hits"]["total"]
-    if total["relation"] == "eq":
-        return int(total["value"]), True
-    return max(int(total["value"]), MAX_TOTAL + 1), False
-
-
-def _score(hit: Mapping[str, Any]) -> float:
-    """The score as the 32-bit float that it is on the server; 0.0 where unscored."""
-    return float32(hit["_score"] or 0.0)
-
-
-def _page(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) -> Page:
-    hits = [
-        _hit(hit["_source"], hit["_source"][schema.ID], hit["_source"][schema.ORDINAL], _score(hit))
-        for hit in _hits(answer)
-    ]
-    count, exact = _count(answer)
-    return Page(tuple(hits), count, exact, count if len(hits) < request.top_k else None)
-
-
-def _sentence_hit(hit: Mapping[str, Any]) -> Hit:
-    """The chunk of a sentence, the best of those that match there; without its text."""
-    source: dict[str, Any] = hit["_source"]
-    first = chunk_ordinal(int(source[schema.ORDINAL]))
-    inner = _hits(hit["inner_hits"][_MATCHED])
-    numbers = tuple(int(each["sort"][0]) - first for each in inner)
-    return _hit(source, source[schema.CHUNK_ID], first, _score(hit), numbers)
-
-
-def _hit(
-    source: Mapping[str, Any],
-    id_: str,
-    ordinal: int,
-    score: float,
-    matched: tuple[int, ...] = (),
-) -> Hit:
-    return Hit(
-        id_,
-        source[schema.DOC_ID],
-        source[schema.TITLE],
-        source[schema.PART],
-        source[schema.PARTS],
-        ordinal,
-        schema.metadata_of(source),
-        score,
-        source.get(schema.CONTENT),
-        tuple(source[schema.RECORD].get(schema.SENTENCE_ENDS, ())),
-        matched,
-    )
-
-
-def _statistics(index: Mapping[str, Any], shards: int) -> ShardStatistics:
-    held = index["primaries"]
-    return ShardStatistics(
-        documents=int(held["docs"]["count"]),
-        deleted=int(held["docs"]["deleted"]),
-        segments=int(held["segments"]["count"]),
-        shards=shards,
-        bytes=int(held["store"]["size_in_bytes"]),
-    )
