@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes import cluster, jars
 from arag_search.errors import EngineError
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
@@ -30,6 +30,15 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     else:
         yield started.url
         cluster.down(data)
+
+
+@pytest.fixture(scope="session")
+def opensearch_jars() -> None:
+    """What nodes of a test's own need: the jars, here or downloaded now."""
+    try:
+        jars.class_path()
+    except EngineError as error:
+        no_server(str(error))
 
 
 def no_server(reason: str) -> None:

@@ -137,6 +137,7 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
     assert not [each for each in actions if "write" in each or each in ("*", "indices:*")]
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
     server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
@@ -206,7 +207,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
 
 
 @pytest.fixture
-def own_node(tmp_path: Path) -> Iterator[str]:
+def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
     """A node of its own: a snapshot repository is not for a cluster that is others', too."""
     yield cluster.up(tmp_path, port=0, owned=True).url
     cluster.down(tmp_path)

@@ -280,6 +280,15 @@ def put(url: str, body: object) -> None:
         pass
 
 
+def wait_until_running(data: Path, count: int) -> None:
+    record = read_record(data)
+    assert record
+    last = time.monotonic() + 20
+    while record.running != count and time.monotonic() < last:
+        time.sleep(0.05)
+    assert record.running == count
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("nodes")
@@ -287,6 +296,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     cluster.down(folder)
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data: Path) -> None:
     first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
@@ -344,6 +354,7 @@ def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: s
     }
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "node-1").mkdir()
@@ -360,6 +371,7 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
     assert record.running == 0
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> None:
     script = (
@@ -369,14 +381,10 @@ def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> 
         "os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
-    record = read_record(tmp_path)
-    assert record
-    last = time.monotonic() + 20
-    while record.running and time.monotonic() < last:
-        time.sleep(0.1)
-    assert record.running == 0
+    wait_until_running(tmp_path, 0)
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
@@ -394,6 +402,7 @@ def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_pat
     assert json.loads(ended.stdout)["ended"] == 1
 
 
+@pytest.mark.usefixtures("opensearch_jars")
 @pytest.mark.opensearch
 @pytest.mark.faults
 def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
@@ -401,10 +410,13 @@ def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
 ) -> None:
     data = ("--data", str(tmp_path))
     try:
-        found = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json").json
+        first = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json")
+        assert first.err == ""
+        found = first.json
         assert (found["ready"], found["status"], found["started"]) == (True, "green", 3)
         assert len({node["pid"] for node in found["nodes"]}) == 3
         os.kill(found["nodes"][0]["pid"], signal.SIGKILL)
+        wait_until_running(tmp_path, 2)
         again = arag("opensearch", "up", *data, "--json").json
         assert (again["ready"], again["started"], again["url"]) == (True, 1, found["url"])
         assert [node["pid"] for node in again["nodes"]][1:] == [
