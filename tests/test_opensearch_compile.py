@@ -11,7 +11,7 @@ from arag_search.engines.opensearch.compile import (
     compiled,
     keyword_query,
     request_query,
-    statistics_clause,
+    shard_terms,
 )
 from arag_search.query.parser import parse, parse_scope
 from arag_search.query.tree import Node
@@ -121,31 +121,27 @@ def test_a_scope_of_exclusions_alone_is_a_filter() -> None:
 
 
 def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
-    statistics = statistics_clause({"content": ("the",)})
+    statistics = shard_terms({"content": ("the",)})
     query, scored = request_query(parse("lang:en", SCHEMA).tree, None, statistics)
     assert (query, scored) == ({"bool": {"filter": [term("metadata.lang", "en")]}}, False)
 
 
-def test_terms_for_statistics_are_named_beside_a_query_and_never_match() -> None:
-    statistics = statistics_clause({"content": ("the", "of"), "title": ()})
-    query, _ = request_query(parse("title:opera", SCHEMA).tree, None, statistics)
-    assert query == {
+def test_words_are_named_once_more_where_no_filter_reaches_and_never_match() -> None:
+    statistics = shard_terms({"content": ("the", "of"), "title": ()})
+    query, _ = request_query(parse("title:opera AND year:1678", SCHEMA).tree, None, statistics)
+    wanted, told = query["bool"]["should"]
+    assert query["bool"]["minimum_should_match"] == 1
+    assert wanted == dsl("title:opera AND year:1678")
+    assert told == {
         "bool": {
-            "must": [term("title", "opera")],
             "should": [
-                {
-                    "bool": {
-                        "should": [
-                            term("content", "the", boost=1e-30),
-                            term("content", "of", boost=1e-30),
-                        ],
-                        "filter": [term("doc_id", "")],
-                    }
-                }
+                term("content", "the", boost=1e-30),
+                term("content", "of", boost=1e-30),
+                term("title", "opera", boost=1e-30),
             ],
+            "filter": [term("doc_id", "")],
         }
     }
-    assert statistics_clause({}) is None
 
 
 def test_keywords_weigh_their_length_shared_among_the_words() -> None:
@@ -173,7 +169,7 @@ def test_half_a_character_is_the_id_of_nothing() -> None:
 @settings(max_examples=200)
 @given(trees(awkward=True))
 def test_nothing_but_our_own_kinds_of_query_goes_out(tree: Node) -> None:
-    query, _ = request_query(tree, None, statistics_clause({"title": ("a",), "content": ("b",)}))
+    query, _ = request_query(tree, None, shard_terms({"title": ("a",), "content": ("b",)}))
     json.dumps(query, allow_nan=False)
     assert set(kinds(query)) <= OURS
 

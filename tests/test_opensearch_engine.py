@@ -23,7 +23,7 @@ from arag_search.errors import (
 from arag_search.index import open_index
 from arag_search.query.parser import parse
 from arag_search.query.problems import MAX_DEPTH
-from arag_search.query.tree import Node, Phrase, Term, all_of, any_of
+from arag_search.query.tree import Node, NumberRange, Phrase, Scope, Term, all_of, any_of
 from tests.lucene_indexes import METADATA, chunk
 from tests.opensearch_server import LONG, Server
 
@@ -174,6 +174,23 @@ def test_words_of_one_shard_score_as_if_there_were_one(server: Server) -> None:
             request = SearchRequest(query, granularity=granularity)
             scores = [hit.score for hit in engine.search(request).hits]
             assert scores == [pytest.approx(memory.search(request).hits[0].score, rel=1e-6)]
+    engine.close()
+
+
+def test_a_range_that_some_shards_lack_changes_no_score(server: Server) -> None:
+    """Such a shard gives up on the query, and would not tell how many hold its words."""
+    chunks = [chunk(n, "opera\n" * (n % 4 + 1), metadata={"year": n}) for n in range(30)]
+    memory = MemoryEngine(chunks, metadata=METADATA)
+    engine = server.publish("ranges", chunks, memory.manifest, shards=3)
+    for n in range(30):
+        request = SearchRequest(parse(f"opera AND year:{n}", memory.manifest.query_schema).tree)
+        (hit,), (expected,) = engine.search(request).hits, memory.search(request).hits
+        assert hit.score == pytest.approx(expected.score, rel=1e-6)
+        scoped = SearchRequest(Term("opera"), scope=Scope((NumberRange("year", n, n),)))
+        (hit,) = engine.search(scoped).hits
+        assert hit.score == pytest.approx(expected.score, rel=1e-6)
+        (scores,) = engine.explain(request, [hit.id])[0]
+        assert scores.scores["content"] == pytest.approx(expected.score, rel=1e-6)
     engine.close()
 
 

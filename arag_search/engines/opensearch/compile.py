@@ -30,6 +30,7 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
+    positive_leaves,
     render,
 )
 
@@ -86,42 +87,49 @@ def compiled(node: Node | Not) -> Compiled:
 
 
 def request_query(
-    node: Node, scope: Scope | None, statistics: Dsl | None = None
+    node: Node, scope: Scope | None, statistics: Sequence[Dsl] | None = None
 ) -> tuple[Dsl, bool]:
     """What is sent for a query within a scope, and whether its matches have a score.
 
-    ``statistics`` (see ``statistics_clause``) is added where there is a score.
+    ``statistics`` is for ``with_statistics``, where there is a score.
     """
     query, scored = compiled(node)
     filters = [] if scope is None else [scope_filter(scope)]
     if not scored:
         return filtered(None, query, *filters), False
-    return with_statistics(filtered(query, *filters), statistics), True
+    return with_statistics(filtered(query, *filters), node, statistics), True
 
 
-def statistics_clause(terms: Mapping[str, Sequence[str]]) -> Dsl | None:
-    """A clause that matches nothing, and for which every shard says what it knows of its fields.
-
-    ``terms`` are, for each text field, terms of which every shard that has the field holds one. A
-    shard without any word of a query keeps silent of its lengths and counts otherwise, and the
-    scores of the others are then other ones. None where there are no terms.
-    """
-    found = [
-        {"term": {field: {"value": term, "boost": NO_SCORE}}}
+def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
+    """Queries for terms, by text field, of which every shard that has the field holds one."""
+    return tuple(
+        _spelling(field, (term,), 0, NO_SCORE)
         for field in TEXT_FIELDS
         for term in terms.get(field, ())
-    ]
-    if not found:
-        return None
-    # Were it to match, what has no score otherwise would have one.
-    return {"bool": {"should": found, "filter": [{"term": {DOC_ID: {"value": ""}}}]}}
+    )
 
 
-def with_statistics(query: Dsl, statistics: Dsl | None) -> Dsl:
-    """The query, beside it the clause for statistics."""
+def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) -> Dsl:
+    """The query, so that every shard tells what it knows of the words and the fields of ``node``.
+
+    Shards score alike where each tells its counts and lengths. Without more, one keeps silent of a
+    field whose words it lacks, and of everything where a filter rules out all that it holds. So
+    beside the query, where no filter reaches, stands a clause that matches nothing: the words of
+    the query, and the ``statistics`` of ``shard_terms``. None is for an index of one shard.
+    """
     if statistics is None:
         return query
-    return {"bool": {"must": [query], "should": [statistics]}}
+    words = [
+        _spelling(field, spelling, 0, NO_SCORE)
+        for leaf in positive_leaves(node)
+        if isinstance(leaf, Term | Phrase)
+        for field in (TEXT_FIELDS if leaf.field is None else (leaf.field,))
+        for spelling in leaf.spellings
+    ]
+    # Were it to match, what has no score otherwise would have one.
+    nothing: Dsl = {"term": {DOC_ID: {"value": ""}}}
+    told: Dsl = {"bool": {"should": [*statistics, *words], "filter": [nothing]}}
+    return {"bool": {"should": [query, told], "minimum_should_match": 1}}
 
 
 def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:

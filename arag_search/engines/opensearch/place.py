@@ -14,7 +14,7 @@ from arag_search.engines.base import Granularity
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Client
-from arag_search.engines.opensearch.compile import Dsl, statistics_clause
+from arag_search.engines.opensearch.compile import Dsl, shard_terms
 from arag_search.engines.opensearch.faults import RefusedError, fault_of_answer, fault_of_answers
 from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError
 from arag_search.manifest import Manifest
@@ -26,11 +26,11 @@ _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
 @dataclass(frozen=True, slots=True)
 class Place:
     """A physical index. ``statistics`` is what a scored query needs beside it, where it has several
-    shards (see ``compile.statistics_clause``)."""
+    shards (see ``compile.with_statistics``)."""
 
     index: str
     shards: int
-    statistics: Dsl | None
+    statistics: tuple[Dsl, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def find_places(client: Client, address: Address) -> Places:
 
 def _place(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> Place:
     shards = int(indexes[index]["settings"]["index"]["number_of_shards"])
-    return Place(index, shards, statistics_clause(terms) if shards > 1 else None)
+    return Place(index, shards, shard_terms(terms) if shards > 1 else None)
 
 
 class Searcher:

@@ -148,7 +148,7 @@ class OpenSearchEngine:
             if request.granularity == "sentence":
                 places = self._best_sentences(request.query, ids)
             leaves = compile.leaf_queries(request.query)
-            found = iter(self._leaf_scores(request.granularity, leaves, list(places.values())))
+            found = iter(self._leaf_scores(request, leaves, list(places.values())))
             by_leaf = [(text, [(each.field, next(found)) for each in by]) for text, by in leaves]
         return [
             [
@@ -303,7 +303,9 @@ class OpenSearchEngine:
         query, scored = compile.compiled(node)
         body: Dsl = {
             "query": compile.with_statistics(
-                compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)), place.statistics
+                compile.filtered(query, compile.any_value(schema.CHUNK_ID, ids)),
+                node,
+                place.statistics,
             ),
             "size": max(1, len(ids)),
             "sort": BY_SCORE if scored else BY_ORDINAL,
@@ -316,19 +318,19 @@ class OpenSearchEngine:
 
     def _leaf_scores(
         self,
-        granularity: Granularity,
+        request: SearchRequest,
         leaves: Sequence[tuple[str, Sequence[compile.LeafQuery]]],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
         """For each leaf in each field its score by ordinal, for these."""
-        place = self._searcher.place(granularity)
+        place, node = self._searcher.place(request.granularity), request.query
         here = compile.any_value(schema.ORDINAL, ordinals)
         bodies: list[tuple[Any, Dsl]] = [
             (
                 place,
                 {
                     "query": compile.with_statistics(
-                        compile.filtered(each.query, here, *each.held), place.statistics
+                        compile.filtered(each.query, here, *each.held), node, place.statistics
                     ),
                     "size": max(1, len(ordinals)),
                     "sort": BY_SCORE,
