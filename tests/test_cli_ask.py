@@ -48,6 +48,7 @@ NOT_FOUND = (
     ModelReply("Answer: not found in the corpus\nExplanation: It names no such man."),
 )
 WRONG = (ModelReply("Answer: Rome\nSources: rome.1"),)
+REMEMBERED = (ModelReply("Answer: Paris"),)
 
 
 class Done(NamedTuple):
@@ -70,7 +71,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "sample", "--metadata", "year:number"]) == 0
         with open_index("sample") as index:
-            for name, script in (("good", SCRIPT), ("none", NOT_FOUND), ("wrong", WRONG)):
+            for name, script in (
+                ("good", SCRIPT),
+                ("none", NOT_FOUND),
+                ("wrong", WRONG),
+                ("remembered", REMEMBERED),
+            ):
                 model = RecordingModel(ScriptedModel(script), f"{name}.replies")
                 Agent(index, load_preset("logical_read"), model).ask(QUESTION)
                 model.close()
@@ -158,6 +164,7 @@ def test_with_nothing_set_plain_rules_answer_and_say_so(arag: Command) -> None:
     done = arag("ask", "sample", *QUESTION.split())
     assert (done.code, done.err) == (0, NO_MODEL)
     assert "; offline: " in done.out.splitlines()[-1]
+    assert arag("ask", "sample", QUESTION, "--model", "").err == NO_MODEL
     assert arag("ask", "sample", QUESTION, "--model", "offline").err == ""
 
 
@@ -166,6 +173,14 @@ def test_a_wrongly_cited_answer_is_marked(arag: Command) -> None:
     assert (done.code, done.out.splitlines()[:3]) == (
         0,
         ["Rome", "", "Wrongly cited, never shown to the model: rome.1."],
+    )
+
+
+def test_an_answer_without_a_search_is_marked_as_uncited(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--model", "replay:remembered.replies")
+    assert (done.code, done.out.splitlines()[:3]) == (
+        0,
+        ["Paris", "", "Uncited: the answer names no passage that it rests on."],
     )
 
 
@@ -255,6 +270,16 @@ def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, rec
     refused = arag("show", records, "q3").out
     assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refused)
     assert "(Uncited: the answer names no passage that it rests on.)" in refused
+
+
+def test_show_reads_a_record_whose_fingerprints_were_taken_out(arag: Command, records: str) -> None:
+    place = Path("without")
+    place.mkdir()
+    record = json.loads((Path(records) / "records.jsonl").read_bytes().splitlines()[-1])
+    (place / "records.jsonl").write_text(json.dumps({**record, "fingerprints": {}}) + "\n")
+    done = arag("show", "without", "q1")
+    assert done.code == 0
+    assert "retrieved tokens; unknown model: " in done.out
 
 
 def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:
