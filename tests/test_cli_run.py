@@ -160,6 +160,17 @@ def test_what_cannot_run_is_refused_before_a_folder_is_made(
     assert not Path("x").exists()
 
 
+def test_questions_that_lead_in_a_circle_are_refused(arag: Command) -> None:
+    Path("circle").symlink_to("circle")
+    done = arag("run", "sample", "circle", "--out", "x", *OFFLINE)
+    assert (done.code, done.err) == (
+        1,
+        "arag-search: The questions cannot be read (Too many levels of symbolic links).\n"
+        "Where: circle\n"
+        "Allowed: a file of JSON lines, or of one JSON array\n",
+    )
+
+
 def test_a_folder_that_is_not_a_run_cannot_be_scored(arag: Command) -> None:
     done = arag("score", "sample")
     assert (done.code, done.out) == (1, "")

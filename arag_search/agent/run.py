@@ -154,12 +154,14 @@ def run(
     In the main thread a first Ctrl-C begins no more questions and waits for those in flight; a
     second one raises KeyboardInterrupt and leaves them. A failure of the model is a failed record,
     and the run goes on; but where the model refuses access before it ever replied, nothing is
-    recorded and its ModelAccessError is raised. Raises RunError for a folder of another run, in
-    use, or full; ConfigError for a cost limit without prices; NotServedError where the index cannot
-    serve a tool of the preset.
+    recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
+    options out of bounds; RunError for a folder of another run, in use, or full; ConfigError for a
+    cost limit without prices; NotServedError where the index cannot serve a tool of the preset.
     """
     options = options or RunOptions()
     options.check()
+    if not questions:
+        raise ArgumentError("There are no questions.", allowed="one or more")
     if options.max_cost_usd is not None:
         check_cost_limit(options.max_cost_usd, prices, model.name)
     progress = progress or SilentRunProgress()

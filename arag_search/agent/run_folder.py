@@ -16,14 +16,15 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
 from arag_search.errors import RunError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
 COMPARED = ("preset", "index", "model", "questions")
@@ -39,15 +40,15 @@ class RunDescription(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    format_version: int = FORMAT_VERSION
+    format_version: Literal[1] = FORMAT_VERSION
     created: str
     preset: str
     index: str
     filter: str | None
     model: str
     questions: str
-    count: int
-    limit: int | None
+    count: int = Field(ge=1)
+    limit: int | None = Field(ge=1)
     fingerprints: dict[str, str]
 
     @property

@@ -114,7 +114,7 @@ def run_command(
     from arag_search.evaluation.questions import load_questions
     from arag_search.index import open_index
 
-    options = RunOptions(workers, limit, max_cost, str(questions.resolve()), filter)
+    options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
     options.check()
     asked = load_questions(questions)
     settings = load_preset(preset)
