@@ -7,10 +7,8 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from importlib.resources import files
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,10 +20,10 @@ from arag_search.cli.app import run
 from arag_search.config import load_preset
 from arag_search.errors import ModelAccessError
 from arag_search.index import open_index
+from tests.commands import SAMPLE, Command, Done
 
 pytestmark = pytest.mark.engine
 
-SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NO_MODEL = (
     "The offline model answers: plain rules, no language model. Set ARAG_MODEL (or --model) and "
@@ -51,19 +49,6 @@ WRONG = (ModelReply("Answer: Rome\nSources: rome.1"),)
 REMEMBERED = (ModelReply("Answer: Paris"),)
 
 
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Done]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A working folder with the index ``sample`` and two files of recorded replies."""
@@ -83,22 +68,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-@pytest.fixture(autouse=True)
-def no_model_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MODEL", "API_KEY", "BASE_URL"):
-        monkeypatch.delenv(f"ARAG_{name}", raising=False)
-        monkeypatch.delenv(f"OPENAI_{name}", raising=False)
-
-
 @pytest.fixture
-def arag(capsys: pytest.CaptureFixture[str]) -> Command:
+def arag(arag: Command) -> Command:
     """Run a command in this process; seconds are written as 0.0."""
 
     def call(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = run(list(arguments))
-        out, err = capsys.readouterr()
-        return Done(code, SECONDS.sub("0.0 s", out), SECONDS.sub("0.0 s", err))
+        done = arag(*arguments)
+        return Done(done.code, SECONDS.sub("0.0 s", done.out), SECONDS.sub("0.0 s", done.err))
 
     return call
 

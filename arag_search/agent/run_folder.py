@@ -22,6 +22,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
+from arag_search.durable import write_atomically
 from arag_search.errors import RunError
 
 FORMAT_VERSION: Literal[1] = 1
@@ -240,13 +241,7 @@ class RunFolder:
             if now.asked <= self.earlier.asked:
                 return
             now = self.earlier.model_copy(update={"limit": now.limit})
-        temporary = path.with_name(RUN_FILE + ".new")
-        with temporary.open("wb") as file:
-            file.write(orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync(self.folder)
+        write_atomically(path, orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _check_usable(folder: Path) -> None:
@@ -274,11 +269,3 @@ def _is_begun(path: Path) -> bool:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
