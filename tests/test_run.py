@@ -382,6 +382,7 @@ def test_a_broken_last_line_is_dropped_and_told(
         assert path.read_bytes() == whole
 
 
+@pytest.mark.faults
 def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
