@@ -18,6 +18,7 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.tools.base import MIN_RESULT_TOKENS, allowed_text
 from arag_search.tools.logical_search import Description
+from arag_search.yaml_file import numbered, read_mapping
 
 ToolName = Literal["logical_search", "keyword_search", "chunk_read"]
 
@@ -111,43 +112,8 @@ def load_preset(name_or_path: str | Path) -> Preset:
             allowed=f"{', '.join(names)}, or the path of a .yaml file",
             do="See them with: arag-search presets",
         )
-    return _checked(_loaded(path), path)
-
-
-def _loaded(path: Path) -> Mapping[str, object]:
-    """The keys and values of a YAML file."""
-    import yaml
-
-    try:
-        text = path.read_text("utf-8")
-        value: object = yaml.safe_load(text)
-        keys = _top_keys(text)
-    except OSError as error:
-        raise ConfigError(
-            f"The preset cannot be read ({error.strerror}).", where=str(path)
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
-        raise ConfigError(f"The preset is not YAML: {why}.", where=str(path)) from error
-    if not isinstance(value, dict):
-        raise ConfigError(
-            "The preset holds no keys.", where=str(path), allowed="lines of the form key: value"
-        )
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
-        raise ConfigError(
-            f"The preset gives {', '.join(twice)} twice.", where=str(path), allowed="each key once"
-        )
-    return {str(key): one for key, one in cast(dict[object, object], value).items()}
-
-
-def _top_keys(text: str) -> list[str]:
-    """The keys as they stand in the file; a loaded mapping keeps only one of two that are equal."""
-    import yaml
-
-    loader: Any = yaml.SafeLoader(text)
-    node = loader.get_single_node()
-    return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    found = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
+    return _checked({str(key): value for key, value in found.items()}, path)
 
 
 def _checked(values: Mapping[str, object], path: Path) -> Preset:
@@ -158,6 +124,7 @@ def _checked(values: Mapping[str, object], path: Path) -> Preset:
     if isinstance(prompt, str):
         beside = path.absolute().parent / prompt
         if prompt.endswith(".md") and beside.is_file():
+            _check_prompt(beside, path)
             given["prompt"] = str(beside)
         elif prompt not in SYSTEM_PROMPTS:
             problems.append(_wrong("prompt", prompt))
@@ -170,13 +137,24 @@ def _checked(values: Mapping[str, object], path: Path) -> Preset:
             problems.append(_wrong("tools", list(preset.tools)))
         if not problems:
             return preset
-    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-    lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
     raise ConfigError(
-        "\n".join([f"The preset has {many}.", *lines]),
+        numbered("preset", problems),
         where=str(path),
         do="Compare with a complete one: arag-search presets logical_read",
     )
+
+
+def _check_prompt(file: Path, preset: Path) -> None:
+    """Raise ConfigError for a prompt that is no text."""
+    try:
+        is_empty = not file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"The prompt cannot be read ({why}).", where=f"{file}, named in {preset}"
+        ) from error
+    if is_empty:
+        raise ConfigError("The prompt is empty.", where=f"{file}, named in {preset}")
 
 
 def _described(error: ValidationError) -> list[str]:
@@ -201,7 +179,10 @@ def _wrong(key: str, value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    text = orjson.dumps(value, default=str).decode("utf-8")
+    try:
+        text = orjson.dumps(value, default=str).decode("utf-8")
+    except TypeError:  # YAML knows more than JSON does: keys that are no text, circles
+        text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -214,4 +195,4 @@ def allowed_values(key: str) -> str:
         return "true or false"
     if schema.get("type") == "array":
         return f"a list of any of {', '.join(schema['items']['enum'])}, each once"
-    return allowed_text(schema)
+    return f"{allowed_text(schema)}{' that is not empty' if schema.get('minLength') else ''}"

@@ -17,7 +17,8 @@ AragError                     anything this project raises on purpose
 ├── EngineError               the engine below us failed
 │   ├── JvmError              the Java part cannot be started
 │   ├── AccessError           a server refuses the credentials, or its certificate is not trusted
-│   └── UnavailableError      no answer within the budget: nodes down, overload, time-outs
+│   ├── UnavailableError      no answer within the budget: nodes down, overload, time-outs
+│   └── RefusedError          a server answers, and will not do it
 ├── ConfigError               a preset, price list or setting is not what it should be
 ├── QuestionsError            a file of questions cannot be read as it stands
 ├── RunError                  a folder of records does not fit what is to be done with it
@@ -120,6 +121,16 @@ class AccessError(EngineError):
 
 class UnavailableError(EngineError):
     """No answer within the budget: nodes down, overload, time-outs."""
+
+
+class RefusedError(EngineError):
+    """A server answers, and will not do it: ``status`` and ``kind`` (the outermost type of the
+    error, such as ``index_not_found_exception``) tell what is the matter."""
+
+    def __init__(self, what: str, *, status: int, kind: str, where: str) -> None:
+        super().__init__(what, where=where)
+        self.status = status
+        self.kind = kind
 
 
 class ConfigError(AragError, ValueError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from arag_search.errors import AragError
-from bench import indexing, keyword, search, startup
+from bench import BenchError, indexing, keyword, search, startup
 from bench.report import Figure, circumstances, table, write_results
 from bench.workbench import CORPUS, Workbench, say, set_up
 
@@ -32,6 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     parts = PARTS if given.part == "all" else (given.part,)
     try:
+        if given.json.is_dir():
+            raise BenchError(
+                "The file of results is a folder.",
+                where=str(given.json),
+                do="Name a file, such as efficiency.json in it.",
+            )
         with set_up(given.data / CORPUS, given.work) as bench:
             run = circumstances(_command(arguments), bench.manifest)
             if run["load"] > _QUIET_LOAD:
@@ -81,7 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         help="of keyword: longest time for one index (default %(default)g)",
     )
     add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
+    add(
+        "--json",
+        type=Path,
+        default=RESULTS,
+        help="file of results (default bench/results/efficiency.json)",
+    )
     add("--work", type=Path, help="folder for temporary files (default: that of the system)")
     return parser
 

@@ -17,11 +17,11 @@ from arag_search.errors import (
     IndexDamagedError,
     SourceError,
 )
+from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
 from index_jobs.chunking import cut
 from index_jobs.duplicates import SeenIds
 from index_jobs.formats import SKIP
-from index_jobs.interrupts import Interrupts
 from index_jobs.metadata import MetadataReader
 from index_jobs.options import BuildOptions
 from index_jobs.progress import Progress, SilentProgress

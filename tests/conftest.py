@@ -32,6 +32,9 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv(CACHE_VARIABLE, _CACHE)
         patch.delenv("XDG_CACHE_HOME", raising=False)
+        for name in ("MODEL", "API_KEY", "BASE_URL"):  # nor asks a model of theirs
+            patch.delenv(f"ARAG_{name}", raising=False)
+            patch.delenv(f"OPENAI_{name}", raising=False)
         yield
 
 

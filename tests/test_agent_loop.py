@@ -549,6 +549,7 @@ def test_fingerprints_tell_preset_index_model_and_code(index: Index, preset: Pre
     assert part == {**whole, "index": f"{whole['index']} in doc_id:venice"}
 
 
+@pytest.mark.engine
 def test_the_bench_of_the_loop_runs() -> None:
     figure, _ = agent_loop.measure(rounds=1, steps=2)
     long, short = figure.rows

@@ -143,3 +143,23 @@ def test_every_list_of_shown_ids_is_read_as_it_stands(
 ) -> None:
     text = f"Answer: x\nSources: {separator.join(form.format(one) for one in ids)}"
     assert parse_answer(text, [*ids, "other.1"]).cited_ids == tuple(ids)
+
+
+@pytest.mark.parametrize(
+    ("sources", "cited", "wrong"),
+    [
+        ("a.1 and b.2", ("a.1", "b.2"), ("b.2",)),
+        ("b.2 & a.1.", ("b.2", "a.1"), ("b.2",)),
+        ("a.1, c.1 and a.2", ("a.1", "c.1", "a.2"), ("c.1",)),
+        ("a.1 and a.2", ("a.1", "a.2"), ()),
+        ("a.1 (Apollo and 13)", ("a.1",), ()),
+        ("a.1 and what it says", ("a.1",), ()),
+        ("[a.1] and [b.2]", ("a.1", "b.2"), ("b.2",)),
+        ("[a.1] Salt and Agent007", ("a.1",), ()),
+    ],
+)
+def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
+    sources: str, cited: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    found = parse_answer(f"Answer: x\nSources: {sources}", ["a.1", "a.2"])
+    assert (found.cited_ids, found.wrong_ids) == (cited, wrong)

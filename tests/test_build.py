@@ -220,6 +220,7 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
     assert not Path("index").exists()
 
 
+@pytest.mark.engine
 def test_an_index_that_is_there_is_kept_until_the_next_is_finished() -> None:
     built(corpus("c.jsonl", 2))
     with pytest.raises(IndexExistsError):
@@ -357,6 +358,7 @@ def without_times(manifest: Manifest) -> Manifest:
     return replace(manifest, created="", sources=())
 
 
+@pytest.mark.faults
 def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
     corpus("c.jsonl", 300)
     stopping = Stopping(100)
@@ -387,6 +389,7 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
     assert (chunks, hits) == (chunks_whole, hits_whole)
 
 
+@pytest.mark.engine
 def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
     corpus("c.jsonl", 200)
     with pytest.raises(KeyboardInterrupt):

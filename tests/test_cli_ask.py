@@ -7,10 +7,8 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from importlib.resources import files
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,10 +20,10 @@ from arag_search.cli.app import run
 from arag_search.config import load_preset
 from arag_search.errors import ModelAccessError
 from arag_search.index import open_index
+from tests.commands import SAMPLE, Command, Done
 
 pytestmark = pytest.mark.engine
 
-SAMPLE = str(files("arag_search") / "sample" / "corpus.jsonl")
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NO_MODEL = (
     "The offline model answers: plain rules, no language model. Set ARAG_MODEL (or --model) and "
@@ -48,19 +46,7 @@ NOT_FOUND = (
     ModelReply("Answer: not found in the corpus\nExplanation: It names no such man."),
 )
 WRONG = (ModelReply("Answer: Rome\nSources: rome.1"),)
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Done]
+REMEMBERED = (ModelReply("Answer: Paris"),)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,29 +56,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "sample", "--metadata", "year:number"]) == 0
         with open_index("sample") as index:
-            for name, script in (("good", SCRIPT), ("none", NOT_FOUND), ("wrong", WRONG)):
+            for name, script in (
+                ("good", SCRIPT),
+                ("none", NOT_FOUND),
+                ("wrong", WRONG),
+                ("remembered", REMEMBERED),
+            ):
                 model = RecordingModel(ScriptedModel(script), f"{name}.replies")
                 Agent(index, load_preset("logical_read"), model).ask(QUESTION)
                 model.close()
         yield place
 
 
-@pytest.fixture(autouse=True)
-def no_model_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MODEL", "API_KEY", "BASE_URL"):
-        monkeypatch.delenv(f"ARAG_{name}", raising=False)
-        monkeypatch.delenv(f"OPENAI_{name}", raising=False)
-
-
 @pytest.fixture
-def arag(capsys: pytest.CaptureFixture[str]) -> Command:
+def arag(arag: Command) -> Command:
     """Run a command in this process; seconds are written as 0.0."""
 
     def call(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = run(list(arguments))
-        out, err = capsys.readouterr()
-        return Done(code, SECONDS.sub("0.0 s", out), SECONDS.sub("0.0 s", err))
+        done = arag(*arguments)
+        return Done(done.code, SECONDS.sub("0.0 s", done.out), SECONDS.sub("0.0 s", done.err))
 
     return call
 
@@ -158,6 +140,7 @@ def test_with_nothing_set_plain_rules_answer_and_say_so(arag: Command) -> None:
     done = arag("ask", "sample", *QUESTION.split())
     assert (done.code, done.err) == (0, NO_MODEL)
     assert "; offline: " in done.out.splitlines()[-1]
+    assert arag("ask", "sample", QUESTION, "--model", "").err == NO_MODEL
     assert arag("ask", "sample", QUESTION, "--model", "offline").err == ""
 
 
@@ -166,6 +149,14 @@ def test_a_wrongly_cited_answer_is_marked(arag: Command) -> None:
     assert (done.code, done.out.splitlines()[:3]) == (
         0,
         ["Rome", "", "Wrongly cited, never shown to the model: rome.1."],
+    )
+
+
+def test_an_answer_without_a_search_is_marked_as_uncited(arag: Command) -> None:
+    done = arag("ask", "sample", QUESTION, "--model", "replay:remembered.replies")
+    assert (done.code, done.out.splitlines()[:3]) == (
+        0,
+        ["Paris", "", "Uncited: the answer names no passage that it rests on."],
     )
 
 
@@ -255,6 +246,16 @@ def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, rec
     refused = arag("show", records, "q3").out
     assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refused)
     assert "(Uncited: the answer names no passage that it rests on.)" in refused
+
+
+def test_show_reads_a_record_whose_fingerprints_were_taken_out(arag: Command, records: str) -> None:
+    place = Path("without")
+    place.mkdir()
+    record = json.loads((Path(records) / "records.jsonl").read_bytes().splitlines()[-1])
+    (place / "records.jsonl").write_text(json.dumps({**record, "fingerprints": {}}) + "\n")
+    done = arag("show", "without", "q1")
+    assert done.code == 0
+    assert "retrieved tokens; unknown model: " in done.out
 
 
 def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:

@@ -316,6 +316,7 @@ def test_what_is_no_index_is_said_by_every_command(
 # demo
 
 
+@pytest.mark.engine
 def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
     done = arag("demo", "--to", "demo index")
     assert (done.code, done.err) == (0, "")
@@ -350,3 +351,12 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
         "arag-search: There is an index already.\nWhere: demo index\n"
         "Do: Name a folder that is not there yet: arag-search demo --to INDEX\n",
     )
+
+
+@pytest.mark.engine
+def test_a_demo_whose_questions_fail_ends_with_1(arag: Command) -> None:
+    Path("empty.replies").write_bytes(b"")
+    done = arag("demo", "--to", "failed demo", "--model", "replay:empty.replies")
+    assert done.code == 1
+    assert done.out.count("\nFailed: NotRecordedError: A call of question s") == 3
+    assert "\nNext, on this index:\n" in done.out

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from arag_search.agent.run import Tally
 from arag_search.cli.app import run
 from arag_search.cli.run_progress import PlainRunProgress, TerminalRunProgress
+from tests.commands import Command
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")
 OFFLINE = ("--preset", "logical_read", "--model", "offline")
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Done]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,25 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert run(["index", str(SAMPLE / "corpus.jsonl"), "--to", "sample"]) == 0
         Path("prices.yaml").write_text("offline: {prompt: 1, completion: 1}\n")
         yield place
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ARAG_MODEL", "ARAG_API_KEY", "ARAG_BASE_URL", "OPENAI_API_KEY",
-                 "OPENAI_BASE_URL"):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def arag(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command in this process."""
-
-    def call(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = run(list(arguments))
-        return Done(code, *capsys.readouterr())
-
-    return call
 
 
 def steady(text: str) -> str:
@@ -158,6 +125,17 @@ def test_what_cannot_run_is_refused_before_a_folder_is_made(
     assert done.code == (2 if "--filter" in arguments else 1)
     assert done.err.startswith(message)
     assert not Path("x").exists()
+
+
+def test_questions_that_lead_in_a_circle_are_refused(arag: Command) -> None:
+    Path("circle").symlink_to("circle")
+    done = arag("run", "sample", "circle", "--out", "x", *OFFLINE)
+    assert (done.code, done.err) == (
+        1,
+        "arag-search: The questions cannot be read (Too many levels of symbolic links).\n"
+        "Where: circle\n"
+        "Allowed: a file of JSON lines, or of one JSON array\n",
+    )
 
 
 def test_a_folder_that_is_not_a_run_cannot_be_scored(arag: Command) -> None:

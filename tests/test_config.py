@@ -134,6 +134,18 @@ def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
     assert preset.system_prompt.startswith("Search well.\n\nYou may make at most 15 tool calls.")
 
 
+def test_a_prompt_of_a_user_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = own(tmp_path, ("prompt", "prompt: mine.md"))
+    where = f"Where: {tmp_path / 'mine.md'}, named in {path}"
+    (tmp_path / "mine.md").write_bytes(b"\xff")
+    assert refused(path) == (
+        "The prompt cannot be read ('utf-8' codec can't decode byte 0xff in position 0: invalid "
+        f"start byte).\n{where}"
+    )
+    (tmp_path / "mine.md").write_text(" \n")
+    assert refused(path) == f"The prompt is empty.\n{where}"
+
+
 def test_an_unknown_name_names_those_there_are() -> None:
     assert refused("logical") == (
         'There is no preset "logical".\n'
@@ -171,7 +183,13 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
         ("max_result_tokens: 100", "100. Allowed: a whole number, 200 or more."),
         ("operators: 1", "1. Allowed: true or false."),
         ("matching: words", '"words". Allowed: "token" or "substring".'),
-        ("name:", "null. Allowed: a string."),
+        ("name:", "null. Allowed: a string that is not empty."),
+        ('name: ""', '"". Allowed: a string that is not empty.'),
+        ("description: 3", "3. Allowed: a string."),
+        (f"max_loops: {10**30}", f"{10**30}. Allowed: a whole number from 1 to 1000."),
+        ("operators: {1: 2}", "{1: 2}. Allowed: true or false."),
+        ("operators: &all [*all]", "[[...]]. Allowed: true or false."),
+        ('operators: "\\ud800"', r"'\ud800'. Allowed: true or false."),
         (
             "prompt: other",
             '"other". Allowed: arag, logicalrag, direct_answer, or the name of an .md file beside '
@@ -222,6 +240,10 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
         (b"name: a\nname: b", "The preset gives name twice.\n"),
         (b"name: [", "The preset is not YAML: "),
         (b"name: \xff", "The preset is not YAML: "),
+        (b"{}", "The preset holds no keys.\n"),
+        (b"name: 2024-13-45", "The preset is not YAML: month must be in 1..12.\n"),
+        (b"name: 0x_", "The preset is not YAML: invalid literal for int() with base 16: ''.\n"),
+        (b"name: " + b"[" * 1_000, "The preset is not YAML: nested too deeply.\n"),
     ],
 )
 def test_a_file_that_is_no_preset_is_refused(tmp_path: Path, content: bytes, what: str) -> None:

@@ -418,6 +418,14 @@ def test_the_model_of_the_environment_is_behind_openais_endpoint() -> None:
     model.close()
 
 
+def test_an_empty_model_is_none() -> None:
+    assert chosen(model="", environment={"ARAG_MODEL": " "}).name == "offline"
+    assert refused(environment={"ARAG_MODEL": " ", **KEY}).startswith("No model is named, but ")
+    model = chosen(model=" ", environment={"ARAG_MODEL": "small ", **KEY})
+    assert model.name == "small"
+    model.close()
+
+
 def test_a_base_url_without_a_key_is_a_local_server() -> None:
     model = chosen(model="small", environment={"OPENAI_BASE_URL": "http://localhost:8000/v1"})
     assert isinstance(model, OpenAIModel)

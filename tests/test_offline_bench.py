@@ -55,6 +55,7 @@ def test_the_guess_is_the_first_of_two_names_or_yes() -> None:
     assert guess("Who is Ann Lee?") == ""
 
 
+@pytest.mark.engine
 def test_the_bench_measures_the_model_its_rules_and_what_it_is_compared_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -375,6 +375,7 @@ def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_ag
     ("body", "words"),
     [
         ("<p>Welcome</p>", "The endpoint's reply is no JSON: <p>Welcome</p>"),
+        ("[" * 200_000, f"The endpoint's reply is no JSON: {'[' * 297}..."),
         ([], "The endpoint's reply holds no choices: []"),
         ({"choices": []}, 'The endpoint\'s reply holds no choices: {"choices": []}'),
         ({"error": {"message": "overfull"}}, "The endpoint's reply holds no choices: overfull"),
@@ -574,6 +575,8 @@ def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
 
 # Options and secrets
 
+WITH_SECRET = "base URL with a user, password or query (scheme, host, port, path)"
+
 
 @pytest.mark.parametrize(
     ("options", "problem"),
@@ -584,8 +587,18 @@ def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
         ),
         (
             {"base_url": "https://me:pass@host/v1"},
-            "base URL with a user, password or query (scheme, host, port, path)",
+            WITH_SECRET,
         ),
+        *(
+            ({"base_url": url}, f"base URL {url!r} (http:// or https://, host, path)")
+            for url in (
+                "http://[bad/v1",
+                "http://host:port/v1",
+                "http://my host/v1",
+                "http://h\t/v1",
+            )
+        ),
+        ({"base_url": "http://me:pass@[bad/v1"}, WITH_SECRET),
         ({"name": " "}, "model '' (the endpoint's name of a model)"),
         ({"key": "sk-\u2026"}, "key with characters no HTTP header may hold (printable ASCII)"),
         ({"temperature": 2.5}, "temperature 2.5 (0 to 2)"),

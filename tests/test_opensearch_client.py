@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions, RefusedError
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.faults import deepest_reason, fault_of_answer, fault_of_answers
 from arag_search.errors import (
     AccessError,
     ArgumentError,
     EngineError,
     IndexClosedError,
+    RefusedError,
     UnavailableError,
 )
 from tests.unruly_server import WHOLE, Answer, Unruly, failed_phase, refusal, unruly, version

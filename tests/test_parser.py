@@ -264,6 +264,12 @@ def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
     )
 
 
+def test_an_unknown_field_in_a_scope_is_told_the_fields_of_filters() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse_scope("author:goldoni", SCHEMA)
+    assert "Fields: doc_id, year (number), lang (keyword), published (date)." in str(caught.value)
+
+
 def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
     a, b = Term("a"), Term("b")
     wrong = [

@@ -69,6 +69,13 @@ def test_a_price_list_without_models_is_refused(tmp_path: Path, text: str) -> No
     assert problems(tmp_path, text) == "The price list holds no models."
 
 
+def test_a_price_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    price = 10**400
+    assert problems(tmp_path, f"a: {{prompt: {price}, completion: 1}}") == (
+        f"The price list has 1 problem.\n1. a.prompt is {price}, not 0 or above"
+    )
+
+
 def test_a_model_that_is_priced_twice_is_refused(tmp_path: Path) -> None:
     line = "small: {prompt: 1, completion: 2}\n"
     assert problems(tmp_path, line + line) == (
@@ -80,6 +87,10 @@ def test_a_model_that_is_priced_twice_is_refused(tmp_path: Path) -> None:
 
 def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) -> None:
     assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
+    assert problems(tmp_path, "a: 2024-13-45") == (
+        "The price list is not YAML: month must be in 1..12."
+    )
+    assert problems(tmp_path, "[" * 1_000) == "The price list is not YAML: nested too deeply."
     (tmp_path / "prices.yaml").unlink()
     with pytest.raises(ConfigError) as raised:
         Prices.load(tmp_path / "prices.yaml")

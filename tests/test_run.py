@@ -285,6 +285,13 @@ def test_numbers_out_of_bounds_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_run_without_questions_is_refused(index: Index, preset: Preset, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        run(index, [], preset, model(), tmp_path / "out")
+    assert str(caught.value) == "There are no questions.\nAllowed: one or more"
+    assert not (tmp_path / "out").exists()
+
+
 # Models that refuse, and costs
 
 
@@ -375,6 +382,7 @@ def test_a_broken_last_line_is_dropped_and_told(
         assert path.read_bytes() == whole
 
 
+@pytest.mark.faults
 def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:

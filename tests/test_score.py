@@ -143,6 +143,37 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("format_version", 2), ("count", 0), ("limit", 0), ("limit", -1)]
+)
+def test_a_run_that_says_what_no_run_says_is_refused(
+    tmp_path: Path, field: str, value: int
+) -> None:
+    file = run_of(tmp_path) / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), field: value}))
+    with pytest.raises(RunError) as caught:
+        score(tmp_path / "run")
+    assert str(caught.value) == (
+        f"What the run is cannot be read: {field}.\n"
+        f"Where: {file}\n"
+        "Do: Use the release that wrote it, or run into another folder."
+    )
+
+
+def test_a_run_that_does_not_name_its_questions_asks_for_them(tmp_path: Path) -> None:
+    folder = run_of(tmp_path)
+    file = folder / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "questions": ""}))
+    with pytest.raises(RunError) as caught:
+        score(folder)
+    assert str(caught.value) == (
+        "The run does not say which file its questions are from.\n"
+        f"Where: {file}\n"
+        "Do: Name the file to score against with --questions."
+    )
+    assert score(folder, tmp_path / "q.jsonl").rows[0].questions == len(ASKED)
+
+
 # One question
 
 

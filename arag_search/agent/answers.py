@@ -27,6 +27,7 @@ _LABEL = re.compile(
 _THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _BRACKETS = re.compile(r"\[([^\[\]\n]+)\]")
 _SEPARATORS = re.compile(r"[,;\n]")
+_AND = re.compile(r" (?:and|&) ")
 _NOTHING = frozenset({"", "none", "n/a", "na", "no", "no sources", "not applicable", NOT_FOUND})
 
 
@@ -115,7 +116,7 @@ def _listed(text: str, shown: frozenset[str]) -> list[str]:
     """The ids that a list of sources names, in its order.
 
     Ids that were shown are found wherever they stand; of the rest, what is in brackets, and what
-    stands between commas where it is no title beside brackets.
+    stands between commas where it is no title beside brackets, or is joined to a shown id by "and".
     """
     found: list[tuple[int, str]] = []
     for one in sorted((one for one in shown if one in text), key=len, reverse=True):
@@ -130,6 +131,12 @@ def _listed(text: str, shown: frozenset[str]) -> list[str]:
         is_beside = bracketed and "[" not in piece and "]" not in piece and not _like_id(bare)
         if "\0" not in piece and not is_beside and bare.casefold() not in _NOTHING:
             found.append((start, bare))
+        elif "\0" in piece and "(" not in piece:
+            others = (one for one in _AND.split(piece) if "\0" not in one)
+            ids = (one for one in others if "[" in one or not bracketed)
+            found.extend(
+                (start + piece.index(one), _bare(one)) for one in ids if _like_id(_bare(one))
+            )
         start += len(piece) + 1
     return [one for _, one in sorted(found)]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from arag_search.agent.models.base import Usage
 from arag_search.errors import ConfigError
+from arag_search.yaml_file import numbered, read_mapping
 
 TOKENS_A_PRICE = 1_000_000
 FIELDS = ("prompt", "completion")
@@ -39,7 +41,7 @@ class Prices:
 
         Raises ConfigError that names every entry that is wrong.
         """
-        entries = _read(Path(file))
+        entries = read_mapping(Path(file), "price list", holds="models", allowed=_FORM)
         problems: list[str] = []
         by_model: dict[str, Price] = {}
         for model, entry in entries.items():
@@ -49,13 +51,7 @@ class Prices:
                 fields = cast(dict[str, float], entry)
                 by_model[str(model)] = Price(float(fields["prompt"]), float(fields["completion"]))
         if problems:
-            many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-            lines = [f"{number}. {problem}" for number, problem in enumerate(problems, start=1)]
-            raise ConfigError(
-                "\n".join([f"The price list has {many}.", *lines]),
-                where=str(file),
-                allowed=_FORM,
-            )
+            raise ConfigError(numbered("price list", problems), where=str(file), allowed=_FORM)
         return cls(by_model, str(file))
 
     def cost(self, usage: Usage, model: str) -> float | None:
@@ -89,48 +85,6 @@ def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> 
         )
 
 
-def _read(file: Path) -> dict[object, object]:
-    """The entries of a YAML file."""
-    import yaml
-
-    try:
-        text = file.read_text(encoding="utf-8")
-        content: object = yaml.safe_load(text)
-        twice = _keys_given_twice(text)
-    except OSError as error:
-        raise ConfigError(
-            f"The price list cannot be read ({error.strerror}).", where=str(file)
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
-        raise ConfigError(
-            f"The price list is not YAML: {why}.", where=str(file), allowed=_FORM
-        ) from error
-    if not isinstance(content, dict) or not content:
-        raise ConfigError("The price list holds no models.", where=str(file), allowed=_FORM)
-    if twice:
-        raise ConfigError(
-            f"The price list gives {', '.join(twice)} twice.",
-            where=str(file),
-            allowed="each model once, with one price for each kind of token",
-        )
-    return cast(dict[object, object], content)
-
-
-def _keys_given_twice(text: str) -> list[str]:
-    """Models, and ``model.field``, as they stand in the file: loading keeps one of two."""
-    import yaml
-
-    loader: Any = yaml.SafeLoader(text)
-    root = loader.get_single_node()
-    keys: list[str] = []
-    for model, entry in root.value if isinstance(root, yaml.MappingNode) else ():
-        keys.append(str(model.value))
-        if isinstance(entry, yaml.MappingNode):
-            keys += [f"{model.value}.{field.value}" for field, _ in entry.value]
-    return sorted({key for key in keys if keys.count(key) > 1})
-
-
 def _price_problems(model: object, entry: object) -> list[str]:
     if not isinstance(model, str):
         return [f"model {model!r} is no text (put it in quotes)"]
@@ -144,6 +98,6 @@ def _price_problems(model: object, entry: object) -> list[str]:
             problems.append(f"{model}.{key} is missing")
         elif isinstance(value, bool) or not isinstance(value, int | float):
             problems.append(f"{model}.{key} is {value!r}, no number")
-        elif not (math.isfinite(value) and value >= 0):
+        elif not 0 <= value <= sys.float_info.max:
             problems.append(f"{model}.{key} is {value!r}, not 0 or above")
     return problems

@@ -8,15 +8,13 @@ asked again.
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
 from typing import Literal, Protocol
 
 from arag_search.agent.loop import Agent
@@ -28,6 +26,7 @@ from arag_search.config import Preset
 from arag_search.errors import ArgumentError, ModelAccessError
 from arag_search.evaluation.questions import Question, questions_fingerprint
 from arag_search.index import Index
+from arag_search.interrupts import Interrupts
 
 MAX_WORKERS = 256
 
@@ -102,7 +101,7 @@ class Tally:
 
 
 class RunProgress(Protocol):
-    """Is told how far a run is, always from the thread that called ``run``."""
+    """Is told how far a run is, from the thread that called ``run``; notes may come from others."""
 
     def update(self, tally: Tally) -> None:
         """The run starts, or a question was recorded."""
@@ -154,12 +153,14 @@ def run(
     In the main thread a first Ctrl-C begins no more questions and waits for those in flight; a
     second one raises KeyboardInterrupt and leaves them. A failure of the model is a failed record,
     and the run goes on; but where the model refuses access before it ever replied, nothing is
-    recorded and its ModelAccessError is raised. Raises RunError for a folder of another run, in
-    use, or full; ConfigError for a cost limit without prices; NotServedError where the index cannot
-    serve a tool of the preset.
+    recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
+    options out of bounds; RunError for a folder of another run, in use, or full; ConfigError for a
+    cost limit without prices; NotServedError where the index cannot serve a tool of the preset.
     """
     options = options or RunOptions()
     options.check()
+    if not questions:
+        raise ArgumentError("There are no questions.", allowed="one or more")
     if options.max_cost_usd is not None:
         check_cost_limit(options.max_cost_usd, prices, model.name)
     progress = progress or SilentRunProgress()
@@ -271,7 +272,7 @@ class _Batch:
         self._check_cost()
         workers = min(self._options.workers, len(waiting))
         try:
-            with _Interrupts(self._interrupt):
+            with Interrupts(self._interrupt):
                 self._progress.update(self._tally)
                 for number in range(workers):
                     # Daemons, so that a second Ctrl-C need not wait for what is in flight.
@@ -346,33 +347,3 @@ class _Batch:
 
 def _is_unanswered(record: Record | None) -> bool:
     return record is None or record.status == "failed"
-
-
-class _Interrupts:
-    """Calls a function at the first Ctrl-C; the second one interrupts. A context manager.
-
-    Outside of the main thread, or where the program has a handler of its own, it does nothing.
-    """
-
-    def __init__(self, on_first: Callable[[], None]) -> None:
-        self._on_first = on_first
-        self._asked = False
-        self._installed = False
-
-    def __enter__(self) -> None:
-        if (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        ):
-            signal.signal(signal.SIGINT, self._note)
-            self._installed = True
-
-    def __exit__(self, *exception: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
-            signal.default_int_handler(number, frame)
-        self._asked = True
-        self._on_first()

@@ -16,14 +16,16 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
+from arag_search.durable import write_atomically
 from arag_search.errors import RunError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
 COMPARED = ("preset", "index", "model", "questions")
@@ -39,15 +41,15 @@ class RunDescription(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    format_version: int = FORMAT_VERSION
+    format_version: Literal[1] = FORMAT_VERSION
     created: str
     preset: str
     index: str
     filter: str | None
     model: str
     questions: str
-    count: int
-    limit: int | None
+    count: int = Field(ge=1)
+    limit: int | None = Field(ge=1)
     fingerprints: dict[str, str]
 
     @property
@@ -239,13 +241,7 @@ class RunFolder:
             if now.asked <= self.earlier.asked:
                 return
             now = self.earlier.model_copy(update={"limit": now.limit})
-        temporary = path.with_name(RUN_FILE + ".new")
-        with temporary.open("wb") as file:
-            file.write(orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync(self.folder)
+        write_atomically(path, orjson.dumps(now.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _check_usable(folder: Path) -> None:
@@ -273,11 +269,3 @@ def _is_begun(path: Path) -> bool:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,6 +11,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from arag_search.cli.messages import say
+
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
 FAILURE = 1
@@ -31,7 +33,7 @@ def run(arguments: list[str]) -> int:
     try:
         return _run(arguments or ["--help"])
     except KeyboardInterrupt:
-        _say("arag-search: interrupted.")
+        say("arag-search: interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
         _drop_output()
@@ -41,7 +43,7 @@ def run(arguments: list[str]) -> int:
         if error.filename is None:
             _drop_output()
             what, where = "The output cannot be written", ""
-        _say(f"arag-search: {what} ({error.strerror}).{where}")
+        say(f"arag-search: {what} ({error.strerror}).{where}")
         return FAILURE
 
 
@@ -63,14 +65,14 @@ def _run(arguments: list[str]) -> int:
         from arag_search.query.problems import QueryError
 
         if isinstance(error, QueryError):
-            _say(str(error))
+            say(str(error))
             return QUERY_PROBLEMS
-        _say(f"arag-search: {error}")
+        say(f"arag-search: {error}")
         return FAILURE
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        _say(f"arag-search: {_usage_error(error)}")
+        say(f"arag-search: {_usage_error(error)}")
         return FAILURE
 
 
@@ -161,12 +163,6 @@ def _usage_error(error: Any) -> str:
     if option.startswith("-") and not option.startswith("--"):
         do += " An argument that starts with a minus goes after --."
     return str(ArgumentError(what, allowed=allowed, do=do))
-
-
-def _say(text: str) -> None:
-    """Text on stderr, whatever it can show."""
-    encoding = sys.stderr.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
 
 
 def _drop_output() -> None:

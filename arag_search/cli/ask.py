@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arag_search.cli.messages import say
 from arag_search.cli.model_options import (
     BaseUrl,
     MaxRetries,
@@ -98,10 +99,10 @@ def ask_command(
         max_retries=max_retries,
         preset=settings,
         record_replies=record_replies,
-        on_retry=lambda retry: _say(retry_text(retry)),
+        on_retry=lambda retry: say(retry_text(retry)),
     )
     try:
-        if model is None:
+        if not (model or "").strip():
             _say_if_offline(chosen)
         return _ask(index, filter, " ".join(question), settings, chosen, json, record)
     finally:
@@ -160,7 +161,7 @@ def _live() -> Callable[[Step], None] | None:
     def show(step: Step) -> None:
         line = step_line(step)
         width = shutil.get_terminal_size().columns - 1
-        _say(line if len(line) <= width else f"{line[: width - 3]}...")
+        say(line if len(line) <= width else f"{line[: width - 3]}...")
 
     return show
 
@@ -169,10 +170,4 @@ def _say_if_offline(model: ChatModel) -> None:
     from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE
 
     if model.name == OFFLINE:
-        _say(f"The offline model answers: plain rules, no language model. {HOW_TO_SET}")
-
-
-def _say(text: str) -> None:
-    """A line on stderr, whatever it can show."""
-    encoding = sys.stderr.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
+        say(f"The offline model answers: plain rules, no language model. {HOW_TO_SET}")

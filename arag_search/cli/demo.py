@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.model_options import BaseUrl, ModelName
+from arag_search.cli.messages import say
+from arag_search.cli.model_options import BaseUrl, ModelName, retry_text
 
 if TYPE_CHECKING:
     from arag_search.index import Index
@@ -90,7 +91,7 @@ def demo_command(
             )
         read = ChunkRead(index).run({"chunk_ids": [shown[0]]}, read_set)
         print_text(f"\nA passage in full.\n> chunk_read {shown[0]}\n{read.text}")
-        _answer(index, model, base_url)
+        failed = _answer(index, model, base_url)
     name = shlex.quote(str(location))
     print_text(
         "\nNext, on this index:\n"
@@ -103,11 +104,12 @@ def demo_command(
         "  arag-search search my-index '\"a phrase\" AND word'\n"
         "  arag-search ask my-index 'A question?'"
     )
-    return 0
+    return 1 if failed else 0
 
 
-def _answer(index: Index, model: str | None, base_url: str | None) -> None:
-    """Let the agent answer some of the sample questions, its steps on a line each."""
+def _answer(index: Index, model: str | None, base_url: str | None) -> int:
+    """Let the agent answer some of the sample questions, its steps on a line each; how many
+    failed."""
     from importlib.resources import as_file, files
 
     from arag_search.agent.loop import Agent
@@ -118,7 +120,13 @@ def _answer(index: Index, model: str | None, base_url: str | None) -> None:
     from arag_search.evaluation.questions import load_questions
 
     preset = load_preset(PRESET)
-    chosen = choose_model(model, base_url=base_url, preset=preset)
+    chosen = choose_model(
+        model,
+        base_url=base_url,
+        preset=preset,
+        on_retry=lambda retry: say(retry_text(retry)),
+    )
+    failed = 0
     with as_file(files("arag_search") / "sample" / "questions.jsonl") as file:
         questions = {question.id: question for question in load_questions(file)}
     if chosen.name == OFFLINE:
@@ -133,8 +141,10 @@ def _answer(index: Index, model: str | None, base_url: str | None) -> None:
             print_text(f"\n? {question.text}")
             record = agent.ask(question.text, each, lambda step: print_text(step_line(step)))
             if record.failure is not None:
+                failed += 1
                 print_text(f"Failed: {record.failure}")
                 continue
             print_text(f"{answer_text(record, index)}\n  ({totals_line(record, chosen.name)})")
     finally:
         chosen.close()
+    return failed

@@ -18,6 +18,7 @@ from arag_search.cli.model_options import (
     Temperature,
     TimeoutSeconds,
     TopP,
+    retry_text,
 )
 
 if TYPE_CHECKING:
@@ -114,10 +115,11 @@ def run_command(
     from arag_search.evaluation.questions import load_questions
     from arag_search.index import open_index
 
-    options = RunOptions(workers, limit, max_cost, str(questions.resolve()), filter)
+    options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
     options.check()
     asked = load_questions(questions)
     settings = load_preset(preset)
+    progress = open_run_progress()
     priced = None if prices is None else Prices.load(prices)
     chosen = choose_model(
         model,
@@ -131,6 +133,7 @@ def run_command(
         preset=settings,
         allow_offline=False,
         record_replies=record_replies,
+        on_retry=lambda retry: progress.note(retry_text(retry)),
     )
     again = same_command(context)
     try:
@@ -143,7 +146,7 @@ def run_command(
                 out,
                 options=options,
                 prices=priced,
-                progress=open_run_progress(),
+                progress=progress,
             )
     except KeyboardInterrupt:
         print(f"Interrupted. Go on with: {again}", file=sys.stderr)

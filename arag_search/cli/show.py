@@ -49,7 +49,9 @@ def show_command(
     if json:
         print_json(record.to_json(), pretty=True)
     else:
-        described = (folder / RUN_FILE).is_file()
-        model = read_description(folder).model if described else record.fingerprints["model"]
+        if (folder / RUN_FILE).is_file():
+            model = read_description(folder).model
+        else:
+            model = record.fingerprints.get("model", "unknown model")
         print_text(trajectory_text(record, model))
     return 0

@@ -72,12 +72,11 @@ def answer_text(record: Record, index: Index) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """What is wrong with the citations of an answer; empty where nothing is, or nothing is
-    claimed."""
+    """What is wrong with the citations of an answer; empty where nothing is, or the answer is that
+    there is none."""
     if record.citation == "wrong":
         return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
-    claims = bool(record.trajectory) and not is_refusal(record.answer_short)
-    if record.citation == "uncited" and claims:
+    if record.citation == "uncited" and not is_refusal(record.answer_short):
         return "Uncited: the answer names no passage that it rests on."
     return ""
 

@@ -12,7 +12,12 @@ from statistics import fmean
 from typing import Any, Literal
 
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import RunDescription, read_description, read_records
+from arag_search.agent.run_folder import (
+    RUN_FILE,
+    RunDescription,
+    read_description,
+    read_records,
+)
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.measures import contains, evidence_recall, exact_match, f1, is_refusal
@@ -94,11 +99,18 @@ def score(folder: Path | str, questions_file: Path | str | None = None) -> Score
     """Score the run in a folder against the questions that it was given, or those of another file
     with the same ids.
 
-    Raises RunError where there is no run, or the questions are not its own; QuestionsError.
+    Raises RunError where there is no run, or the questions are not its own or unknown;
+    QuestionsError.
     """
     folder = Path(folder)
     description = read_description(folder)
     records = read_records(folder).by_id
+    if not (questions_file or description.questions):
+        raise RunError(
+            "The run does not say which file its questions are from.",
+            where=str(folder / RUN_FILE),
+            do="Name the file to score against with --questions.",
+        )
     questions = load_questions(questions_file or description.questions)
     notes: list[str] = []
     if questions_fingerprint(questions) != description.fingerprints.get("questions"):

@@ -25,11 +25,13 @@ class Schema:
     """What fields there are. ``metadata`` maps each declared field to its type.
 
     An ``open`` schema stands for an index that is not known: any other name is taken for a
-    metadata field, its type guessed from the value.
+    metadata field, its type guessed from the value. One of ``metadata_only`` is that of filters:
+    it names no text fields where it describes itself.
     """
 
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     open: bool = False
+    metadata_only: bool = False
 
     def kind(self, name: str) -> FieldKind | None:
         """The kind of a field, or None where there is no such field."""
@@ -42,7 +44,7 @@ class Schema:
     def describe(self) -> str:
         """The fields in words: ``title, content, doc_id, year (number)``."""
         declared = [f"{name} ({kind})" for name, kind in self.metadata.items()]
-        return ", ".join([*TEXT_FIELDS, DOC_ID, *declared])
+        return ", ".join([*(() if self.metadata_only else TEXT_FIELDS), DOC_ID, *declared])
 
 
 ANY_SCHEMA = Schema(open=True)

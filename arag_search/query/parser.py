@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arag_search.query import problems
 from arag_search.query.fields import ANY_SCHEMA, Schema
@@ -58,6 +58,7 @@ def parse_scope(text: str, schema: Schema) -> Scope:
 
     Raises QueryError.
     """
+    schema = replace(schema, metadata_only=True)
     reading = read(text, schema, "AND", True, False)
     if reading.findings.problems:
         ordered = sorted(reading.findings.problems, key=lambda problem: problem.column)
@@ -66,14 +67,10 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     nodes = [*reading.exclusions, *([tree] if tree is not None else [])]
     searched = [leaf for node in nodes for leaf in leaves(node) if isinstance(leaf, TextLeaf)]
     if searched:
-        message = problems.TEXT_IN_SCOPE.format(fields=_metadata_fields(schema))
+        message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
         raise QueryError(text, (Problem(1, str(searched[0]), message),), None)
     include = () if tree is None else (tree,)
     return Scope(include, tuple(node.child for node in reading.exclusions))
-
-
-def _metadata_fields(schema: Schema) -> str:
-    return ", ".join(["doc_id", *(f"{name} ({kind})" for name, kind in schema.metadata.items())])
 
 
 def _verified(

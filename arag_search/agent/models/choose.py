@@ -62,14 +62,14 @@ def choose_model(
     ``model`` is ``offline``, ``replay:FILE`` or the name of an endpoint's model, else what
     ARAG_MODEL says. Key and base URL are ARAG_API_KEY and ARAG_BASE_URL, else OPENAI_API_KEY and
     OPENAI_BASE_URL; a base URL without a key is a local server. Where key, base URL and model are
-    all unset and ``allow_offline``, the offline model. A variable that is empty is unset.
+    all unset and ``allow_offline``, the offline model. What is empty is unset.
     With ``record_replies`` its replies are also written to that file, for ``replay:``.
 
     Raises ConfigError where the settings do not fit each other, or the preset.
     """
     variables = os.environ if environment is None else environment
     key, _ = _first(variables, KEY_VARIABLES)
-    name = model if model is not None else variables.get(MODEL_VARIABLE, "")
+    name = (model or "").strip() or _first(variables, (MODEL_VARIABLE,))[0]
     options: dict[str, object] = {
         "base_url": base_url,
         "temperature": temperature,

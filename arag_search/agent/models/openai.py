@@ -202,11 +202,8 @@ class OpenAIModel:
     def _check(self, timeout_s: float, max_retries: int) -> None:
         """Raise ConfigError with every option that no endpoint takes. Never shows the key."""
         problems: list[str] = []
-        address = urlsplit(self.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            problems.append(f"base URL {self.base_url!r} (http:// or https://, host, path)")
-        elif address.username or address.password or address.query or address.fragment:
-            problems.append("base URL with a user, password or query (scheme, host, port, path)")
+        if problem := _base_url_problem(self.base_url):
+            problems.append(problem)
         if not self.name.strip():
             problems.append("model '' (the endpoint's name of a model)")
         if not (self._key.isascii() and self._key.isprintable()):
@@ -221,3 +218,20 @@ class OpenAIModel:
             problems.append(f"max_retries {max_retries} (0 or more)")
         if problems:
             raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
+
+
+def _base_url_problem(base_url: str) -> str:
+    """What is wrong with a base URL; empty where nothing is. Never shows a password."""
+    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
+    with_secret = "base URL with a user, password or query (scheme, host, port, path)"
+    try:
+        address = urlsplit(base_url)
+        has_host = bool(address.hostname) and address.port != 0
+    except ValueError:  # brackets or a port that are none
+        return refused if "@" not in base_url else with_secret
+    if address.username or address.password or address.query or address.fragment:
+        return with_secret
+    is_one_word = base_url.isprintable() and " " not in base_url
+    if address.scheme not in ("http", "https") or not (has_host and is_one_word):
+        return refused
+    return ""

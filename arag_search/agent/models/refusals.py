@@ -66,7 +66,7 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> 
     words, code = body, ""
     try:
         content: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if isinstance(content, dict):
         fields = cast(dict[str, object], content)

@@ -88,7 +88,7 @@ def read_reply(body: str, position: int) -> ModelReply:
     """
     try:
         content: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("The endpoint's reply is no JSON") from None
     if not isinstance(content, dict) or not cast(dict[str, object], content).get("choices"):
         raise ValueError("The endpoint's reply holds no choices")

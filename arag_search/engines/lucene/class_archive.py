@@ -10,6 +10,7 @@ name that holds all it depends on, and Java compares the class path once more.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
@@ -63,6 +64,13 @@ def make_beside() -> None:
 
 
 _started: list[subprocess.Popen[bytes]] = []
+
+
+@atexit.register
+def _let_go() -> None:
+    """Let what is still at work go on without us; Python would warn of it."""
+    for child in _started:
+        child.returncode = child.poll() or 0
 
 
 def _is_made() -> bool:

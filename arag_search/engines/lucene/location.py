@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from arag_search.durable import sync_folder, write_atomically
 from arag_search.errors import (
     BuildError,
     IndexDamagedError,
@@ -277,8 +278,8 @@ class BuildSite:
         generation = self._location / f"g{max(numbers, default=0) + 1}"
         generation.mkdir()
         (generation / _IN_USE).touch()
-        _write_atomically(generation / _SIGNATURE, _plain(signature))
-        _sync(self._location)
+        write_atomically(generation / _SIGNATURE, _line(_plain(signature)))
+        sync_folder(self._location)
         return generation, False, why
 
     def discard(self, generation: Path) -> None:
@@ -288,11 +289,9 @@ class BuildSite:
 
     def publish(self, name: str) -> None:
         """Make a generation the live one, and delete those that nobody reads."""
-        _sync(self._location / name)
-        _write_atomically(
-            self._location / _MANIFEST,
-            {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name},
-        )
+        sync_folder(self._location / name)
+        live = {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name}
+        write_atomically(self._location / _MANIFEST, _line(live))
         (self._location / name / _SIGNATURE).unlink(missing_ok=True)
         for other in self._names():
             if other != name and _GENERATION.fullmatch(other):
@@ -373,19 +372,5 @@ def _is_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _write_atomically(path: Path, value: Mapping[str, Any]) -> None:
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
-        file.write(json.dumps(value, sort_keys=True).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True).encode() + b"\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,12 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
 )
+from arag_search.engines.calls import Calls
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.compile import Compiled, compiler
 from arag_search.engines.lucene.snapshot import REBUILD, Found, PartStatistics, Snapshot, Top
 from arag_search.errors import (
     EngineError,
-    IndexClosedError,
     IndexDamagedError,
     NotServedError,
     UnknownChunkError,
@@ -403,25 +402,17 @@ def _open_sentences(generation: Path, manifest: Manifest, where: str) -> Snapsho
     return sentences
 
 
-class _Calls:
-    """Counts the calls in flight, and turns what Java raises in them into EngineError."""
+class _Calls(Calls):
+    """Also turns what Java raises in them into EngineError."""
 
     def __init__(self, where: str) -> None:
-        self.where = where
-        self._changed = threading.Condition(threading.Lock())
-        self._in_flight = 0
-        self._closed = False
+        super().__init__(where)
         self._pid = os.getpid()
 
     def __enter__(self) -> None:
         if os.getpid() != self._pid:
             jvm.check_process()
-        with self._changed:
-            if self._closed:
-                raise IndexClosedError(
-                    f"The index {self.where} is closed.", do="Open it again with open_index."
-                )
-            self._in_flight += 1
+        super().__enter__()
 
     def __exit__(
         self,
@@ -429,19 +420,8 @@ class _Calls:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._changed:
-            self._in_flight -= 1
-            if self._closed:
-                self._changed.notify_all()
+        super().__exit__(kind, error, trace)
         if error is not None and isinstance(error, jvm.java_error()):
             raise EngineError(
                 f"Lucene failed: {jvm.reason(error)}", where=self.where, do=jvm.advice(error)
             ) from error
-
-    def close(self) -> bool:
-        """Let no more calls in, wait for those in flight; True for the one who closed first."""
-        with self._changed:
-            first = not self._closed
-            self._closed = True
-            self._changed.wait_for(lambda: self._in_flight == 0)
-            return first

@@ -1,1 +1,1 @@
-"""The engine over an OpenSearch cluster: the same trees, hits, order and scores as embedded Lucene."""
+"""The engine over an OpenSearch cluster: trees, hits, order and scores as on embedded Lucene."""

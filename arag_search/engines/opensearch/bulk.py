@@ -17,8 +17,8 @@ from typing import Any, cast
 import orjson
 
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.faults import RefusedError, deepest_reason
-from arag_search.errors import BuildError, UnavailableError
+from arag_search.engines.opensearch.faults import deepest_reason
+from arag_search.errors import BuildError, RefusedError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
 FIRST_BULK_BYTES = 1 << 20

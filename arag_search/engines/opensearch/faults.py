@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from arag_search.errors import AccessError, AragError, EngineError, UnavailableError
+from arag_search.errors import (
+    AccessError,
+    AragError,
+    EngineError,
+    RefusedError,
+    UnavailableError,
+)
 
 USERNAME_VARIABLE = "OPENSEARCH_USERNAME"
 PASSWORD_VARIABLE = "OPENSEARCH_PASSWORD"
@@ -38,16 +44,6 @@ _PASSING = frozenset(
     }
 )
 """Causes that lie in the nodes and not in the request."""
-
-
-class RefusedError(EngineError):
-    """The server answers, and will not do it: ``status`` and ``kind`` (the outermost type of the
-    error, such as ``index_not_found_exception``) tell what is the matter."""
-
-    def __init__(self, what: str, *, status: int, kind: str, where: str) -> None:
-        super().__init__(what, where=where)
-        self.status = status
-        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)

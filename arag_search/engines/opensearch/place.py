@@ -15,8 +15,8 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Client
 from arag_search.engines.opensearch.compile import Dsl, shard_terms
-from arag_search.engines.opensearch.faults import RefusedError, fault_of_answer, fault_of_answers
-from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError
+from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_answers
+from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError, RefusedError
 from arag_search.manifest import Manifest
 
 REBUILD = "Build the index again with --overwrite."

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.faults import RefusedError
 from arag_search.engines.opensearch.schema import (
     Meta,
     building_alias,
@@ -33,6 +32,7 @@ from arag_search.errors import (
     IndexExistsError,
     IndexLockedError,
     IndexVersionError,
+    RefusedError,
     UnavailableError,
 )
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 
 class Interrupts:
     """Holds back the first Ctrl-C until ``check``; a context manager.
 
-    The second one interrupts at once. Outside of the main thread, or where the program has a
-    handler of its own, nothing is held back.
+    ``on_first`` is called at the first one, within the signal handler: it must not wait for
+    anything. The second one interrupts at once. Outside of the main thread, or where the program
+    has a handler of its own, nothing is held back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], None] | None = None) -> None:
+        self._on_first = on_first
         self.between_batches = False
         """Whether the KeyboardInterrupt was raised by ``check``."""
 
@@ -39,6 +42,8 @@ class Interrupts:
         if self._asked:
             signal.default_int_handler(number, frame)
         self._asked = True
+        if self._on_first is not None:
+            self._on_first()
 
     def check(self) -> None:
         """Raise the KeyboardInterrupt that was held back, if there is one."""
