@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
@@ -63,7 +64,19 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 def _forget_if_ended(pid: int) -> None:
     child = _children.get(pid)
     if child is not None and child.poll() is not None:
+        if child.stdin is not None:
+            child.stdin.close()
         del _children[pid]
+
+
+@atexit.register
+def _let_go() -> None:
+    """Owned nodes end now, as their standard input does; the others go on without us, of which
+    Python would warn."""
+    for child in _children.values():
+        if child.stdin is not None:
+            child.stdin.close()
+        child.returncode = child.poll() or 0
 
 
 def start_node(folder: Path, log: Path, *, owned: bool) -> Process:
