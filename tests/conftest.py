@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,12 @@ from tests.passages import VIVALDI, index_of
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
 _CACHE = str(cache_folder())
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts_as_at_a_terminal() -> None:
+    """Ctrl-C interrupts, also where the tests run in the background and it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
