@@ -417,7 +417,9 @@ def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
         assert len({node["pid"] for node in found["nodes"]}) == 3
         os.kill(found["nodes"][0]["pid"], signal.SIGKILL)
         wait_until_running(tmp_path, 2)
-        again = arag("opensearch", "up", *data, "--json").json
+        done = arag("opensearch", "up", *data, "--json")
+        assert done.err == ""
+        again = done.json
         assert (again["ready"], again["started"], again["url"]) == (True, 1, found["url"])
         assert [node["pid"] for node in again["nodes"]][1:] == [
             node["pid"] for node in found["nodes"]

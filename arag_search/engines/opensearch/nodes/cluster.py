@@ -37,6 +37,7 @@ DEFAULT_PORT = 9200
 NODE_COUNTS = (1, 3)
 START_LIMIT_S = 180.0
 END_LIMIT_S = 30.0
+_PORTS_LIMIT_S = 10.0
 _POLL_S = 0.2
 _LOG_LINES = 12
 _LOG_BYTES = 100_000
@@ -106,9 +107,11 @@ def up(
     check_heap(heap)
     with held(data):
         record = _planned(data, nodes, port)
-        waiting = [each.place for each in record.nodes if not each.runs]
+        ended = [each for each in record.nodes if not each.runs]
+        waiting = [each.place for each in ended]
         if waiting:
-            ports.check_free(waiting)
+            was_there = any(each.process is not None for each in ended)
+            ports.check_free(waiting, wait_s=_PORTS_LIMIT_S if was_there else 0.0)
             record = _start(data, record, waiting, heap=heap, owned=owned)
         else:
             _wait(data, record, {})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import time
 from collections.abc import Sequence
 
 from arag_search.engines.opensearch.nodes.settings import LOOPBACK, Place
 from arag_search.errors import ArgumentError, EngineError
 
 TRANSPORT_OFFSET = 100
+_POLL_S = 0.1
 _HIGHEST = 65_535 - TRANSPORT_OFFSET - 2
 
 
@@ -44,10 +46,17 @@ def _free_ports(count: int) -> list[int]:
         return found
 
 
-def check_free(wanted: Sequence[Place]) -> None:
-    """Raise EngineError that names every port of these nodes that is in use."""
+def check_free(wanted: Sequence[Place], *, wait_s: float = 0.0) -> None:
+    """Raise EngineError that names every port of these nodes that is in use, after ``wait_s``.
+
+    A process that was killed counts as ended before the system has taken all its ports back.
+    """
     numbers = {port for each in wanted for port in (each.http_port, each.transport_port)}
-    taken = [port for port in sorted(numbers) if not _is_free(port)]
+    end = time.monotonic() + wait_s
+    while taken := [port for port in sorted(numbers) if not _is_free(port)]:
+        if time.monotonic() >= end:
+            break
+        time.sleep(_POLL_S)
     if taken:
         named = ", ".join(map(str, taken))
         raise EngineError(
