@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from arag_search.corpus import Chunk, nfc, split_at
 from arag_search.engines.base import (
@@ -48,8 +48,7 @@ MAX_KEYWORD_CHARACTERS = 200
 Unit = Literal["passages", "sentences"]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
+class SearchHit(NamedTuple):
     """A passage that was found.
 
     ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from arag_search.engines.lucene.compile import compiler
+from arag_search.engines.lucene.bridge import ours as java_ours
+from arag_search.engines.lucene.compile import compiled
 from arag_search.index import Index, SearchResult, open_index
 from arag_search.query.tree import Node, leaves
 from bench import BenchError
@@ -39,17 +40,18 @@ def measure(
         index_with_stored_names(bench.chunks, room)
         bare = BareSearcher(room, index.manifest.k1, index.manifest.b)
         try:
-            compiled = [compiler().query(query.tree)[0] for query in queries]
+            read = java_ours("Queries").read
+            prebuilt = [read(compiled(query.tree)[0]) for query in queries]
             results = [index.logical_search(q.text, top_k=TOP_K, snippets=False) for q in queries]
-            tied = _compare(queries, results, compiled, bare)
-            timings = interleaved(_sides(index, bare, queries, compiled), rounds, warm_up=warm_up)
+            tied = _compare(queries, results, prebuilt, bare)
+            timings = interleaved(_sides(index, bare, queries, prebuilt), rounds, warm_up=warm_up)
         finally:
             bare.close()
     return _figure(timings, queries, results, tied)
 
 
 def _sides(
-    index: Index, bare: BareSearcher, queries: Sequence[Query], compiled: Sequence[Any]
+    index: Index, bare: BareSearcher, queries: Sequence[Query], prebuilt: Sequence[Any]
 ) -> dict[str, Side]:
     texts = [query.text for query in queries]
 
@@ -61,7 +63,7 @@ def _sides(
         return timed(run)
 
     def theirs() -> None:
-        for query in compiled:
+        for query in prebuilt:
             bare.search(query, TOP_K)
 
     return {
@@ -75,12 +77,12 @@ def _sides(
 def _compare(
     queries: Sequence[Query],
     results: Sequence[SearchResult],
-    compiled: Sequence[Any],
+    prebuilt: Sequence[Any],
     bare: BareSearcher,
 ) -> int:
     """How many queries have the same scores with equal ones in another order."""
     tied = 0
-    for query, result, each in zip(queries, results, compiled, strict=True):
+    for query, result, each in zip(queries, results, prebuilt, strict=True):
         ours = [(hit.id, hit.score) for hit in result.hits]
         theirs = bare.scored(each, TOP_K)
         if [name for name, _ in ours] == [name for name, _ in theirs]:

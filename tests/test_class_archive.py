@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines.lucene import class_archive, jvm
+from arag_search.engines.lucene.bridge import ours
 
 pytestmark = pytest.mark.engine
 
 _SEARCH = """
 import sys
 from arag_search.engines.lucene import class_archive, jvm
+from arag_search.engines.lucene.bridge import ours
 from arag_search.index import open_index
 archive = class_archive.path(jvm.class_path())
 jvm.start(f"-XX:SharedArchiveFile={archive}", *sys.argv[2:])
@@ -28,7 +30,7 @@ with open_index(sys.argv[1]) as index:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache folder with the jar and an archive."""
     folder = tmp_path_factory.mktemp("cache")
-    shutil.copy(jvm.resolve(jvm.LUCENE_CORE, jvm.cache_folder()), folder)
+    _copy_jars(folder)
     done = _python(folder, "-m", "arag_search.engines.lucene.class_archive")
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_file()
@@ -44,6 +46,12 @@ def index(tmp_path: Path) -> Path:
 
     build_index([str(source)], tmp_path / "index", BuildOptions())
     return tmp_path / "index"
+
+
+def _copy_jars(folder: Path) -> None:
+    ours("Queries")
+    for jar in map(Path, jvm.class_path()):
+        shutil.copy(jar, folder)
 
 
 def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +70,7 @@ def test_java_takes_its_classes_from_the_archive(cache: Path, index: Path) -> No
     # -Xshare:on refuses to start without the archive.
     done = _python(cache, "-c", _SEARCH, str(index), "-Xshare:on")
     assert (done.stdout, done.stderr) == ("1\n", "")
-    assert [each.suffix for each in sorted(cache.iterdir())] == [".jsa", ".jar"]
+    assert sorted(each.suffix for each in cache.iterdir()) == [".jar", ".jar", ".jsa"]
 
 
 def test_a_broken_archive_does_no_harm(cache: Path, index: Path, tmp_path: Path) -> None:
@@ -84,7 +92,7 @@ def test_a_build_has_it_made_beside_its_work(
 ) -> None:
     fresh = tmp_path / "cache"
     fresh.mkdir()
-    shutil.copy(next(cache.glob("*.jar")), fresh)
+    _copy_jars(fresh)
     (fresh / ".classes-of-one-that-died").mkdir()
     os.utime(fresh / ".classes-of-one-that-died", (0, 0))
     monkeypatch.setenv(jvm.CACHE_VARIABLE, str(fresh))
@@ -103,7 +111,7 @@ def test_one_that_another_process_makes_is_waited_for_by_nobody(
 ) -> None:
     fresh = tmp_path / "cache"
     (fresh / ".classes-of-another").mkdir(parents=True)
-    shutil.copy(next(cache.glob("*.jar")), fresh)
+    _copy_jars(fresh)
     monkeypatch.setenv(jvm.CACHE_VARIABLE, str(fresh))
     before, began = len(class_archive._started), time.monotonic()
     class_archive.make_beside()

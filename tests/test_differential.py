@@ -235,7 +235,7 @@ def in_any_order(page: Page) -> tuple[dict[str, Hit], tuple[int, bool, int | Non
 
 
 def unscored(hit: Hit) -> Hit:
-    return replace(hit, score=0.0)
+    return hit._replace(score=0.0)
 
 
 def totals(page: Page) -> tuple[int, bool, int | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk, MetadataValue
 from arag_search.manifest import Manifest
@@ -55,8 +55,7 @@ class KeywordRequest:
     with_text: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One chunk that was found. ``matched_sentences`` (0-based numbers within the chunk, growing)
     are given at sentence granularity only. ``content`` is None and ``sentence_ends`` empty where
     the request asked for no text.

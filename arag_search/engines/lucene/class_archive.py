@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from arag_search.engines.lucene import jvm, schema
+from arag_search.engines.lucene import bridge, jvm, schema
 
 _PREFIX = "classes-"
 _STAGING = ".classes-"
@@ -91,6 +91,9 @@ def make() -> Path:
     """
     with contextlib.suppress(OSError):
         os.nice(10)
+    if not bridge.on_class_path():  # made in another process: it belongs on the class path here
+        made = [sys.executable, "-m", bridge.__name__]
+        subprocess.run(made, check=True, capture_output=True, timeout=_LIMIT_S)
     jars = jvm.class_path()
     target = path(jars)
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=target.parent))

@@ -122,6 +122,11 @@ def java(name: str) -> Any:
     return _jpype().JClass(name)
 
 
+def java_class(found: Any) -> Any:
+    """What ``java`` gives, for a java.lang.Class object that a class loader gave."""
+    return _jpype().JClass(found)
+
+
 def java_error() -> type[Exception]:
     """What every Java exception is an instance of, for an ``except`` clause."""
     return cast(type[Exception], _jpype().JException)
@@ -215,11 +220,13 @@ def cache_folder() -> Path:
 
 
 def class_path() -> list[str]:
-    """The jars that hold Lucene: as ARAG_LUCENE_CLASSPATH says, else resolved into the cache."""
+    """The jars that hold Lucene, as ARAG_LUCENE_CLASSPATH says, else resolved into the cache; then
+    that of our own classes, where it was made already."""
+    from arag_search.engines.lucene import bridge
+
     given = os.environ.get(CLASSPATH_VARIABLE)
-    if given:
-        return _given_class_path(given)
-    return [str(resolve(LUCENE_CORE, cache_folder()))]
+    jars = _given_class_path(given) if given else [str(resolve(LUCENE_CORE, cache_folder()))]
+    return jars + bridge.on_class_path()
 
 
 def _given_class_path(given: str) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal, nfc
 from arag_search.engines.base import (
@@ -21,8 +20,27 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.calls import Calls
 from arag_search.engines.lucene import jvm, schema
-from arag_search.engines.lucene.compile import Compiled, compiler
-from arag_search.engines.lucene.snapshot import REBUILD, Found, PartStatistics, Snapshot, Top
+from arag_search.engines.lucene.compile import (
+    LAST_ORDINAL,
+    any_of,
+    between,
+    chunk_ids,
+    compiled,
+    document_ids,
+    filtered,
+    keywords_query,
+    leaf_queries,
+    ordinals,
+    scope_query,
+)
+from arag_search.engines.lucene.schema import Record
+from arag_search.engines.lucene.snapshot import (
+    REBUILD,
+    Found,
+    PartStatistics,
+    Place,
+    Snapshot,
+)
 from arag_search.errors import (
     EngineError,
     IndexDamagedError,
@@ -56,8 +74,7 @@ class LuceneEngine:
         self._sentences = sentences
         self._manifest = manifest
         self._calls = _Calls(where)
-        self._compiler = compiler()
-        self._last_scope: tuple[Scope, Any] | None = None
+        self._last_scope: tuple[Scope, str] | None = None
 
     @staticmethod
     def open(generation: Path, where: str) -> LuceneEngine:
@@ -94,57 +111,54 @@ class LuceneEngine:
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine."""
         with self._calls:
-            query, scored = self._compiler.query(request.query)
+            query, scored = compiled(request.query)
             if request.scope is not None:
-                query = self._compiler.filtered(query, self._scope(request.scope))
+                query = filtered(query, self._scope(request.scope))
             if request.granularity == "sentence":
                 return self._search_sentences(request, query, scored)
-            end = request.offset + request.top_k
-            top = self._chunks.top(query, end, scored=scored, with_ordinals=False)
-            return self._page(top, request, len(top.found) < end)
+            return self._page(request, query, scored=scored)
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope."""
         with self._calls:
-            end = request.offset + request.top_k
             if request.matching == "substring":
-                top = self._substring_top(request, end)
-            else:
-                query = self._compiler.keywords(request.keywords)
-                if query is None:
-                    return Page((), 0, True, 0)
-                query = self._compiler.filtered(query, self._scope(request.scope))
-                top = self._chunks.top(query, end, scored=True, counting=True, with_ordinals=False)
-            return self._page(top, request, len(top.found) < end)
+                return self._search_substrings(request)
+            query = keywords_query(request.keywords)
+            if query is None:
+                return Page((), 0, True, 0)
+            query = filtered(query, self._scope(request.scope))
+            return self._page(request, query, scored=True, counting=True)
 
     def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
         """See SearchEngine."""
         with self._calls:
-            make = self._compiler
             within = self._scope(scope)
-            made: dict[int, Compiled] = {}
-            counted: dict[tuple[int, Granularity], int] = {}
-            for node, granularity in queries:
-                if (id(node), granularity) not in counted:
-                    query = make.filtered(make.query(node, made)[0], within)
-                    counted[id(node), granularity] = self._index(granularity).count(query)
-            return [counted[id(node), granularity] for node, granularity in queries]
+            wanted: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
+            made: list[tuple[str, Granularity]] = [
+                (filtered(compiled(node)[0], within), unit) for node, unit in queries
+            ]
+            for query, unit in made:
+                wanted[unit][query] = 0
+            for unit, counted in wanted.items():
+                if counted:
+                    found = self._index(unit).counts(list(counted))
+                    counted.update(zip(counted, found, strict=True))
+            return [wanted[unit][query] for query, unit in made]
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
         the request do not count. Raises UnknownChunkError for an id that is not there."""
         with self._calls:
-            ordinals = self._ordinals(ids)
+            places = self._ordinals(ids)
             index = self._index(request.granularity)
-            places = ordinals
             if request.granularity == "sentence":
-                places = self._best_sentences(request.query, ordinals)
-            here = self._compiler.ordinals(sorted({p for p in places.values() if p >= 0}))
+                places = self._best_sentences(request.query, places)
+            here = ordinals(sorted({p for p in places.values() if p >= 0}))
             leaves: list[tuple[str, list[tuple[str, dict[int, float]]]]] = []
-            for text, queries in self._compiler.leaf_queries(request.query):
+            for text, queries in leaf_queries(request.query):
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for each in queries:
-                    query = self._compiler.filtered(each.query, here, *each.held)
+                    query = filtered(each.query, here, *each.held)
                     top = index.top(query, max(1, len(ids)), scored=True)
                     by_field.append((each.field, {hit.ordinal: hit.score for hit in top.found}))
                 leaves.append((text, by_field))
@@ -162,27 +176,26 @@ class LuceneEngine:
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine."""
         with self._calls:
-            query = self._compiler.filtered(self._compiler.chunk_ids(ids), self._scope(scope))
-            found = self._chunks.top(query, max(1, len(ids)), scored=False).found
-            chunks = {chunk.id: chunk for chunk in self._read([hit.document for hit in found])}
+            query = filtered(chunk_ids(ids), self._scope(scope))
+            end = max(1, len(ids))
+            found = self._chunks.page(query, 0, end, scored=False, with_text=True)
+            chunks = {record.id: _chunk(record) for record in found.records}
         return [chunks.get(each) for each in ids]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
         """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
         with self._calls:
-            make, within = self._compiler, self._scope(scope)
-            same = None if self._manifest.already_chunked else make.ids("doc_id", [chunk.doc_id])
-            earlier = make.filtered(None, make.between(0, chunk.ordinal - 1), same, within)
-            later = make.filtered(
-                None, make.between(chunk.ordinal + 1, (1 << 63) - 1), same, within
-            )
-            before, after = self._chunks.before(earlier), self._chunks.after(later, None, 1)[0]
+            within = self._scope(scope)
+            same = None if self._manifest.already_chunked else document_ids([chunk.doc_id])
+            earlier = filtered(between(0, chunk.ordinal - 1), same, within)
+            later = filtered(between(chunk.ordinal + 1, LAST_ORDINAL), same, within)
+            before, after = self._chunks.before(earlier), self._chunks.after(later, Place(), 1)[0]
             return self._first_id(before), self._first_id(after)
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
         """See SearchEngine. Reads 256 chunks at a time."""
         with self._calls:
-            query = self._compiler.filtered(None, self._scope(scope))
+            query = filtered(None, self._scope(scope))
         return self._scan(query)
 
     def statistics(self) -> IndexStatistics:
@@ -218,51 +231,35 @@ class LuceneEngine:
             )
         return self._sentences
 
-    def _scope(self, scope: Scope | None) -> Any:
+    def _scope(self, scope: Scope | None) -> str | None:
         """The filter of a scope; that of the last one is kept, for it is often the same."""
         if scope is None:
             return None
         last = self._last_scope
         if last is not None and last[0] is scope:
             return last[1]
-        query = self._compiler.scope(scope)
+        query = scope_query(scope)
         self._last_scope = (scope, query)
         return query
 
-    def _page(self, top: Top, request: SearchRequest | KeywordRequest, all_found: bool) -> Page:
-        hits = self._hits(top.found[request.offset :], request.with_text)
-        passages = len(top.found) if all_found else None
-        return Page(tuple(hits), top.count, top.count_is_exact, passages)
-
-    def _hits(
+    def _page(
         self,
-        found: Sequence[Found],
-        with_text: bool,
-        matched: Mapping[int, tuple[int, ...]] | None = None,
-    ) -> list[Hit]:
-        documents = [each.document for each in found]
-        texts = self._chunks.texts(documents) if with_text else [None] * len(found)
-        hits: list[Hit] = []
-        for each, record, text in zip(found, self._chunks.records(documents), texts, strict=True):
-            id_, doc_id, title, part, parts, ordinal, metadata, ends = schema.decode_record(record)
-            hits.append(
-                Hit(
-                    id_,
-                    doc_id,
-                    title,
-                    part,
-                    parts,
-                    ordinal,
-                    metadata,
-                    each.score,
-                    text,
-                    tuple(ends) if with_text else (),
-                    matched[ordinal] if matched else (),
-                )
-            )
-        return hits
+        request: SearchRequest | KeywordRequest,
+        query: str,
+        *,
+        scored: bool,
+        counting: bool = False,
+    ) -> Page:
+        start, end = request.offset, request.offset + request.top_k
+        with_text = request.with_text
+        found = self._chunks.page(
+            query, start, end, scored=scored, counting=counting, with_text=with_text
+        )
+        hits = _hits(found.records, found.scores)
+        passages = found.before_end if found.before_end < end else None
+        return Page(hits, found.count, found.count_is_exact, passages)
 
-    def _search_sentences(self, request: SearchRequest, query: Any, scored: bool) -> Page:
+    def _search_sentences(self, request: SearchRequest, query: str, scored: bool) -> Page:
         index = self._index("sentence")
         end = request.offset + request.top_k
         fetch = max(_FIRST_SENTENCES, 3 * end)
@@ -282,108 +279,122 @@ class LuceneEngine:
             ordinal = chunk_ordinal(sentence)
             if ordinal in matched:
                 matched[ordinal] = (*matched[ordinal], sentence - ordinal)
-        found = self._chunks_at({ordinal: best[ordinal].score for ordinal in chosen})
-        hits = self._hits(found, request.with_text, matched)
+        records = self._records_at(chosen, request.with_text)
+        hits = _hits(records, [best[ordinal].score for ordinal in chosen], matched)
         passages = len(best) if complete and len(best) < end else None
-        return Page(tuple(hits), top.count, top.count_is_exact, passages)
+        return Page(hits, top.count, top.count_is_exact, passages)
 
-    def _sentences_within(self, index: Snapshot, query: Any, chunks: Sequence[int]) -> list[Found]:
+    def _sentences_within(self, index: Snapshot, query: str, chunks: Sequence[int]) -> list[Found]:
         """All matches in the chunks with these ordinals."""
-        make = self._compiler
-        places = make.any_of(
-            make.between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks
-        )
-        here = make.filtered(query, places)
-        return index.top(here, MAX_SENTENCES * len(chunks), scored=False).found
+        places = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
+        return index.top(filtered(query, places), MAX_SENTENCES * len(chunks), scored=False).found
 
-    def _chunks_at(self, scores: Mapping[int, float]) -> list[Found]:
-        """The chunks with these ordinals, in this order, with these scores."""
-        if not scores:
+    def _records_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
+        """The chunks with these ordinals, in this order."""
+        if not places:
             return []
-        query = self._compiler.ordinals(list(scores))
-        top = self._chunks.top(query, len(scores), scored=False)
-        found = {hit.ordinal: hit for hit in top.found}
-        if len(found) < len(scores):
+        found = self._chunks.page(
+            ordinals(places), 0, len(places), scored=False, with_text=with_text
+        )
+        records = {record.ordinal: record for record in found.records}
+        if len(records) < len(places):
             raise IndexDamagedError(
                 "There are sentences of chunks that are not there.",
                 where=self._calls.where,
                 do=REBUILD,
             )
-        return [Found(found[ordinal].document, score, ordinal) for ordinal, score in scores.items()]
+        return [records[ordinal] for ordinal in places]
 
     # Explaining
 
     def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
-        top = self._chunks.top(self._compiler.chunk_ids(ids), max(1, len(ids)), scored=False)
-        records = self._chunks.records([hit.document for hit in top.found])
-        parts = map(schema.decode_record, records)
-        ordinals = {str(part[0]): int(part[5]) for part in parts}
+        end = max(1, len(ids))
+        found = self._chunks.page(chunk_ids(ids), 0, end, scored=False, with_text=False)
+        places = {record.id: record.ordinal for record in found.records}
         for each in ids:
-            if each not in ordinals:
+            if each not in places:
                 raise UnknownChunkError(f'No chunk "{each}".')
-        return ordinals
+        return places
 
     def _best_sentences(self, node: Node, chunks: Mapping[str, int]) -> dict[str, int]:
         """For each chunk id the ordinal of its best sentence, -1 where none matches."""
         index = self._index("sentence")
-        query, scored = self._compiler.query(node)
+        query, scored = compiled(node)
         best: dict[str, int] = {}
         for name, ordinal in chunks.items():
-            place = self._compiler.between(ordinal, ordinal + MAX_SENTENCES - 1)
-            here = self._compiler.filtered(query, place)
+            here = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))
             top = index.top(here, 1, scored=scored)
             best[name] = top.found[0].ordinal if top.found else -1
         return best
 
     # Reading through
 
-    def _scan(self, query: Any) -> Iterator[Chunk]:
-        place: Any = None
+    def _scan(self, query: str) -> Iterator[Chunk]:
+        place = Place()
         while True:
             # Not held between batches: whoever closes must not wait for a reader that paused.
             with self._calls:
-                documents, place = self._chunks.after(query, place, _SCAN_BATCH)
-                chunks = self._read(documents)
-            yield from chunks
-            if len(documents) < _SCAN_BATCH:
+                records, place = self._batch(query, place)
+            yield from map(_chunk, records)
+            if len(records) < _SCAN_BATCH:
                 return
 
-    def _read(self, documents: Sequence[int]) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        records, texts = self._chunks.records(documents), self._chunks.texts(documents)
-        for record, text in zip(records, texts, strict=True):
-            id_, doc_id, title, part, parts, ordinal, metadata, ends = schema.decode_record(record)
-            chunks.append(
-                Chunk(id_, doc_id, title, text, part, parts, ordinal, tuple(ends), metadata)
-            )
-        return chunks
+    def _batch(self, query: str, place: Place) -> tuple[list[Record], Place]:
+        documents, place = self._chunks.after(query, place, _SCAN_BATCH)
+        return self._chunks.read(documents, with_text=True), place
 
     def _first_id(self, documents: Sequence[int]) -> str | None:
-        for record in self._chunks.records(documents):
-            return str(schema.decode_record(record)[0])
+        for record in self._chunks.read(documents, with_text=False):
+            return record.id
         return None
 
-    def _substring_top(self, request: KeywordRequest, n: int) -> Top:
-        """The best ``n`` chunks by occurrences of the lower-cased keywords, from a full scan."""
+    def _search_substrings(self, request: KeywordRequest) -> Page:
+        """The best chunks by occurrences of the lower-cased keywords, from a full scan."""
+        end = request.offset + request.top_k
         wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
-        query = self._compiler.filtered(None, self._scope(request.scope))
-        best: list[tuple[float, int, int]] = []  # score, -ordinal, number: a heap, worst first
+        query = filtered(None, self._scope(request.scope))
+        best: list[tuple[float, int, Record]] = []  # score, -ordinal: a heap, worst first
         count = 0
-        place: Any = None
+        place = Place()
         while True:
-            documents, place = self._chunks.after(query, place, _SCAN_BATCH)
-            for document, chunk in zip(documents, self._read(documents), strict=True):
-                title, content = chunk.title.lower(), chunk.content.lower()
+            records, place = self._batch(query, place)
+            for record in records:
+                title, content = record.title.lower(), (record.text or "").lower()
                 score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
                 if score:
                     count += 1
-                    push = heapq.heappush if len(best) < n else heapq.heappushpop
-                    push(best, (float(score), -chunk.ordinal, document))
-            if len(documents) < _SCAN_BATCH:
+                    push = heapq.heappush if len(best) < end else heapq.heappushpop
+                    push(best, (float(score), -record.ordinal, record))
+            if len(records) < _SCAN_BATCH:
                 break
         best.sort(reverse=True)
-        found = [Found(document, score, -minus) for score, minus, document in best]
-        return Top(found, count, True)
+        here = best[request.offset :]
+        if not request.with_text:
+            here = [(score, place, record._replace(text=None)) for score, place, record in here]
+        hits = _hits([record for *_, record in here], [score for score, *_ in here])
+        return Page(hits, count, True, len(best) if len(best) < end else None)
+
+
+def _hits(
+    records: Sequence[Record],
+    scores: Sequence[float],
+    matched: Mapping[int, tuple[int, ...]] | None = None,
+) -> tuple[Hit, ...]:
+    """Hits with the sentence ends where the text was read, as Hit has them."""
+    hits: list[Hit] = []
+    for record, score in zip(records, scores, strict=True):
+        id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
+        here = matched[ordinal] if matched else ()
+        ends = () if text is None else ends
+        hits.append(
+            Hit(id_, doc_id, title, part, parts, ordinal, metadata, score, text, ends, here)
+        )
+    return tuple(hits)
+
+
+def _chunk(record: Record) -> Chunk:
+    id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
+    return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata)
 
 
 def _open_sentences(generation: Path, manifest: Manifest, where: str) -> Snapshot | None:

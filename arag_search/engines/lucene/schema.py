@@ -13,8 +13,8 @@ ordinal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -65,12 +65,36 @@ def encode_record(chunk: Chunk) -> bytes:
     )
 
 
-def decode_record(record: str) -> list[Any]:
-    """Id, doc_id, title, part, parts, ordinal, metadata (as a Hit begins), then sentence ends."""
-    parts: list[Any] = orjson.loads(record)
-    if parts[6]:
-        parts[6] = _metadata(parts[6])
-    return parts
+class Record(NamedTuple):
+    """What the index holds of a chunk, as a Hit begins; ``text`` is None where it was not read."""
+
+    id: str
+    doc_id: str
+    title: str
+    part: int
+    parts: int
+    ordinal: int
+    metadata: Mapping[str, MetadataValue]
+    sentence_ends: tuple[int, ...]
+    text: str | None
+
+
+def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Record]:
+    """Records as JSON gives them, with their texts in UTF-8, which follow each other.
+
+    A text ends where its last sentence ends.
+    """
+    found: list[Record] = []
+    rest = None if texts is None else texts.decode()
+    place = 0
+    for id_, doc_id, title, part, parts, ordinal, metadata, ends in records:
+        text = None
+        if rest is not None:
+            end = place + (ends[-1] if ends else 0)
+            text, place = rest[place:end], end
+        values = _metadata(metadata) if metadata else metadata
+        found.append(Record(id_, doc_id, title, part, parts, ordinal, values, tuple(ends), text))
+    return found
 
 
 def _metadata(loaded: Mapping[str, Any]) -> dict[str, MetadataValue]:

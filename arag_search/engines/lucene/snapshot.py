@@ -6,33 +6,35 @@ called from several threads; who calls sees to it that none runs during or after
 
 from __future__ import annotations
 
-import re
+import struct
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from arag_search.engines.base import MAX_TOTAL
 from arag_search.engines.lucene import jvm
-from arag_search.engines.lucene.jvm import java, java_array
-from arag_search.engines.lucene.schema import LAST_ORDINAL_KEY, ORDINAL, RECORD, TEXT
-from arag_search.errors import EngineError, IndexDamagedError, IndexVersionError
+from arag_search.engines.lucene.bridge import ours
+from arag_search.engines.lucene.jvm import java, java_array, java_float
+from arag_search.engines.lucene.schema import (
+    LAST_ORDINAL_KEY,
+    ORDINAL,
+    RECORD,
+    TEXT,
+    Record,
+    decode_records,
+)
+from arag_search.errors import IndexDamagedError, IndexVersionError
 
 _INDEX = "org.apache.lucene.index"
-_SEARCH = "org.apache.lucene.search"
-
-# doc=3 score=NaN shardIndex=-1 fields=[1.25, 4096], the first field absent where unscored.
-_PRINTED_MATCH = re.compile(r"doc=(\d+) score=\S+ shardIndex=-?\d+ fields=\[(?:(\S+), )?(\d+)\]")
-# doc=3 score=1.25 shardIndex=-1
-_PRINTED_PLAIN_MATCH = re.compile(r"doc=(\d+) score=(\S+) shardIndex=-?\d+()(?=[,\]])")
-
 REBUILD = "Build the index again with --overwrite."
 
 
 class Found(NamedTuple):
-    """One match: its number in this snapshot, its score (0.0 where unscored), its ordinal (-1 where
-    it was not asked for)."""
+    """One match: its number in this snapshot, its score (0.0 where unscored), its ordinal."""
 
     document: int
     score: float
@@ -46,6 +48,26 @@ class Top:
     found: list[Found]
     count: int
     count_is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Matches with what they hold. ``before_end`` says how many there are up to the end that was
+    asked for; the rest is as in Top."""
+
+    records: list[Record]
+    scores: list[float]
+    count: int
+    count_is_exact: bool
+    before_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where reading through in order of ordinal has come to."""
+
+    document: int = -1
+    ordinal: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +103,11 @@ class Snapshot:
         except jvm.java_error() as error:
             self._close_directory()
             raise _opening_error(error, folder, where) from error
-        self._searcher = java(f"{_SEARCH}.IndexSearcher")(self._reader)
-        self._counting: Any = None
-        self._max_documents = int(self._reader.maxDoc())
-        self._top_manager = java(f"{_SEARCH}.TopFieldCollectorManager")
-        self._plain_manager = java(f"{_SEARCH}.TopScoreDocCollectorManager")
-        self._in_order = LAST_ORDINAL_KEY in self.user_data()
-        self._sorts = _sorts()
-        self._record_column = java(f"{_INDEX}.MultiDocValues").getBinaryValues
-        self._printed = java("java.util.Arrays").toString
-        self._text_only = java("java.util.Collections").singleton(TEXT)
-
-    @property
-    def max_documents(self) -> int:
-        """How many documents there are at most (deleted ones count)."""
-        return self._max_documents
+        self._searcher = ours("Searcher")(
+            self._reader, LAST_ORDINAL_KEY in self.user_data(), MAX_TOTAL, ORDINAL, RECORD, TEXT
+        )
+        # Bound once: looking a method up costs as much as calling it.
+        self._page, self._top = self._searcher.page, self._searcher.top
 
     def user_data(self) -> Mapping[str, str]:
         """What the writer wrote beside the commit."""
@@ -104,70 +116,57 @@ class Snapshot:
 
     def use_bm25(self, k1: float, b: float) -> None:
         """Score with these parameters from now on."""
-        similarity = java(f"{_SEARCH}.similarities.BM25Similarity")(float(k1), float(b))
-        self._searcher.setSimilarity(similarity)
+        self._searcher.useBm25(java_float(k1), java_float(b))
 
-    def top(
+    def page(
         self,
-        query: Any,
-        n: int,
+        query: str,
+        start: int,
+        end: int,
         *,
         scored: bool,
         counting: bool = False,
-        with_ordinals: bool = True,
-    ) -> Top:
-        """The first ``n`` matches (1 or more) by score, equal ones and unscored ones by ordinal.
+        with_text: bool,
+    ) -> Matches:
+        """Matches ``start`` to ``end`` by score, equal ones and unscored ones by ordinal.
 
-        ``counting`` scores boost x frequency (Eq. 1) instead of BM25. Without ordinals a scored
-        search takes three quarters of the time where documents lie in order of ordinal: equal
-        scores then come in that order by themselves.
+        ``counting`` scores boost x frequency (Eq. 1) instead of BM25. One call to Java.
         """
-        searcher = self._counting_searcher() if counting else self._searcher
-        n = min(n, max(1, self._max_documents))
-        if scored and self._in_order and not with_ordinals:
-            top = searcher.search(query, self._plain_manager(n, None, MAX_TOTAL))
-            found = _found(top.scoreDocs, self._printed, _PRINTED_PLAIN_MATCH)
-        else:
-            sort = self._sorts.by_score if scored else self._sorts.by_ordinal
-            top = searcher.search(query, self._top_manager(sort, n, None, MAX_TOTAL))
-            found = _found(top.scoreDocs, self._printed, _PRINTED_MATCH)
-        total = top.totalHits
-        count = int(total.value())
-        exact = count <= MAX_TOTAL or total.relation() == self._sorts.exactly
-        return Top(found, count, exact)
+        data = bytes(self._page(query, start, end, scored, counting, with_text))
+        head, texts = _split(data)
+        count, exact, before_end, bits, records = orjson.loads(head)
+        scores = _floats(bits)
+        return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
-    def after(self, query: Any, place: Any, n: int) -> tuple[list[int], Any]:
+    def top(self, query: str, n: int, *, scored: bool) -> Top:
+        """The first ``n`` matches (1 or more), in the order of ``page``."""
+        count, exact, *flat = _numbers(self._top(query, n, scored, False))
+        scores = _floats(flat[1::3])
+        found = list(map(Found, flat[0::3], scores, flat[2::3]))
+        return Top(found, count, bool(exact))
+
+    def after(self, query: str, place: Place, n: int) -> tuple[list[int], Place]:
         """The ``n`` matches that follow a place in order of ordinal, and the place they end at.
 
-        The place None is the start. Fewer than ``n`` matches are the last.
+        Fewer than ``n`` matches are the last.
         """
-        manager = self._top_manager(self._sorts.by_ordinal, n, place, n)
-        found = list(self._searcher.search(query, manager).scoreDocs)
-        return [int(each.doc) for each in found], found[-1] if found else None
+        flat = _numbers(self._searcher.after(query, place.document, place.ordinal, n))
+        return flat[0::2], Place(*flat[-2:]) if flat else place
 
-    def before(self, query: Any) -> list[int]:
+    def before(self, query: str) -> list[int]:
         """The match with the greatest ordinal, if there is one."""
-        manager = self._top_manager(self._sorts.by_ordinal_down, 1, None, 1)
-        return [int(each.doc) for each in self._searcher.search(query, manager).scoreDocs]
+        document = int(self._searcher.last(query))
+        return [] if document < 0 else [document]
 
-    def count(self, query: Any) -> int:
-        """How many documents match, at most MAX_TOTAL + 1; stops counting there."""
-        manager = self._top_manager(self._sorts.any_order, 1, None, MAX_TOTAL)
-        found = int(self._searcher.search(query, manager).totalHits.value())
-        return min(found, MAX_TOTAL + 1)
+    def counts(self, queries: Sequence[str]) -> list[int]:
+        """How many documents match each, at most MAX_TOTAL + 1; stops counting there."""
+        return _numbers(self._searcher.counts("".join(queries), len(queries)))
 
-    def records(self, documents: Sequence[int]) -> list[str]:
-        """The record of each document."""
-        values, records = self._record_column(self._reader, RECORD), dict[int, str]()
-        for each in sorted(set(documents)):  # a column is read forwards only
-            values.advanceExact(each)
-            records[each] = str(values.binaryValue().utf8ToString())
-        return [records[each] for each in documents]
-
-    def texts(self, documents: Iterable[int]) -> list[str]:
-        """The text of each document."""
-        stored, wanted = self._searcher.storedFields(), self._text_only
-        return [str(stored.document(each, wanted).get(TEXT)) for each in documents]
+    def read(self, documents: Sequence[int], *, with_text: bool) -> list[Record]:
+        """What documents hold."""
+        data = bytes(self._searcher.read(java_array("long", documents), with_text))
+        head, texts = _split(data)
+        return decode_records(orjson.loads(head), texts)
 
     def statistics(self) -> PartStatistics:
         """Documents, segments and files. Files of other commits are not counted."""
@@ -204,61 +203,22 @@ class Snapshot:
         if self._directory is not None:
             self._directory.close()
 
-    def _counting_searcher(self) -> Any:
-        if self._counting is None:
-            # Two threads may make one each; they are alike, and one of them stays.
-            searcher = java(f"{_SEARCH}.IndexSearcher")(self._reader)
-            searcher.setSimilarity(java(f"{_SEARCH}.similarities.RawTFSimilarity")())
-            self._counting = searcher
-        return self._counting
+
+def _split(data: bytes) -> tuple[bytes, bytes | None]:
+    """The line of JSON, and what follows it, if anything was asked for."""
+    head, end, texts = data.partition(b"\n")
+    return head, texts if end else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sorts:
-    by_score: Any
-    by_ordinal: Any
-    by_ordinal_down: Any
-    any_order: Any
-    exactly: Any
+def _numbers(longs: Any) -> list[int]:
+    """The numbers of a Java array of long."""
+    return array("q", bytes(memoryview(longs))).tolist()
 
 
-def _sorts() -> _Sorts:
-    sort, field = java(f"{_SEARCH}.Sort"), java(f"{_SEARCH}.SortField")
-    long = java(f"{_SEARCH}.SortField$Type").LONG
-
-    def by(*fields: Any) -> Any:
-        return sort(java_array(f"{_SEARCH}.SortField", fields))
-
-    ordinal = field(ORDINAL, long)
-    return _Sorts(
-        by_score=by(field.FIELD_SCORE, ordinal),
-        by_ordinal=by(ordinal),
-        by_ordinal_down=by(field(ORDINAL, long, True)),
-        any_order=by(field.FIELD_DOC),
-        exactly=java(f"{_SEARCH}.TotalHits$Relation").EQUAL_TO,
-    )
-
-
-def _found(score_docs: Any, printed: Any, form: re.Pattern[str]) -> list[Found]:
-    """The documents, scores and ordinals that the matches of a search hold.
-
-    They are read from the text that Java prints of them all at once, which takes a fifth of the
-    time of asking each for its parts. Java prints a float in as many digits as tell it from its
-    neighbours; as a 32-bit float it is the same again.
-    """
-    rows = form.findall(str(printed(score_docs)))
-    if len(rows) != len(score_docs):
-        raise EngineError(
-            "Lucene prints its matches in another way than expected.",
-            where=str(score_docs[0]),
-            allowed=f"Lucene {jvm.LUCENE_VERSION}",
-            do=f"Unset {jvm.CLASSPATH_VARIABLE}.",
-        )
-    scores = array("f", [float(score or 0) for _, score, _ in rows])
-    return [
-        Found(int(document), score, int(ordinal or -1))
-        for (document, _, ordinal), score in zip(rows, scores, strict=True)
-    ]
+def _floats(bits: Sequence[int]) -> list[float]:
+    """The 32-bit floats that have these bits."""
+    n = len(bits)
+    return list(struct.unpack(f"{n}f", struct.pack(f"{n}i", *bits)))
 
 
 def _opening_error(error: Exception, folder: Path, where: str) -> Exception:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from arag_search.corpus import Chunk, split_at
+from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
-from arag_search.engines.lucene.documents import ChunkDocuments, SentenceDocuments
-from arag_search.engines.lucene.jvm import java
+from arag_search.engines.lucene.bridge import ours
+from arag_search.engines.lucene.jvm import java, java_array
+from arag_search.engines.lucene.packing import PackedChunks, pack
 from arag_search.errors import AragError, BuildError, IndexLockedError
-from arag_search.query.fields import DOC_ID, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
 
 _INDEX = "org.apache.lucene.index"
 RAM_BUFFER_MB = 16.0
@@ -56,6 +55,9 @@ class LuceneWriter:
         _silence_merges()
         names = [schema.CHUNKS_FOLDER, *([schema.SENTENCES_FOLDER] if sentences else [])]
         self._indexes: list[_Index] = []
+        # Java works on one batch while Python makes the next.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="arag-lucene")
+        self._under_way: Future[None] | None = None
         with self._failures():
             self._indexes = [_Index(folder / name) for name in names]
         try:
@@ -64,31 +66,27 @@ class LuceneWriter:
         except BaseException:
             self.abort()
             raise
-        self._chunk_documents = ChunkDocuments(metadata)
-        self._sentence_documents = SentenceDocuments(metadata) if sentences else None
+        self._metadata = metadata
+        self._documents = self._made_documents()
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Add the chunks of one or several documents, in corpus order.
 
-        Raises BuildError for an id or keyword that is too long to be indexed, for text that is not
-        Unicode, and where files cannot be written.
+        They may be written later, up to ``commit``. Raises BuildError for an id or keyword that is
+        too long to be indexed, for text that is not Unicode, and where files cannot be written.
         """
-        with self._failures():
-            add_chunk = self._indexes[0].add
-            for chunk in chunks:
-                self._keep_order(chunk.ordinal)
-                try:
-                    document = self._chunk_documents.document(chunk)
-                except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
-                    raise BuildError(
-                        f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
-                    ) from error
-                add_chunk(document)
-                if self._sentence_documents is not None:
-                    self._add_sentences(chunk, self._sentence_documents)
+        self.add_packed(pack(chunks, self._metadata))
+
+    def add_packed(self, packed: PackedChunks) -> None:
+        """Add chunks that were packed beforehand, with the metadata fields of this writer."""
+        self._wait()
+        if packed.chunks:
+            self._keep_order(packed)
+            self._under_way = self._thread.submit(self._add, packed.data)
 
     def has_document(self, doc_id: str) -> bool:
         """Whether a document of this id was added, by this writer or before it. Slow."""
+        self._wait()
         with self._failures():
             reader = java(f"{_INDEX}.DirectoryReader").open(self._indexes[0].writer)
             try:
@@ -112,6 +110,7 @@ class LuceneWriter:
 
     def commit(self, data: Mapping[str, str]) -> None:
         """Make a checkpoint of everything added so far, with ``data`` beside it."""
+        self._wait()
         number = int(self._number) + 1
         sentence_data = {**data, schema.CHECKPOINT_KEY: str(number)}
         sentence_data.pop(schema.MANIFEST_KEY, None)
@@ -136,6 +135,7 @@ class LuceneWriter:
 
         ``data`` holds the manifest and its update number (see schema), which opening compares.
         """
+        self._wait()
         with self._failures():
             for index in self._indexes:
                 index.writer.maybeMerge()
@@ -143,9 +143,11 @@ class LuceneWriter:
         with self._failures():
             for index in self._indexes:
                 index.close()
+        self._thread.shutdown()
 
     def abort(self) -> None:
         """Close without committing; the newest checkpoint stays. Never raises."""
+        self._thread.shutdown(cancel_futures=True)
         for index in self._indexes:
             index.abort()
 
@@ -160,17 +162,43 @@ class LuceneWriter:
         self._last_ordinal = -1 if common is None else None if last is None else int(last)
         self.checkpoint = data
 
-    def _keep_order(self, ordinal: int) -> None:
+    def _keep_order(self, packed: PackedChunks) -> None:
         """Remember whether all chunks come in order of ordinal: neither one thread that adds nor
         merges of neighbours change the order in which documents lie."""
         last = self._last_ordinal
-        self._last_ordinal = ordinal if last is not None and ordinal > last else None
+        if last is None or packed.ordinals is None or packed.ordinals[0] <= last:
+            self._last_ordinal = None
+        else:
+            self._last_ordinal = packed.ordinals[1]
 
-    def _add_sentences(self, chunk: Chunk, documents: SentenceDocuments) -> None:
-        add = self._indexes[1].add
-        documents.begin(chunk)
-        for number, text in enumerate(split_at(chunk.content, chunk.sentence_ends)):
-            add(documents.document(chunk.ordinal + number, text))
+    def _made_documents(self) -> Any:
+        """What turns packed chunks into documents of the indexes."""
+        names = ours("Documents$Names")(
+            schema.ID,
+            schema.CHUNK_ID,
+            DOC_ID,
+            schema.ORDINAL,
+            TITLE,
+            CONTENT,
+            schema.RECORD,
+            schema.TEXT,
+        )
+        fields = [schema.lucene_field(name) for name in self._metadata]
+        kinds = "".join(kind[0] for kind in self._metadata.values())
+        writers = [index.writer for index in self._indexes]
+        sentences = writers[1] if len(writers) > 1 else None
+        fields = java_array("String", fields)
+        return ours("Documents")(writers[0], sentences, names, fields, kinds)
+
+    def _add(self, data: bytes) -> None:
+        with self._failures():
+            self._documents.add(java_array("byte", data))
+
+    def _wait(self) -> None:
+        """Until all is written that was added. Raises what that raised."""
+        if self._under_way is not None:
+            under_way, self._under_way = self._under_way, None
+            under_way.result()
 
     @contextlib.contextmanager
     def _failures(self) -> Generator[None]:
@@ -198,7 +226,6 @@ class _Index:
         self._policy: Any = None
         self._kept: list[Any] = []
         self.writer: Any = None
-        self.add: Any = None
 
     def checkpoints(self) -> dict[int, Any]:
         """The commits on disk by checkpoint number."""
@@ -228,7 +255,6 @@ class _Index:
         config = _config().setIndexDeletionPolicy(self._policy)
         config.setOpenMode(mode.CREATE if number is None else mode.APPEND)
         self.writer = java(f"{_INDEX}.IndexWriter")(self._directory, config)
-        self.add = self.writer.addDocument
         if number is not None:
             self._kept.append(self._policy.snapshot())
 

@@ -119,7 +119,7 @@ class OpenSearchEngine:
             query, scale = found
             body = page_body(query, True, request)
             page = page_of(self._searcher.search(self._searcher.place("chunk"), body), request)
-        hits = [replace(hit, score=float(round(hit.score / scale))) for hit in page.hits]
+        hits = [hit._replace(score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
     def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:

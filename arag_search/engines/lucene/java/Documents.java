@@ -1,0 +1,236 @@
+package arag;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.lucene.document.BinaryDocValuesField;
+import org.apache.lucene.document.DoublePoint;
+import org.apache.lucene.document.Field;
+import org.apache.lucene.document.LongPoint;
+import org.apache.lucene.document.NumericDocValuesField;
+import org.apache.lucene.document.StoredField;
+import org.apache.lucene.document.StringField;
+import org.apache.lucene.document.TextField;
+import org.apache.lucene.index.IndexWriter;
+import org.apache.lucene.index.IndexableField;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Adds chunks, and their sentences, that come from Python many at a time as bytes (see packing.py).
+ * Field objects are made once and filled again. Not for several threads.
+ */
+public final class Documents {
+    private final Kind chunk;
+    private final Kind sentence;
+    private final IndexWriter chunks;
+    private final IndexWriter sentences;
+    private final BinaryDocValuesField record;
+    private final StoredField text;
+    private final List<Metadata> metadata = new ArrayList<Metadata>();
+    private ByteBuffer batch;
+
+    /**
+     * Write into two indexes, the second of which may be null. Metadata is given by the names of its
+     * fields and a letter for the type of each: k(eyword), n(umber), d(ate).
+     */
+    public Documents(
+            IndexWriter chunks,
+            IndexWriter sentences,
+            Names names,
+            String[] metadataNames,
+            String metadataKinds) {
+        this.chunks = chunks;
+        this.sentences = sentences;
+        this.record = new BinaryDocValuesField(names.record, new BytesRef());
+        this.text = new StoredField(names.text, "");
+        this.chunk = new Kind(names.id, names);
+        this.chunk.fields.add(record);
+        this.chunk.fields.add(text);
+        this.sentence = new Kind(names.chunkId, names);
+        for (int i = 0; i < metadataNames.length; i++) {
+            metadata.add(new Metadata(metadataNames[i], metadataKinds.charAt(i)));
+        }
+    }
+
+    /** Add a batch of chunks. */
+    public void add(byte[] bytes) throws IOException {
+        batch = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+        while (batch.hasRemaining()) {
+            addChunk();
+        }
+        batch = null;
+    }
+
+    private void addChunk() throws IOException {
+        long ordinal = batch.getLong();
+        String id = string();
+        String documentId = string();
+        String title = string();
+        String content = string();
+        record.setBytesValue(new BytesRef(bytes()));
+        text.setStringValue(content);
+        List<IndexableField> values = metadata();
+        chunk.begin(id, documentId, title, values);
+        chunks.addDocument(chunk.with(ordinal, content));
+        int n = batch.getInt();
+        if (sentences == null) {
+            batch.position(batch.position() + 4 * n);
+            return;
+        }
+        sentence.begin(id, documentId, title, values);
+        int start = 0;
+        int codePoints = 0;
+        for (int i = 0; i < n; i++) {
+            int endInCodePoints = batch.getInt();
+            int end = content.offsetByCodePoints(start, endInCodePoints - codePoints);
+            sentences.addDocument(sentence.with(ordinal + i, content.substring(start, end)));
+            start = end;
+            codePoints = endInCodePoints;
+        }
+    }
+
+    private List<IndexableField> metadata() {
+        List<IndexableField> values = new ArrayList<IndexableField>();
+        for (Object each : metadata) {
+            Metadata field = (Metadata) each;
+            int n = batch.getInt();
+            for (int i = 0; i < n; i++) {
+                values.add(field.next(i));
+            }
+        }
+        return values;
+    }
+
+    private String string() {
+        int length = batch.getInt();
+        String found =
+                new String(batch.array(), batch.position(), length, StandardCharsets.UTF_8);
+        batch.position(batch.position() + length);
+        return found;
+    }
+
+    private byte[] bytes() {
+        byte[] found = new byte[batch.getInt()];
+        batch.get(found);
+        return found;
+    }
+
+    /** Names of Lucene fields, told once from Python. */
+    public static final class Names {
+        final String id;
+        final String chunkId;
+        final String documentId;
+        final String ordinal;
+        final String title;
+        final String content;
+        final String record;
+        final String text;
+
+        public Names(
+                String id,
+                String chunkId,
+                String documentId,
+                String ordinal,
+                String title,
+                String content,
+                String record,
+                String text) {
+            this.id = id;
+            this.chunkId = chunkId;
+            this.documentId = documentId;
+            this.ordinal = ordinal;
+            this.title = title;
+            this.content = content;
+            this.record = record;
+            this.text = text;
+        }
+    }
+
+    /** The documents of one of the two indexes: one list of fields that is filled again. */
+    private static final class Kind {
+        final List<IndexableField> fields = new ArrayList<IndexableField>();
+        private final List<IndexableField> all = new ArrayList<IndexableField>();
+        private final StringField id;
+        private final StringField documentId;
+        private final NumericDocValuesField column;
+        private final LongPoint point;
+        private final TextField title;
+        private final TextField content;
+
+        Kind(String idName, Names names) {
+            id = new StringField(idName, "", Field.Store.NO);
+            documentId = new StringField(names.documentId, "", Field.Store.NO);
+            column = new NumericDocValuesField(names.ordinal, 0L);
+            point = new LongPoint(names.ordinal, new long[] {0L});
+            title = new TextField(names.title, "", Field.Store.NO);
+            content = new TextField(names.content, "", Field.Store.NO);
+            fields.add(id);
+            fields.add(documentId);
+            fields.add(column);
+            fields.add(point);
+            fields.add(title);
+            fields.add(content);
+        }
+
+        void begin(String idValue, String document, String titleText, List<IndexableField> more) {
+            id.setStringValue(idValue);
+            documentId.setStringValue(document);
+            title.setStringValue(titleText);
+            all.clear();
+            all.addAll(fields);
+            all.addAll(more);
+        }
+
+        List<IndexableField> with(long ordinal, String text) {
+            column.setLongValue(ordinal);
+            point.setLongValue(ordinal);
+            content.setStringValue(text);
+            return all;
+        }
+    }
+
+    /** A declared field: as many field objects as it had values at most. */
+    private final class Metadata {
+        private final String name;
+        private final char kind;
+        private final List<Field> pool = new ArrayList<Field>();
+
+        Metadata(String name, char kind) {
+            this.name = name;
+            this.kind = kind;
+        }
+
+        /** The field object for the value of this number, which is read from the batch. */
+        Field next(int number) {
+            if (number == pool.size()) {
+                pool.add(made());
+            }
+            Field field = (Field) pool.get(number);
+            switch (kind) {
+                case 'k':
+                    field.setStringValue(string());
+                    break;
+                case 'n':
+                    field.setDoubleValue(batch.getDouble());
+                    break;
+                default:
+                    field.setLongValue(batch.getLong());
+            }
+            return field;
+        }
+
+        private Field made() {
+            switch (kind) {
+                case 'k':
+                    return new StringField(name, "", Field.Store.NO);
+                case 'n':
+                    return new DoublePoint(name, new double[] {0.0});
+                default:
+                    return new LongPoint(name, new long[] {0L});
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+package arag;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.lucene.document.DoublePoint;
+import org.apache.lucene.document.LongPoint;
+import org.apache.lucene.index.Term;
+import org.apache.lucene.search.BooleanClause;
+import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.BoostQuery;
+import org.apache.lucene.search.ConstantScoreQuery;
+import org.apache.lucene.search.DisjunctionMaxQuery;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.MatchAllDocsQuery;
+import org.apache.lucene.search.PhraseQuery;
+import org.apache.lucene.search.PrefixQuery;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.search.TermInSetQuery;
+import org.apache.lucene.search.TermQuery;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Lucene queries from the text that compile.py writes, so that a query of any size crosses from
+ * Python in one call.
+ *
+ * <p>The text is a list of words, each ended by U+0000, in prefix order: what a query is, then its
+ * parts. In words that a person may have written U+0000 and the backslash are written \0 and \\.
+ */
+public final class Queries {
+    private static final int END = 0;
+
+    static {
+        // Scopes and lists of keywords may be of any length; queries are limited by the parser.
+        IndexSearcher.setMaxClauseCount(Integer.MAX_VALUE);
+    }
+
+    private final String text;
+    private int at = 0;
+
+    Queries(String text) {
+        this.text = text;
+    }
+
+    /** The query that a text holds. */
+    public static Query read(String text) {
+        return new Queries(text).next();
+    }
+
+    /** The next query of a text that holds several. */
+    Query next() {
+        char kind = word().charAt(0);
+        switch (kind) {
+            case 't':
+                return term();
+            case 'p':
+                return phrase();
+            case 'd':
+                return new DisjunctionMaxQuery(several(), 0f);
+            case 'b':
+                return bool();
+            case '^':
+                float weight = (float) Double.parseDouble(word());
+                return new BoostQuery(next(), weight);
+            case 'c':
+                return new ConstantScoreQuery(next());
+            case 'x':
+                return new PrefixQuery(new Term(word(), word()));
+            case 's':
+                return values();
+            case 'o':
+                return ordinals();
+            case 'l':
+                return LongPoint.newRangeQuery(
+                        word(), Long.parseLong(word()), Long.parseLong(word()));
+            case 'n':
+                return numbers();
+            case '*':
+                return new MatchAllDocsQuery();
+            default:
+                throw new IllegalArgumentException("no query is written " + kind);
+        }
+    }
+
+    private Query term() {
+        String field = word();
+        return new TermQuery(new Term(field, unescaped(word())));
+    }
+
+    private Query phrase() {
+        String field = word();
+        int slop = number();
+        String[] terms = new String[number()];
+        for (int i = 0; i < terms.length; i++) {
+            terms[i] = word();
+        }
+        return new PhraseQuery(slop, field, terms);
+    }
+
+    private Query bool() {
+        BooleanQuery.Builder builder = new BooleanQuery.Builder();
+        for (int left = number(); left > 0; left--) {
+            BooleanClause.Occur occur = occur(word().charAt(0));
+            builder.add(next(), occur);
+        }
+        return builder.build();
+    }
+
+    private static BooleanClause.Occur occur(char sign) {
+        switch (sign) {
+            case '+':
+                return BooleanClause.Occur.MUST;
+            case '-':
+                return BooleanClause.Occur.MUST_NOT;
+            case '#':
+                return BooleanClause.Occur.FILTER;
+            default:
+                return BooleanClause.Occur.SHOULD;
+        }
+    }
+
+    private List<Query> several() {
+        int n = number();
+        List<Query> queries = new ArrayList<Query>(n);
+        for (int i = 0; i < n; i++) {
+            queries.add(next());
+        }
+        return queries;
+    }
+
+    private Query values() {
+        String field = word();
+        int n = number();
+        List<BytesRef> values = new ArrayList<BytesRef>(n);
+        for (int i = 0; i < n; i++) {
+            values.add(new BytesRef(unescaped(word())));
+        }
+        return new TermInSetQuery(field, values);
+    }
+
+    private Query ordinals() {
+        String field = word();
+        long[] ordinals = new long[number()];
+        for (int i = 0; i < ordinals.length; i++) {
+            ordinals[i] = Long.parseLong(word());
+        }
+        return LongPoint.newSetQuery(field, ordinals);
+    }
+
+    /** A range of doubles; each end is followed by whether it belongs to the range. */
+    private Query numbers() {
+        String field = word();
+        double lower = Double.parseDouble(word());
+        if (number() == 0) {
+            lower = DoublePoint.nextUp(lower);
+        }
+        double upper = Double.parseDouble(word());
+        if (number() == 0) {
+            upper = DoublePoint.nextDown(upper);
+        }
+        return DoublePoint.newRangeQuery(field, lower, upper);
+    }
+
+    private int number() {
+        return Integer.parseInt(word());
+    }
+
+    private String word() {
+        int end = text.indexOf(END, at);
+        String word = text.substring(at, end);
+        at = end + 1;
+        return word;
+    }
+
+    private static String unescaped(String word) {
+        if (word.indexOf('\\') < 0) {
+            return word;
+        }
+        StringBuilder plain = new StringBuilder(word.length());
+        for (int i = 0; i < word.length(); i++) {
+            char each = word.charAt(i);
+            if (each == '\\') {
+                i++;
+                each = word.charAt(i) == '0' ? (char) END : '\\';
+            }
+            plain.append(each);
+        }
+        return plain.toString();
+    }
+}

@@ -1,0 +1,107 @@
+"""Chunks as bytes that ``java/Documents.java`` reads, many in one call.
+
+Packing needs no Java, so that worker processes can do it. A chunk is, little-endian: its ordinal in
+eight bytes; id, doc_id, title, content and record, each as a length in four bytes and so many bytes
+of UTF-8; for each declared metadata field how many values it has, and the values (a string, a
+double, or the first millisecond of a period); how many sentences there are, and where they end in
+code points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from arag_search.corpus import Chunk, MetadataScalar
+from arag_search.engines.lucene import schema
+from arag_search.errors import BuildError
+from arag_search.query.dates import period_ms
+from arag_search.query.fields import MetadataType
+
+_LONG, _INT, _DOUBLE = struct.Struct("<q"), struct.Struct("<i"), struct.Struct("<d")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedChunks:
+    """Chunks as ``LuceneWriter.add_packed`` takes them. ``ordinals`` are those of the first and the
+    last of them, None where they do not grow from one to the next; ``chunks`` is how many."""
+
+    data: bytes
+    chunks: int
+    ordinals: tuple[int, int] | None
+
+
+def pack(chunks: Sequence[Chunk], metadata: Mapping[str, MetadataType]) -> PackedChunks:
+    """Chunks of one or several documents, with the declared fields of their metadata.
+
+    Raises BuildError for an id or keyword that is too long to be indexed, and for text that is not
+    Unicode.
+    """
+    parts: list[bytes] = []
+    for chunk in chunks:
+        try:
+            _pack(chunk, metadata, parts)
+        except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+            raise BuildError(
+                f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+            ) from error
+    return PackedChunks(b"".join(parts), len(chunks), _ordinals(chunks))
+
+
+def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
+    ordinals = [chunk.ordinal for chunk in chunks]
+    growing = all(a < b for a, b in itertools.pairwise(ordinals))
+    return (ordinals[0], ordinals[-1]) if ordinals and growing else None
+
+
+def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]) -> None:
+    record = schema.encode_record(chunk)
+    parts.append(_LONG.pack(chunk.ordinal))
+    _add_bytes(_term(chunk.id, chunk), parts)
+    _add_bytes(_term(chunk.doc_id, chunk), parts)
+    _add_bytes(chunk.title.encode(), parts)
+    _add_bytes(chunk.content.encode(), parts)
+    _add_bytes(record, parts)
+    for name, kind in metadata.items():
+        values = chunk.metadata.get(name, ())
+        values = values if isinstance(values, tuple) else (values,)
+        parts.append(_INT.pack(len(values)))
+        for value in values:
+            _add_value(value, kind, chunk, parts)
+    parts.append(_INT.pack(len(chunk.sentence_ends)))
+    parts.append(_ints(chunk.sentence_ends))
+
+
+def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:
+    if kind == "keyword":
+        _add_bytes(_term(str(value), chunk), parts)
+    elif kind == "number":
+        parts.append(_DOUBLE.pack(float(value) + 0.0))  # so that -0 is found as 0
+    else:
+        parts.append(_LONG.pack(period_ms(str(value))[0]))
+
+
+def _add_bytes(data: bytes, parts: list[bytes]) -> None:
+    parts.append(_INT.pack(len(data)))
+    parts.append(data)
+
+
+def _ints(values: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+def _term(text: str, chunk: Chunk) -> bytes:
+    """Lucene would refuse a longer one with the document half written."""
+    data = text.encode()
+    if len(data) > schema.MAX_TERM_BYTES:
+        raise BuildError(
+            f"An id or keyword of {len(data):,} bytes.",
+            where=f"chunk {chunk.id[:60]!r}",
+            allowed=f"at most {schema.MAX_TERM_BYTES:,} bytes in UTF-8",
+            do="Shorten it, or leave that metadata field undeclared.",
+        )
+    return data
