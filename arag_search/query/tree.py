@@ -21,6 +21,15 @@ from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.dates import period_ms
+from arag_search.query.printing import (
+    field_text,
+    keyword_text,
+    number_text,
+    quoted,
+    range_text,
+    weight_text,
+    word_text,
+)
 
 MIN_WEIGHT = 0.01
 MAX_WEIGHT = 1000.0
@@ -346,11 +355,6 @@ def is_prefix(text: str) -> bool:
 
 # Printing
 
-_WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
-_PHRASE_SPECIAL = re.compile(r'([\\"*])')
-_PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-_OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
-
 
 def render(node: Node | Not, operators: bool = True) -> str:
     """The canonical text of a node.
@@ -360,74 +364,31 @@ def render(node: Node | Not, operators: bool = True) -> str:
     """
     match node:
         case Term():
-            return _word(node.text, node.field) + _weight(node.weight)
+            return word_text(node.text, node.field) + weight_text(node.weight)
         case Phrase():
             slop = f"~{node.slop}" if node.slop else ""
-            return f"{_field(node.field)}{_quoted(node.text)}{slop}{_weight(node.weight)}"
+            return f"{field_text(node.field)}{quoted(node.text)}{slop}{weight_text(node.weight)}"
         case Prefix():
-            return f"{_word(node.text, node.field)}*{_weight(node.weight)}"
+            return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
         case KeywordEquals():
-            plain = _PLAIN_KEYWORD.fullmatch(node.value)
-            return f"{node.field}:{node.value if plain else _quoted(node.value)}"
+            return f"{node.field}:{keyword_text(node.value)}"
         case NumberRange():
-            return f"{node.field}:{_range(node, _number(node.lower), _number(node.upper))}"
+            return _range(node, number_text(node.lower), number_text(node.upper))
         case DateRange():
-            return f"{node.field}:{_range(node, node.lower, node.upper)}"
+            return _range(node, node.lower, node.upper)
         case Not():
             return f"NOT {render(node.child, operators)}"
         case And() | Or():
             between = (" AND " if isinstance(node, And) else " OR ") if operators else " "
             inside = between.join(render(child, operators) for child in node.children)
-            return f"({inside}){_weight(node.weight)}"
+            return f"({inside}){weight_text(node.weight)}"
         case _:
             assert_never(node)
 
 
-def _field(name: TextField) -> str:
-    return f"{name}:" if name else ""
-
-
-def _weight(weight: float) -> str:
-    if weight == 1:
-        return ""
-    return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
-
-
-def _word(text: str, field: TextField) -> str:
-    """A word that reads back as this text, after its field."""
-    if text.isalnum() and text not in _OPERATOR_WORDS:
-        return _field(field) + text
-    escaped = _WORD_SPECIAL.sub(r"\\\1", text)
-    if (
-        text in _OPERATOR_WORDS
-        or text[0] in "-!+"
-        or (field and text[0] in "[{")
-        or (len(text) > 1 and text[0] == text[-1] == "/")
-    ):
-        escaped = "\\" + escaped
-    return _field(field) + escaped
-
-
-def _quoted(text: str) -> str:
-    return '"' + _PHRASE_SPECIAL.sub(r"\\\1", text) + '"'
-
-
-def _number(bound: float | None) -> str | None:
-    if bound is None:
-        return None
-    return str(int(bound)) if bound == int(bound) else repr(bound)
-
-
 def _range(node: NumberRange | DateRange, lower: str | None, upper: str | None) -> str:
-    if lower == upper and lower is not None:
-        return lower
-    if lower is not None and upper is None:
-        return f"{'>=' if node.include_lower else '>'}{lower}"
-    if upper is not None and lower is None:
-        return f"{'<=' if node.include_upper else '<'}{upper}"
-    opening = "[" if node.include_lower else "{"
-    closing = "]" if node.include_upper else "}"
-    return f"{opening}{lower or '*'} TO {upper or '*'}{closing}"
+    between = range_text(lower, upper, node.include_lower, node.include_upper)
+    return f"{node.field}:{between}"
 
 
 # What constructors check

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from arag_search.agent.calls import NOTHING_NEW
-from arag_search.agent.loop import LEFT_OUT, ONE_A_STEP, Agent
+from arag_search.agent.loop import LEFT_OUT, Agent
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State, message_tokens
 from arag_search.config import Preset, load_preset
-from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
@@ -29,80 +26,7 @@ from arag_search.errors import (
 from arag_search.index import Index
 from arag_search.manifest import Manifest
 from bench import agent_loop
-
-QUESTION = "Where did the librettist of Griselda die?"
-FINAL = ModelReply("Answer: Paris\nExplanation: He died there.\nSources: goldoni.1")
-
-
-def chunk(document: int, doc_id: str, title: str, *sentences: str) -> Chunk:
-    ends = [sum(map(len, sentences[: at + 1])) for at in range(len(sentences))]
-    ordinal = ordinal_of(0, document, 0)
-    return Chunk(f"{doc_id}.1", doc_id, title, "".join(sentences), 1, 1, ordinal, tuple(ends), {})
-
-
-CHUNKS = (
-    chunk(0, "griselda", "Griselda", "An opera by Vivaldi. ", "Goldoni revised its libretto."),
-    chunk(1, "goldoni", "Carlo Goldoni", "A playwright of Venice. ", "He died in Paris."),
-    chunk(2, "venice", "Venice", "A city on the water."),
-)
-
-
-def call(name: str, call_id: str = "c", /, **arguments: object) -> ToolCall:
-    return ToolCall(call_id, name, json.dumps(arguments))
-
-
-def calls(*made: ToolCall, text: str = "", **more: Any) -> ModelReply:
-    return ModelReply(text, made, **more)
-
-
-def search(query: str, **arguments: object) -> ModelReply:
-    return calls(call("logical_search", query=query, **arguments))
-
-
-def read(*ids: str) -> ModelReply:
-    return calls(call("chunk_read", chunk_ids=list(ids)))
-
-
-@pytest.fixture
-def index() -> Index:
-    return Index(MemoryEngine(CHUNKS), "memory")
-
-
-@pytest.fixture(scope="module")
-def preset() -> Preset:
-    return load_preset("logical_read")
-
-
-class Asked:
-    """A question that was asked: its record, and what the model saw."""
-
-    def __init__(self, record: Record, model: ScriptedModel) -> None:
-        self.record = record
-        self.requests = model.requests
-
-    @property
-    def last(self) -> list[Message]:
-        return list(self.requests[-1].messages)
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return self.record.trajectory
-
-
-Ask = Callable[..., Asked]
-
-
-@pytest.fixture
-def ask(index: Index, preset: Preset) -> Ask:
-    """Ask the question of a script; keywords change the preset."""
-
-    def asked(*script: ModelReply | Exception, **changes: object) -> Asked:
-        model = ScriptedModel(script)
-        agent = Agent(index, preset.model_copy(update=changes), model)
-        return Asked(agent.ask(QUESTION, "q1"), model)
-
-    return asked
-
+from tests.agent.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
 
 # One question
 
@@ -188,95 +112,6 @@ def test_a_tool_that_the_index_cannot_serve_is_an_error_before_the_first_questio
         "Where: place\n"
         "Do: Build it again without --without exact, or take another preset."
     )
-
-
-# What a model gets wrong
-
-
-def test_of_several_calls_the_first_is_run_and_the_others_are_answered(ask: Ask) -> None:
-    both = calls(
-        call("logical_search", "a", query="venice"),
-        call("chunk_read", "b", chunk_ids=["venice.1"]),
-        ToolCall("d", "logical_search", "{broken"),
-    )
-    asked = ask(both, FINAL)
-    assert len(asked.steps) == 1
-    assert asked.last[2].tool_calls == (*both.tool_calls[:2], ToolCall("d", "logical_search", "{}"))
-    assert [(one.tool_call_id, one.content) for one in asked.last[3:]] == [
-        ("a", asked.steps[0].tool_output),
-        ("b", ONE_A_STEP),
-        ("d", "One tool a step: this call was not run."),
-    ]
-
-
-def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> None:
-    asked = ask(calls(ToolCall("a", "logical_search", '{"query": "venice"')), FINAL)
-    (step,) = asked.steps
-    assert (step.status, step.tool_input) == ("error", '{"query": "venice"')
-    assert step.tool_output == (
-        "Tool not run: the arguments are not valid JSON (Expecting ',' delimiter at character 19):"
-        ' {"query": "venice"\n'
-        "Allowed: one JSON object with the arguments of the tool."
-    )
-    assert asked.last[2].tool_calls[0].arguments == "{}"
-    assert asked.record.loops == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ('{"query": NaN}', "NaN is no JSON number"),
-        ('{"top_k": 1e999}', "1e999 is too large a number"),
-        ("[" * 100_000, "nested too deeply"),
-        ("vivaldi", "Expecting value at character 1"),
-    ],
-)
-def test_what_only_looks_like_json_is_refused(ask: Ask, arguments: str, problem: str) -> None:
-    (step,) = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).steps
-    assert step.tool_output.startswith(
-        f"Tool not run: the arguments are not valid JSON ({problem}): "
-    )
-    assert step.result_tokens < 200
-
-
-def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(ask: Ask) -> None:
-    (step,) = ask(calls(call("google", query="venice")), FINAL).steps
-    assert (step.status, step.tool_name, step.tool_input) == (
-        "error",
-        "google",
-        {"query": "venice"},
-    )
-    assert step.tool_output == (
-        'Tool not run: there is no tool "google". Tools: logical_search, chunk_read.'
-    )
-
-
-def test_no_arguments_at_all_are_an_empty_object(ask: Ask) -> None:
-    (step,) = ask(calls(ToolCall("a", "logical_search", "")), FINAL).steps
-    assert step.tool_input == {}
-    assert step.tool_output.startswith('Tool not run: 1 problem.\n1. argument "query" is missing.')
-
-
-@pytest.mark.parametrize(
-    "arguments", ['{"query": "\\ud800"}', '{"query": "a", "top_k": 9' + "9" * 30 + "}"]
-)
-def test_arguments_that_others_could_not_read_are_recorded_as_text(
-    ask: Ask, arguments: str
-) -> None:
-    record = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).record
-    assert record.trajectory[0].tool_input == arguments
-    assert Record.from_json(json.loads(record.to_line())) == record
-
-
-def test_half_characters_of_a_reply_are_replaced(ask: Ask) -> None:
-    assert ask(ModelReply("Answer: \ud800 Paris")).record.answer == "Answer: ? Paris"
-
-
-def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
-    made = [call("logical_search", one, query="a") for one in ("", "x", "x")]
-    asked = ask(calls(*made), FINAL)
-    assert [one.id for one in asked.last[2].tool_calls] == ["call_1_1", "x", "call_1_3"]
-    assert [one.tool_call_id for one in asked.last[3:]] == ["call_1_1", "x", "call_1_3"]
 
 
 # Budgets and the forced answer
@@ -404,76 +239,6 @@ def test_what_a_listener_raises_is_no_failure_of_the_question(index: Index, pres
     agent = Agent(index, preset, ScriptedModel([search("griselda"), FINAL]))
     with pytest.raises(LookupError, match="not here"):
         agent.ask(QUESTION, on_step=listen)
-
-
-# Guards
-
-
-def test_an_identical_call_is_answered_with_its_earlier_ids(ask: Ask) -> None:
-    first = calls(ToolCall("a", "logical_search", '{"query": "venice", "top_k": 2}'))
-    again = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
-    _, step = ask(first, again, FINAL).steps
-    assert step.tool_output == (
-        "This call was made before, in step 1, and showed [venice.1], [goldoni.1]. It was not run "
-        "again: change it, try another way, or answer from what you have."
-    )
-    assert (step.status, step.hit_ids, step.total_hits) == ("ok", ("venice.1", "goldoni.1"), 2)
-    assert step.retrieved_tokens == 0
-
-
-@pytest.mark.parametrize(
-    ("query", "words"), [("nowhere", "and found nothing"), ("a OR NOT b", "and was refused")]
-)
-def test_a_repeated_call_says_what_came_of_it(ask: Ask, query: str, words: str) -> None:
-    _, step = ask(search(query), search(query), FINAL).steps
-    assert f"in step 1, {words}. It was not run again" in step.tool_output
-
-
-def test_reading_again_has_its_own_notice(ask: Ask) -> None:
-    _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
-    assert step.tool_output == "[venice.1] This chunk has been read before."
-
-
-def test_three_steps_with_nothing_new_get_a_line(ask: Ask) -> None:
-    asked = ask(
-        search("venice"),
-        read("venice.1"),  # its text is new
-        *(search(word) for word in ("venice AND water", "none", "city", "nothing", "griselda")),
-        FINAL,
-    )
-    noted = [one.step for one in asked.steps if one.tool_output.endswith(f"\n{NOTHING_NEW}")]
-    assert noted == [5]
-    assert asked.last[-3].content != asked.last[-1].content
-
-
-def test_without_guards_calls_are_run_again_and_nothing_is_noted(ask: Ask) -> None:
-    steps = ask(*[search("venice")] * 5, FINAL, loop_guards=False).steps
-    assert len({one.tool_output for one in steps}) == 1
-
-
-# Plans
-
-
-def test_a_plan_alone_is_answered_and_costs_no_turn(index: Index) -> None:
-    model = ScriptedModel([ModelReply("1. Find the librettist."), search("griselda"), FINAL])
-    record = Agent(index, load_preset("logicalrag"), model).ask(QUESTION)
-    assert (record.status, record.loops, len(record.trajectory)) == ("answered", 2, 1)
-    system, _, plan, accepted = model.requests[1].messages
-    assert prompt_text("plan") in system.content
-    assert plan == Message("assistant", "1. Find the librettist.")
-    assert accepted == Message("user", prompt_text("plan_accepted"))
-
-
-def test_an_answer_in_place_of_a_plan_is_an_answer_and_so_is_a_second_plan(index: Index) -> None:
-    agent = Agent(index, load_preset("logicalrag"), ScriptedModel([ModelReply("Answer: Paris")]))
-    assert agent.ask(QUESTION).answer_short == "Paris"
-    model = ScriptedModel([ModelReply("A plan."), ModelReply("It is Paris.")])
-    record = Agent(index, load_preset("logicalrag"), model).ask(QUESTION)
-    assert (record.status, record.answer_short) == ("answered", "It is Paris.")
-
-
-def test_no_plan_is_taken_where_none_was_asked_for(ask: Ask) -> None:
-    assert ask(ModelReply("Paris")).record.answer_short == "Paris"
 
 
 # Usage and state

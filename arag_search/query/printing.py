@@ -1,0 +1,69 @@
+"""Pieces of the canonical text of a query: each reads back as what it was printed from."""
+
+from __future__ import annotations
+
+import re
+
+_WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
+_PHRASE_SPECIAL = re.compile(r'([\\"*])')
+_PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
+_OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
+
+
+def field_text(name: str | None) -> str:
+    """The field before a clause, if it has one."""
+    return f"{name}:" if name else ""
+
+
+def weight_text(weight: float) -> str:
+    """The weight after a clause, if it is not 1."""
+    if weight == 1:
+        return ""
+    return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
+
+
+def word_text(text: str, field: str | None) -> str:
+    """A word after its field."""
+    if text.isalnum() and text not in _OPERATOR_WORDS:
+        return field_text(field) + text
+    escaped = _WORD_SPECIAL.sub(r"\\\1", text)
+    if (
+        text in _OPERATOR_WORDS
+        or text[0] in "-!+"
+        or (field and text[0] in "[{")
+        or (len(text) > 1 and text[0] == text[-1] == "/")
+    ):
+        escaped = "\\" + escaped
+    return field_text(field) + escaped
+
+
+def quoted(text: str) -> str:
+    """A phrase, or a keyword that is not a plain word."""
+    return '"' + _PHRASE_SPECIAL.sub(r"\\\1", text) + '"'
+
+
+def keyword_text(value: str) -> str:
+    """The value of a keyword field."""
+    return value if _PLAIN_KEYWORD.fullmatch(value) else quoted(value)
+
+
+def number_text(bound: float | None) -> str | None:
+    """A bound of a range of numbers; None is open."""
+    if bound is None:
+        return None
+    return str(int(bound)) if bound == int(bound) else repr(bound)
+
+
+def range_text(
+    lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
+) -> str:
+    """A range between bounds as they are printed; None is open."""
+    if lower == upper and lower is not None:
+        return lower
+    if lower is not None and upper is None:
+        return f"{'>=' if include_lower else '>'}{lower}"
+    if upper is not None and lower is None:
+        return f"{'<=' if include_upper else '<'}{upper}"
+    opening = "[" if include_lower else "{"
+    closing = "]" if include_upper else "}"
+    return f"{opening}{lower or '*'} TO {upper or '*'}{closing}"

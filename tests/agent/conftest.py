@@ -1,0 +1,35 @@
+"""An agent over three passages in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.config import Preset, load_preset
+from arag_search.engines.memory import MemoryEngine
+from arag_search.index import Index
+from tests.agent.asking import CHUNKS, QUESTION, Ask, Asked
+
+
+@pytest.fixture
+def index() -> Index:
+    return Index(MemoryEngine(CHUNKS), "memory")
+
+
+@pytest.fixture(scope="module")
+def preset() -> Preset:
+    return load_preset("logical_read")
+
+
+@pytest.fixture
+def ask(index: Index, preset: Preset) -> Ask:
+    """Ask the question of a script; keywords change the preset."""
+
+    def asked(*script: ModelReply | Exception, **changes: object) -> Asked:
+        model = ScriptedModel(script)
+        agent = Agent(index, preset.model_copy(update=changes), model)
+        return Asked(agent.ask(QUESTION, "q1"), model)
+
+    return asked

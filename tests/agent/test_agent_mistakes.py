@@ -1,0 +1,175 @@
+"""What a model gets wrong, and what it is told then: bad calls, repeated ones, plans."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from arag_search.agent.calls import NOTHING_NEW
+from arag_search.agent.loop import ONE_A_STEP, Agent
+from arag_search.agent.models.base import Message, ModelReply, ToolCall
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.prompts import prompt_text
+from arag_search.agent.record import Record
+from arag_search.config import load_preset
+from arag_search.index import Index
+from tests.agent.asking import FINAL, QUESTION, Ask, call, calls, read, search
+
+# What a model gets wrong
+
+
+def test_of_several_calls_the_first_is_run_and_the_others_are_answered(ask: Ask) -> None:
+    both = calls(
+        call("logical_search", "a", query="venice"),
+        call("chunk_read", "b", chunk_ids=["venice.1"]),
+        ToolCall("d", "logical_search", "{broken"),
+    )
+    asked = ask(both, FINAL)
+    assert len(asked.steps) == 1
+    assert asked.last[2].tool_calls == (*both.tool_calls[:2], ToolCall("d", "logical_search", "{}"))
+    assert [(one.tool_call_id, one.content) for one in asked.last[3:]] == [
+        ("a", asked.steps[0].tool_output),
+        ("b", ONE_A_STEP),
+        ("d", "One tool a step: this call was not run."),
+    ]
+
+
+def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> None:
+    asked = ask(calls(ToolCall("a", "logical_search", '{"query": "venice"')), FINAL)
+    (step,) = asked.steps
+    assert (step.status, step.tool_input) == ("error", '{"query": "venice"')
+    assert step.tool_output == (
+        "Tool not run: the arguments are not valid JSON (Expecting ',' delimiter at character 19):"
+        ' {"query": "venice"\n'
+        "Allowed: one JSON object with the arguments of the tool."
+    )
+    assert asked.last[2].tool_calls[0].arguments == "{}"
+    assert asked.record.loops == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('{"query": NaN}', "NaN is no JSON number"),
+        ('{"top_k": 1e999}', "1e999 is too large a number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("vivaldi", "Expecting value at character 1"),
+    ],
+)
+def test_what_only_looks_like_json_is_refused(ask: Ask, arguments: str, problem: str) -> None:
+    (step,) = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).steps
+    assert step.tool_output.startswith(
+        f"Tool not run: the arguments are not valid JSON ({problem}): "
+    )
+    assert step.result_tokens < 200
+
+
+def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(ask: Ask) -> None:
+    (step,) = ask(calls(call("google", query="venice")), FINAL).steps
+    assert (step.status, step.tool_name, step.tool_input) == (
+        "error",
+        "google",
+        {"query": "venice"},
+    )
+    assert step.tool_output == (
+        'Tool not run: there is no tool "google". Tools: logical_search, chunk_read.'
+    )
+
+
+def test_no_arguments_at_all_are_an_empty_object(ask: Ask) -> None:
+    (step,) = ask(calls(ToolCall("a", "logical_search", "")), FINAL).steps
+    assert step.tool_input == {}
+    assert step.tool_output.startswith('Tool not run: 1 problem.\n1. argument "query" is missing.')
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"query": "\\ud800"}', '{"query": "a", "top_k": 9' + "9" * 30 + "}"]
+)
+def test_arguments_that_others_could_not_read_are_recorded_as_text(
+    ask: Ask, arguments: str
+) -> None:
+    record = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).record
+    assert record.trajectory[0].tool_input == arguments
+    assert Record.from_json(json.loads(record.to_line())) == record
+
+
+def test_half_characters_of_a_reply_are_replaced(ask: Ask) -> None:
+    assert ask(ModelReply("Answer: \ud800 Paris")).record.answer == "Answer: ? Paris"
+
+
+def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
+    made = [call("logical_search", one, query="a") for one in ("", "x", "x")]
+    asked = ask(calls(*made), FINAL)
+    assert [one.id for one in asked.last[2].tool_calls] == ["call_1_1", "x", "call_1_3"]
+    assert [one.tool_call_id for one in asked.last[3:]] == ["call_1_1", "x", "call_1_3"]
+
+
+# Guards
+
+
+def test_an_identical_call_is_answered_with_its_earlier_ids(ask: Ask) -> None:
+    first = calls(ToolCall("a", "logical_search", '{"query": "venice", "top_k": 2}'))
+    again = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
+    _, step = ask(first, again, FINAL).steps
+    assert step.tool_output == (
+        "This call was made before, in step 1, and showed [venice.1], [goldoni.1]. It was not run "
+        "again: change it, try another way, or answer from what you have."
+    )
+    assert (step.status, step.hit_ids, step.total_hits) == ("ok", ("venice.1", "goldoni.1"), 2)
+    assert step.retrieved_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "words"), [("nowhere", "and found nothing"), ("a OR NOT b", "and was refused")]
+)
+def test_a_repeated_call_says_what_came_of_it(ask: Ask, query: str, words: str) -> None:
+    _, step = ask(search(query), search(query), FINAL).steps
+    assert f"in step 1, {words}. It was not run again" in step.tool_output
+
+
+def test_reading_again_has_its_own_notice(ask: Ask) -> None:
+    _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
+    assert step.tool_output == "[venice.1] This chunk has been read before."
+
+
+def test_three_steps_with_nothing_new_get_a_line(ask: Ask) -> None:
+    asked = ask(
+        search("venice"),
+        read("venice.1"),  # its text is new
+        *(search(word) for word in ("venice AND water", "none", "city", "nothing", "griselda")),
+        FINAL,
+    )
+    noted = [one.step for one in asked.steps if one.tool_output.endswith(f"\n{NOTHING_NEW}")]
+    assert noted == [5]
+    assert asked.last[-3].content != asked.last[-1].content
+
+
+def test_without_guards_calls_are_run_again_and_nothing_is_noted(ask: Ask) -> None:
+    steps = ask(*[search("venice")] * 5, FINAL, loop_guards=False).steps
+    assert len({one.tool_output for one in steps}) == 1
+
+
+# Plans
+
+
+def test_a_plan_alone_is_answered_and_costs_no_turn(index: Index) -> None:
+    model = ScriptedModel([ModelReply("1. Find the librettist."), search("griselda"), FINAL])
+    record = Agent(index, load_preset("logicalrag"), model).ask(QUESTION)
+    assert (record.status, record.loops, len(record.trajectory)) == ("answered", 2, 1)
+    system, _, plan, accepted = model.requests[1].messages
+    assert prompt_text("plan") in system.content
+    assert plan == Message("assistant", "1. Find the librettist.")
+    assert accepted == Message("user", prompt_text("plan_accepted"))
+
+
+def test_an_answer_in_place_of_a_plan_is_an_answer_and_so_is_a_second_plan(index: Index) -> None:
+    agent = Agent(index, load_preset("logicalrag"), ScriptedModel([ModelReply("Answer: Paris")]))
+    assert agent.ask(QUESTION).answer_short == "Paris"
+    model = ScriptedModel([ModelReply("A plan."), ModelReply("It is Paris.")])
+    record = Agent(index, load_preset("logicalrag"), model).ask(QUESTION)
+    assert (record.status, record.answer_short) == ("answered", "It is Paris.")
+
+
+def test_no_plan_is_taken_where_none_was_asked_for(ask: Ask) -> None:
+    assert ask(ModelReply("Paris")).record.answer_short == "Paris"

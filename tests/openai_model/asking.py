@@ -1,0 +1,44 @@
+"""Requests to an endpoint on loopback, and what comes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.agent.models.base import (
+    ChatModel,
+    Message,
+    ModelRequest,
+)
+from arag_search.agent.models.openai import Retry
+from tests.endpoint import Endpoint
+
+KEY = "sk-very-secret"
+SEARCH = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
+QUESTION = ModelRequest([Message("user", "Who?")], [SEARCH], question_id="q1")
+FINAL = ModelRequest([Message("user", "Who?")])
+
+
+class Waits:
+    """Stands for time: notes how long would have been waited."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.retries: list[Retry] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def never(seconds: float) -> None:
+    raise AssertionError(f"waited {seconds} s")
+
+
+def where(endpoint: Endpoint) -> str:
+    return f"\nWhere: question q1, model m at {endpoint.base_url}"
+
+
+def refused(model: ChatModel, error: type[Exception], request: ModelRequest = QUESTION) -> str:
+    with pytest.raises(error) as raised:
+        model.reply(request)
+    assert type(raised.value) is error
+    return str(raised.value)

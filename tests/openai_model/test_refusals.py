@@ -1,0 +1,146 @@
+"""What an endpoint refuses, told apart, each with its own message."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.agent.models.openai import OpenAIModel
+from arag_search.errors import (
+    ContextLengthError,
+    ModelAccessError,
+    ModelReplyError,
+)
+from tests.endpoint import Answer, Endpoint, refusal
+from tests.openai_model.asking import KEY, refused, where
+
+
+def test_a_refused_key_names_the_variables_that_hold_one(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
+    assert refused(shared, ModelAccessError) == (
+        "The endpoint refused the key (status 401): Incorrect API key provided: [key]."
+        f"{where(endpoint)}\n"
+        f"Do: Set ARAG_API_KEY or OPENAI_API_KEY to a key that {endpoint.base_url} accepts."
+    )
+    assert len(endpoint.requests) == 1
+
+
+def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
+    endpoint.will(refusal(403, "no"))
+    model = OpenAIModel("m", base_url=endpoint.base_url)
+    said = refused(model, ModelAccessError)
+    assert said.startswith("The endpoint wants a key (status 403): no\n")
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (refusal(404, "The model does not exist", code="model_not_found"), 404),
+        (refusal(404, "The model does not exist"), 404),
+        (refusal(400, "The model does not exist", code="model_not_found"), 400),
+        (refusal(400, "The model does not exist: m is not a valid model ID"), 400),
+    ],
+)
+def test_an_unknown_model_names_it_and_the_base_url(
+    shared: OpenAIModel, endpoint: Endpoint, answer: Answer, status: int
+) -> None:
+    endpoint.will(answer)
+    words = answer.body["error"]["message"]  # type: ignore[index]
+    assert refused(shared, ModelAccessError) == (
+        f"The endpoint does not know model 'm' (status {status}): {words}{where(endpoint)}\n"
+        f"Do: Name a model that {endpoint.base_url} serves, or correct the base URL "
+        "(it often ends in /v1)."
+    )
+
+
+def test_a_key_may_also_be_refused_as_a_bad_request(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    endpoint.will(refusal(400, "API key not valid. Pass a valid one."))
+    said = refused(shared, ModelAccessError)
+    assert said.startswith("The endpoint refused the key (status 400): API key not valid.")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (402, refusal(402, "Insufficient balance")),
+        (429, refusal(429, "Insufficient balance", code="insufficient_quota")),
+    ],
+)
+def test_an_account_without_money_is_not_tried_again(
+    shared: OpenAIModel, endpoint: Endpoint, status: int, answer: Answer
+) -> None:
+    endpoint.will(answer)
+    assert refused(shared, ModelAccessError) == (
+        f"The endpoint wants to be paid (status {status}): Insufficient balance{where(endpoint)}"
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(400, "too long", code="context_length_exceeded"),
+        refusal(400, "This model's maximum context length is 8192 tokens."),
+        refusal(400, "the request exceeds the available context size, try increasing it"),
+        refusal(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        refusal(400, "Your input exceeds the context window of this model."),
+        refusal(500, "Requested token count exceeds the model's context length of 4096."),
+        Answer(400, {"object": "error", "message": "maximum context length is 10"}),
+        Answer(422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096"}),
+        Answer(413, "Payload too large"),
+    ],
+)
+def test_a_request_that_is_too_long_is_recognised(
+    shared: OpenAIModel, endpoint: Endpoint, answer: Answer
+) -> None:
+    endpoint.will(answer)
+    said = refused(shared, ContextLengthError)
+    assert said.startswith("The request is too long for the model: ")
+    assert said.endswith(where(endpoint))
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(400, "Unsupported value: 'temperature'"), "Unsupported value: 'temperature'"),
+        (Answer(400, {"detail": [{"loc": ["seed"]}]}), '[{"loc": ["seed"]}]'),
+        (Answer(400, "<p>Bad\n  request</p>"), "<p>Bad request</p>"),
+        (Answer(400, ""), "no explanation"),
+        (refusal(400, "x" * 400), "x" * 297 + "..."),
+    ],
+)
+def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_again(
+    shared: OpenAIModel, endpoint: Endpoint, answer: Answer, words: str
+) -> None:
+    endpoint.will(answer)
+    assert refused(shared, ModelReplyError) == (
+        f"The endpoint refused the request (status 400): {words}{where(endpoint)}"
+    )
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("<p>Welcome</p>", "The endpoint's reply is no JSON: <p>Welcome</p>"),
+        ("[" * 200_000, f"The endpoint's reply is no JSON: {'[' * 297}..."),
+        ([], "The endpoint's reply holds no choices: []"),
+        ({"choices": []}, 'The endpoint\'s reply holds no choices: {"choices": []}'),
+        ({"error": {"message": "overfull"}}, "The endpoint's reply holds no choices: overfull"),
+        (
+            {"choices": [{"text": "Ada"}]},
+            "The endpoint's reply is no chat completion (at choices.0.message): "
+            '{"choices": [{"text": "Ada"}]}',
+        ),
+    ],
+)
+def test_a_body_that_is_no_completion_is_shown(
+    shared: OpenAIModel, endpoint: Endpoint, body: object, words: str
+) -> None:
+    endpoint.will(Answer(200, body))
+    assert refused(shared, ModelReplyError) == words + where(endpoint)
+    assert len(endpoint.requests) == 1

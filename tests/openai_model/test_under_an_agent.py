@@ -1,0 +1,142 @@
+"""OpenAIModel under an agent; its options, and its secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.openai import OpenAIModel
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import (
+    ConfigError,
+)
+from arag_search.index import Index
+from tests.endpoint import Answer, Endpoint, completion, refusal
+from tests.openai_model.asking import KEY, QUESTION
+
+# Under an agent
+
+
+def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    query = '{"query": "griselda"}'
+    endpoint.will(
+        completion("Two at once.", ("logical_search", query), ("logical_search", query)),
+        completion(None, ("logical_search", '{"query": "gris')),
+        completion(None, ("google", "{}")),
+        completion(None),
+        completion(None, ("chunk_read", '{"chunk_ids": ["g.1"]}')),
+        refusal(400, "too long", code="context_length_exceeded"),
+        completion("Answer: Vivaldi\nExplanation: It says so.\nSources: g.1"),
+    )
+    record = agent.ask("Who wrote Griselda?", "q1")
+    assert (record.status, record.failure, record.answer_short) == ("forced", None, "Vivaldi")
+    assert [(step.tool_name, step.status) for step in record.trajectory] == [
+        ("logical_search", "ok"),
+        ("logical_search", "error"),
+        ("google", "error"),
+        ("chunk_read", "ok"),
+    ]
+    assert record.usage.source == "counted"
+    assert ["tools" in sent for sent in endpoint.requests] == [True] * 6 + [False]
+    for sent in endpoint.requests:  # what strict endpoints check
+        calls = [call for one in sent["messages"] for call in one.get("tool_calls", ())]
+        replies = [one["tool_call_id"] for one in sent["messages"] if one["role"] == "tool"]
+        assert [call["id"] for call in calls] == replies
+        assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+
+
+def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
+    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
+    record = agent.ask("Who wrote Griselda?", "q1")
+    assert record.status == "failed"
+    assert (record.failure or "").startswith("ModelAccessError: The endpoint refused the key")
+    assert KEY.encode() not in record.to_line()
+
+
+# Options and secrets
+
+WITH_SECRET = "base URL with a user, password or query (scheme, host, port, path)"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"base_url": "localhost:8000"},
+            "base URL 'localhost:8000' (http:// or https://, host, path)",
+        ),
+        (
+            {"base_url": "https://me:pass@host/v1"},
+            WITH_SECRET,
+        ),
+        *(
+            ({"base_url": url}, f"base URL {url!r} (http:// or https://, host, path)")
+            for url in (
+                "http://[bad/v1",
+                "http://host:port/v1",
+                "http://my host/v1",
+                "http://h\t/v1",
+            )
+        ),
+        ({"base_url": "http://me:pass@[bad/v1"}, WITH_SECRET),
+        ({"name": " "}, "model '' (the endpoint's name of a model)"),
+        ({"key": "sk-\u2026"}, "key with characters no HTTP header may hold (printable ASCII)"),
+        ({"temperature": 2.5}, "temperature 2.5 (0 to 2)"),
+        ({"top_p": float("nan")}, "top_p nan (0 to 1)"),
+        ({"timeout_s": 0}, "timeout_s 0 (seconds above 0)"),
+        ({"max_retries": -1}, "max_retries -1 (0 or more)"),
+        ({"top_p": -1, "max_retries": -1}, "top_p -1 (0 to 1); max_retries -1 (0 or more)"),
+    ],
+)
+def test_options_that_no_endpoint_takes_are_refused_together(
+    options: dict[str, object], problem: str
+) -> None:
+    make: Callable[..., OpenAIModel] = OpenAIModel
+    with pytest.raises(ConfigError) as raised:
+        make(**{"name": "m", **options})
+    assert str(raised.value) == f"No endpoint takes these options: {problem}."
+
+
+def test_a_fingerprint_is_of_name_address_and_sampling_and_shows_no_key(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
+    def model(name: str = "m", base_url: str = endpoint.base_url, **options: object) -> str:
+        make: Callable[..., OpenAIModel] = OpenAIModel
+        return make(name, base_url=base_url, **options).fingerprint
+
+    assert model(timeout_s=3, max_retries=1) == shared.fingerprint
+    assert model(base_url=endpoint.base_url + "/") == shared.fingerprint
+    others = {model("n"), model(base_url="http://other/v1"), model(seed=1), model(temperature=0)}
+    assert len({*others, shared.fingerprint}) == 5
+    assert repr(shared) == f"OpenAIModel('m', base_url='{endpoint.base_url}')"
+
+
+def test_a_key_is_in_no_error_nor_what_it_came_from(
+    patient: OpenAIModel, endpoint: Endpoint
+) -> None:
+    for answer in (
+        refusal(401, f"Incorrect API key provided: {KEY}"),
+        Answer(400, f"Header was: Bearer {KEY}"),
+        refusal(500, f"{KEY} crashed us"),
+        Answer(200, f"echo {KEY}"),
+    ):
+        endpoint.will(answer)
+        with pytest.raises(Exception, match=r"\[key\]") as raised:
+            patient.reply(QUESTION)
+        error: BaseException | None = raised.value
+        while error is not None:
+            assert KEY not in str(error) + json.dumps([str(part) for part in error.args])
+            error = error.__cause__ or error.__context__
