@@ -67,13 +67,16 @@ def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
         node = clause.child if isinstance(clause, Not) else clause
         asked.append((node, granularity))
         rows.append((str(node), isinstance(node, Leaf), isinstance(clause, Not)))
-    within = dict.fromkeys(
-        leaf for clause in clauses if not isinstance(clause, Leaf) for leaf in leaves(clause)
-    )
     known = {row[0] for row in rows}
-    for leaf in [leaf for leaf in within if str(leaf) not in known][:MAX_CLAUSES]:
+    within = {
+        str(leaf): leaf
+        for clause in clauses
+        if not isinstance(clause, Leaf)
+        for leaf in leaves(clause)
+    }
+    for text, leaf in [each for each in within.items() if each[0] not in known][:MAX_CLAUSES]:
         asked.append((leaf, granularity))
-        rows.append((str(leaf), True, False))
+        rows.append((text, True, False))
     rest = _without_each(query) if isinstance(query, And) else []
     asked.extend((node, granularity) for _, node in rest)
     if granularity == "sentence":

@@ -197,8 +197,8 @@ class LuceneWriter:
     def _wait(self) -> None:
         """Until all is written that was added. Raises what that raised."""
         if self._under_way is not None:
-            under_way, self._under_way = self._under_way, None
-            under_way.result()
+            self._under_way.result()
+            self._under_way = None
 
     @contextlib.contextmanager
     def _failures(self) -> Generator[None]:
