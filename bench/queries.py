@@ -106,6 +106,26 @@ def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = 1678) -> li
     return list(found.values())
 
 
+def class_queries(
+    chunks: Sequence[Chunk], count: int, classes: Mapping[str, tuple[str, str]], seed: int = 1714
+) -> dict[str, list[str]]:
+    """Up to ``count`` different queries for each class: a shape (``{a} AND NOT {n}``) and the kind
+    of its clauses.
+
+    Small corpora give fewer. ``chunks`` may be a sample; what is rare in it is taken as rare.
+    """
+    drawer = _Drawer(chunks, seed)
+    found: dict[str, list[str]] = {}
+    for name, (shape, kind) in classes.items():
+        drawn: dict[str, None] = {}
+        for _ in range(count * MAX_DRAWS):
+            if len(drawn) == count:
+                break
+            drawn[drawer.of_shape(shape, kind)] = None
+        found[name] = list(drawn)
+    return found
+
+
 def keyword_sets(chunks: Sequence[Chunk], count: int, seed: int = 1685) -> list[tuple[str, ...]]:
     """``count`` sets of one to three keywords of one passage: names, phrases and words of it."""
     drawer = _Drawer(chunks, seed)
@@ -133,6 +153,12 @@ class _Drawer:
                 clauses[name] = str(self._leaf(home if same else self._passage()))
         excluded = self._text_leaf("word", self._passage())
         return shape.format(n=excluded, **clauses)
+
+    def of_shape(self, shape: str, kind: str) -> str:
+        """One query of this shape, its clauses of this kind and of one passage."""
+        home = self._passage()
+        leaves = {name: str(self._text_leaf(kind, home)) for name in _NAMES}
+        return shape.format(n=self._text_leaf("word", self._passage()), **leaves)
 
     def keywords(self) -> tuple[str, ...]:
         """One set of keywords."""
