@@ -71,6 +71,7 @@ SHAPES = {
     ),
 }
 _NAMES = "abcde"
+_LEAVES = {"phrase": Phrase, "prefix": Prefix}
 MAX_DRAWS = 20
 """For each query that is wanted: how often one is drawn at most."""
 
@@ -157,8 +158,18 @@ class _Drawer:
     def of_shape(self, shape: str, kind: str) -> str:
         """One query of this shape, its clauses of this kind and of one passage."""
         home = self._passage()
-        leaves = {name: str(self._text_leaf(kind, home)) for name in _NAMES}
+        leaves = {name: str(self._of_kind(kind, home)) for name in _NAMES if f"{{{name}}}" in shape}
         return shape.format(n=self._text_leaf("word", self._passage()), **leaves)
+
+    def _of_kind(self, kind: str, passage: Chunk) -> TextLeaf:
+        """A leaf of this kind; of another passage where there is hardly one in this."""
+        for draw in range(1, MAX_DRAWS**2):
+            leaf = self._text_leaf(kind, passage)
+            if isinstance(leaf, _LEAVES.get(kind, Term)):
+                return leaf
+            if draw % MAX_DRAWS == 0:
+                passage = self._passage()
+        raise BenchError(f"The passages give no {kind} for a query.", do="Take a larger corpus.")
 
     def keywords(self) -> tuple[str, ...]:
         """One set of keywords."""

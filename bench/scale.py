@@ -11,6 +11,7 @@ again, so that a run that was stopped goes on. A table goes to stdout, a plot be
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import tempfile
@@ -128,7 +129,8 @@ class _Results:
     def add(self, engine: EngineName, measured: Measured) -> None:
         """Keep a measurement, in the file too."""
         self.measured.setdefault(engine, {})[measured.passages] = measured
-        self._runs[f"{engine} {measured.passages}"] = self.run
+        load = round(os.getloadavg()[0], 2)
+        self._runs[f"{engine} {measured.passages}"] = {**self.run, "load": load}
         self.write()
 
     def write(self) -> None:

@@ -14,6 +14,8 @@ TARGET_PASSAGES = 22_000_000
 """KILT's articles in passages of 100 words."""
 
 _CLEARLY_STEEPER = 0.15
+_OVERHEAD = 0.5
+"""A latency that grows with a smaller exponent is for the most part what any query costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,17 @@ class Extrapolation:
         """Whether it grew clearly faster between the last two sizes: the line is too low then."""
         return self.law.last_exponent > self.law.exponent + _CLEARLY_STEEPER
 
+    @property
+    def is_overhead(self) -> bool:
+        """Whether it is a latency that hardly grew yet, and will grow faster: a lower bound."""
+        return self.unit == "ms" and self.law.exponent < _OVERHEAD
+
     def row(self, name: str) -> Row:
         """The row of the table, with the 95 % prediction interval as its range."""
         found = self.law.predict(TARGET_PASSAGES)
         note = ", TOO LOW: it bends" if self.bends else ""
+        if self.is_overhead and not self.bends:
+            note = ", LOWER BOUND: mostly overhead"
         what = f"{name} (grows as size^{self.law.exponent:.2f}{note})"
         return Row(what, found.value, self.unit, found.low, found.high)
 
@@ -46,6 +55,7 @@ class Extrapolation:
             "exponent": self.law.exponent,
             "exponent_of_the_last_two_sizes": self.law.last_exponent,
             "bends": self.bends,
+            "mostly_overhead": self.is_overhead,
         }
 
 

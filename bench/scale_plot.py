@@ -49,8 +49,8 @@ def plot(measured: Mapping[EngineName, Mapping[int, Measured]], results: Path) -
         }
         _lines(panel, f"Median latency, {engine} (ms)", classes)
     figure.suptitle(
-        "Synthetic passages of 100 words. Marks: measured; dashes: extrapolated to KILT"
-        f" ({TARGET_PASSAGES / 1e6:g} M passages) with the 95 % prediction interval"
+        "Synthetic passages of 100 words. Filled marks: measured. Dashes: extrapolated to KILT\n"
+        f"({TARGET_PASSAGES / 1e6:g} M passages) with the 95 % prediction interval"
     )
     paths = [results.with_suffix(ending) for ending in (".png", ".svg")]
     for path in paths:

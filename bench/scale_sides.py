@@ -7,7 +7,7 @@ import statistics
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -179,8 +179,7 @@ def measure(
     location = side.location()
     options = BuildOptions(format="documents")
     shown = progress or SilentProgress()
-    classes = {name: (each.shape, each.kind) for name, each in CLASSES.items()}
-    warm_up, drawn = (class_queries(sample, queries, classes, seed) for seed in SEEDS)
+    warm_up, drawn = (drawn_queries(sample, queries, seed) for seed in SEEDS)
     try:
         seconds = timed(lambda: build_index([str(corpus)], location, options, shown))
         with open_index(location) as index:
@@ -195,6 +194,28 @@ def measure(
         return Measured(manifest.chunks, seconds, side.bytes(location), manifest.sentences, latency)
     finally:
         side.remove(location)
+
+
+def drawn_queries(sample: Sequence[Chunk], count: int, seed: int) -> dict[str, list[str]]:
+    """Queries of each class; the clauses of one for sentences come from one sentence."""
+    found: dict[str, list[str]] = {}
+    for granularity, pieces in (("chunk", sample), ("sentence", _sentences(sample))):
+        classes = {
+            name: (each.shape, each.kind)
+            for name, each in CLASSES.items()
+            if each.granularity == granularity
+        }
+        found |= class_queries(pieces, count, classes, seed)
+    return found
+
+
+def _sentences(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The sentences of chunks, each as a chunk."""
+    return [
+        replace(chunk, content=sentence, sentence_ends=(len(sentence),))
+        for chunk in chunks
+        for sentence in chunk.sentences()
+    ]
 
 
 def _latency(index: Index, queries: Sequence[str], granularity: Granularity) -> Latency:

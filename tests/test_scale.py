@@ -9,11 +9,10 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
-from bench import BenchError, scale, synthetic
+from bench import BenchError, scale, scale_sides, synthetic
 from bench.extrapolation import power_law
-from bench.queries import class_queries
 from bench.scale_law import laws
-from bench.scale_sides import CLASSES, Latency, Measured, OpenSearchSide, measure
+from bench.scale_sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
 from bench.word_statistics import word_statistics
 from tests.lucene_indexes import chunk
 from tests.opensearch_indexes import Site
@@ -139,6 +138,10 @@ def test_extrapolations_name_what_they_rest_on() -> None:
     assert found["build"].row("build").value == pytest.approx(22_000_000 / 500 / 3600)
     assert found["index"].to_dict()["value"] == pytest.approx(22)
     assert found["term: median"].row("term").what == "term (grows as size^1.00)"
+    slow = {size: measured(size, 0.2) for size in sizes}
+    assert laws(slow)["term: median"].row("term").what == (
+        "term (grows as size^0.20, LOWER BOUND: mostly overhead)"
+    )
     sizes[1_000_000] = measured(1_000_000, 1.5)
     bent = laws(sizes)["term: median"]
     assert bent.bends
@@ -150,34 +153,35 @@ def test_extrapolations_name_what_they_rest_on() -> None:
 
 def test_query_classes_have_the_shapes_they_are_named_for() -> None:
     sample = [each.chunk() for each in synthetic.passages(200)]
-    classes = {name: (each.shape, each.kind) for name, each in CLASSES.items()}
-    drawn = class_queries(sample, 8, classes)
+    drawn = drawn_queries(sample, 8, 1)
+    assert list(drawn) == list(CLASSES)
     assert all(len(set(queries)) == 8 for queries in drawn.values())
     assert all(" AND NOT " in query for query in drawn["NOT"])
     assert all(query.startswith('"') for query in drawn["phrase"])
-    assert sum(query.endswith("*") for query in drawn["prefix"]) > 4
-    assert drawn == class_queries(sample, 8, classes)
+    assert all(query.endswith("*") for query in drawn["prefix"])
+    assert drawn == drawn_queries(sample, 8, 1) != drawn_queries(sample, 8, 2)
 
 
 def test_a_small_run_is_kept_and_not_measured_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(scale_sides, "WARM_UP_ROUNDS", 1)
     out = tmp_path / "results" / "scale.json"
     given = ["--engine", "lucene", "--out", str(out), "--work", str(tmp_path), *QUICK]
     given += ["--data", str(tmp_path)]
-    assert scale.main(["--sizes", "300", *given]) == 0
+    assert scale.main(["--sizes", "100", *given]) == 0
     shown = capsys.readouterr()
-    assert "lucene, 300 passages, measured" in shown.out
+    assert "lucene, 100 passages, measured" in shown.out
     assert "EXTRAPOLATED" not in shown.out
     first = orjson.loads(out.read_bytes())
     (found,) = first["measured"]["lucene"]
-    assert found["passages"] == 300
+    assert found["passages"] == 100
     assert set(found["latency"]) == set(CLASSES)
-    assert found["latency"]["term"]["without_hits"] == 0
+    assert {found["latency"][name]["without_hits"] for name in ("term", "AND", "sentence")} == {0}
     assert {path.suffix for path in out.parent.iterdir()} == {".json", ".png", ".svg"}
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
-    assert scale.main(["--sizes", "300", *given]) == 0
+    assert scale.main(["--sizes", "100", *given]) == 0
     assert "lucene: everything is measured.\n" in capsys.readouterr().err
     assert orjson.loads(out.read_bytes()) == first
 
