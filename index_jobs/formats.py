@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, get_args
 
 from arag_search.corpus import Document, nfc
 from arag_search.errors import SourceError
 from index_jobs.metadata import MetadataReader
 
-Format = Literal["text", "documents", "passages", "arag-chunks", "graphrag-bench"]
-FORMATS: tuple[Format, ...] = ("text", "documents", "passages", "arag-chunks", "graphrag-bench")
+Format = Literal[
+    "text",
+    "documents",
+    "passages",
+    "arag-chunks",
+    "graphrag-bench",
+    "kilt",
+    "dpr",
+    "beir",
+    "anserini",
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+ALREADY_CHUNKED: frozenset[Format] = frozenset(("arag-chunks", "dpr"))
+"""Formats whose records are passages that came cut: their ids and order are kept."""
 
 MAX_ID_BYTES = 512
 """The longest document id in bytes of UTF-8; an id is shown with every hit."""
@@ -43,17 +56,19 @@ class RecordFormat(Protocol):
         ...
 
 
-class _Objects:
-    """What the formats of JSON objects share."""
+class ObjectFormat:
+    """What the formats of objects share.
 
-    def __init__(
-        self, stem: str, fields: Fields, text_field: str, metadata: MetadataReader
-    ) -> None:
+    ``usual`` are the names of fields that the caller did not name. Without an id among them, one is
+    made of ``stem`` and the number of the record where there is no field "id".
+    """
+
+    def __init__(self, stem: str, fields: Fields, usual: Fields, metadata: MetadataReader) -> None:
         self._stem = stem
-        self._id_field = fields.id or "id"
-        self._id_is_needed = fields.id is not None
-        self._title_field = fields.title or "title"
-        self._text_field = fields.text or text_field
+        self._id_field = fields.id or usual.id or "id"
+        self._id_is_needed = bool(fields.id or usual.id)
+        self._title_field = fields.title or usual.title or "title"
+        self._text_field = fields.text or usual.text or "text"
         self._known = frozenset((self._id_field, self._title_field, self._text_field))
         self._metadata = metadata
 
@@ -66,7 +81,9 @@ class _Objects:
         number: int,
         where: str,
         text: str,
-        ends: tuple[int, ...] | None,
+        ends: tuple[int, ...] | None = None,
+        *,
+        whole: bool = False,
     ) -> Document:
         title = title_of(record.get(self._title_field), self._title_field, where)
         if not title and not text:
@@ -76,7 +93,8 @@ class _Objects:
         except ValueError as error:
             what, allowed = error.args
             raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
-        return Document(self._id(record, number, where), title, text, metadata, ends, False, where)
+        identifier = self._id(record, number, where)
+        return Document(identifier, title, text, metadata, ends, whole, where)
 
     def _id(self, record: Mapping[str, Any], number: int, where: str) -> str:
         value = record.get(self._id_field)
@@ -99,39 +117,29 @@ class _Objects:
         return checked_id(str(value), where)
 
 
-class Documents(_Objects):
+class Documents(ObjectFormat):
     """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text must be there."""
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, "text", metadata)
+        super().__init__(stem, fields, Fields(), metadata)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         found = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
         text = text_of(found, self._text_field, where)
-        return self._finished(found, number, where, text, None)
+        return self._finished(found, number, where, text)
 
 
-class Passages(_Objects):
+class Passages(ObjectFormat):
     """``{"title": ..., "sentences": ["...", ...]}``: documents with sentences of their own."""
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, "sentences", metadata)
+        super().__init__(stem, fields, Fields(text="sentences"), metadata)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         found = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
         name = self._text_field
-        if name not in found:
-            raise _absent(found, name, where)
-        value = found[name]
-        if not isinstance(value, list):
-            raise _wrong_type(name, value, "a list of strings", where)
-        sentences = cast("list[object]", value)
-        for sentence in sentences:
-            if not isinstance(sentence, str):
-                raise _wrong_type(f"{name}[]", sentence, "a string", where)
-        text, ends = joined(
-            [clean(sentence, name, where) for sentence in cast("list[str]", sentences)]
-        )
+        sentences = strings_of(found, name, where)
+        text, ends = joined([clean(sentence, name, where) for sentence in sentences])
         return self._finished(found, number, where, text, ends)
 
 
@@ -219,6 +227,19 @@ def text_of(record: Mapping[str, Any], name: str, where: str) -> str:
             raise _absent(record, name, where)
         raise _wrong_type(name, value, "a string", where)
     return clean(value, name, where)
+
+
+def strings_of(record: Mapping[str, Any], name: str, where: str) -> list[str]:
+    """The list of strings in this field."""
+    if name not in record:
+        raise _absent(record, name, where)
+    value = record[name]
+    if not isinstance(value, list):
+        raise _wrong_type(name, value, "a list of strings", where)
+    for item in cast("list[object]", value):
+        if not isinstance(item, str):
+            raise _wrong_type(f"{name}[]", item, "a string", where)
+    return cast("list[str]", value)
 
 
 def title_of(value: Any, name: str, where: str) -> str:

@@ -1,7 +1,6 @@
-"""The records of a corpus file, one at a time: lines of JSON, or the items of a JSON array.
+"""A corpus file, and its records one at a time where they are lines of JSON.
 
-Files may be compressed with gzip, whatever their name. Nothing here grows with the file: of an
-array only one item is held at a time.
+Files may be compressed with gzip, whatever their name. Nothing here grows with the file.
 """
 
 from __future__ import annotations
@@ -9,32 +8,27 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
-import ijson
 import orjson
 
 from arag_search.errors import SourceError
 from index_jobs.formats import SKIP
 
 MAX_LINE_BYTES = 1 << 28
-"""The longest line of a JSONL file (256 MiB)."""
-
-MAX_DEPTH = 100
+"""The longest line of a JSONL file, and item of an array (256 MiB)."""
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(rb'"\s*:')
-_OVERLAP = 12  # bytes of two escapes
-_HALF_CHARACTER = re.compile(
-    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
-)
 
 Record = tuple[int, Any]
 """Number of the line or item (from 1), and its value or the SourceError that it is."""
+
+Piece = Literal["line", "item"]
 
 
 class CorpusFile:
@@ -114,26 +108,29 @@ def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
         if number == 1:
             line = line.removeprefix(_BOM)
         if not line.isspace() and line:
-            yield number, _parsed(line, f"{file.name}, line {number}")
+            yield number, parsed(line, "line", f"{file.name}, line {number}")
 
 
-def _parsed(line: bytes, where: str) -> Any:
+def parsed(piece: bytes, kind: Piece, where: str) -> Any:
+    """The value of a piece of JSON, or the SourceError that it is."""
     try:
-        record: Any = orjson.loads(line)
+        record: Any = orjson.loads(piece)
     except orjson.JSONDecodeError as error:
-        return SourceError(f"The line is not JSON ({_reason(error, line)}).", where=where, do=SKIP)
+        reason = _reason(error, piece, kind)
+        return SourceError(f"The {kind} is not JSON ({reason}).", where=where, do=SKIP)
     # Every key is followed by a colon outside of strings, so an equal count rules out a second one.
-    if line.startswith(b"{") and len(_KEY.findall(line)) > len(record):
-        return _without_repeated_keys(line, record, where)
+    if piece.startswith(b"{") and len(_KEY.findall(piece)) > len(record):
+        return _without_repeated_keys(piece, record, where)
     return record
 
 
-def _reason(error: orjson.JSONDecodeError, line: bytes) -> str:
+def _reason(error: orjson.JSONDecodeError, piece: bytes, kind: Piece) -> str:
     try:
-        line.decode()
+        piece.decode()
     except UnicodeDecodeError as broken:
-        return f"not UTF-8 at byte {broken.start + 1} of the line"
-    return f"{error.msg}, column {min(error.pos, len(line.rstrip())) + 1}"
+        return f"not UTF-8 at byte {broken.start + 1} of the {kind}"
+    place = "column" if kind == "line" else "character"
+    return f"{error.msg}, {place} {min(error.pos, len(piece.rstrip())) + 1}"
 
 
 def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
@@ -155,159 +152,3 @@ def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
 def repeated_key(name: str, where: str) -> SourceError:
     """The problem of a record in which a key stands twice."""
     return SourceError(f'The key "{name}" stands twice in one object.', where=where, do=SKIP)
-
-
-# Arrays
-
-
-class _HalfCharacterError(Exception):
-    """The file holds a lone surrogate, which the fast parser would replace silently."""
-
-
-class _Watched:
-    """Passes bytes through and raises where half a character may be among them."""
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
-        self._seen = b""
-
-    def read(self, size: int = -1) -> bytes:
-        block = self._read(size)
-        seen = self._seen + block
-        undecided = len(seen) - _OVERLAP if block else len(seen)
-        match = _HALF_CHARACTER.search(seen)
-        if match and match.start() < undecided:
-            raise _HalfCharacterError
-        self._seen = seen[-_OVERLAP:]
-        return block
-
-
-def array_records(
-    file: CorpusFile, skip: int, pass_over: Callable[[Any], None]
-) -> Iterator[Record]:
-    """The items of a JSON array, read incrementally.
-
-    ``pass_over`` gets the first ``skip`` items instead of the caller. What is not JSON ends the
-    array: it raises SourceError, since nothing after it can be told apart.
-    """
-    number = 0
-    file.stream.seek(3 if file.stream.read(3) == _BOM else 0)
-    start = file.stream.tell()
-    watched = cast("IO[bytes]", _Watched(file.stream.read))
-    attempts = ((ijson, watched), (_slow_parser(), file.stream))
-    for parser, stream in attempts:
-        try:
-            for found, item in enumerate(_items(file, parser, stream), start=1):
-                if found <= number:
-                    continue
-                number = found
-                if found > skip:
-                    yield found, item
-                else:
-                    pass_over(item)
-            return
-        except _HalfCharacterError:
-            file.stream.seek(start)
-
-
-def _slow_parser() -> Any:
-    from ijson.backends import python
-
-    return python
-
-
-def _items(file: CorpusFile, parser: Any, stream: IO[bytes]) -> Iterator[Any]:
-    number = 0
-    try:
-        events: Iterator[tuple[str, Any]] = iter(parser.basic_parse(stream, use_float=True))
-        with readable(file.name):
-            event, value = next(events, ("nothing", None))
-        if event != "start_array":
-            raise SourceError("The file is not a JSON array.", where=file.name)
-        while True:
-            with readable(file.name):
-                event, value = next(events, ("", None))
-                if not event:
-                    return
-                if event == "end_array":
-                    continue
-                number += 1
-                problems: list[SourceError] = []
-                where = f"{file.name}, item {number}"
-                item = _value(event, value, events, problems, where, 0)
-            yield problems[0] if problems else item
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split("\n")[0].split())
-        raise SourceError(
-            f"The file is not JSON from here on ({reason}).",
-            where=f"{file.name}, after item {number}",
-            do="Correct the file; nothing after this can be read.",
-        ) from None
-
-
-def _value(
-    event: str,
-    value: Any,
-    events: Iterator[tuple[str, Any]],
-    problems: list[SourceError],
-    where: str,
-    depth: int,
-) -> Any:
-    """The value that begins with this event."""
-    if event not in ("start_map", "start_array"):
-        return value
-    if depth == MAX_DEPTH:
-        raise SourceError(
-            "The item is nested too deeply.", where=where, allowed=f"{MAX_DEPTH} levels"
-        )
-    if event == "start_array":
-        items: list[Any] = []
-        for inner, inner_value in events:
-            if inner == "end_array":
-                break
-            items.append(_value(inner, inner_value, events, problems, where, depth + 1))
-        return items
-    result: dict[str, Any] = {}
-    for inner, key in events:
-        if inner == "end_map":
-            break
-        if key in result:
-            problems.append(repeated_key(key, where))
-        result[key] = _value(*next(events), events, problems, where, depth + 1)
-    return result
-
-
-def beginning(file: CorpusFile) -> tuple[bool, Any]:
-    """Whether the file is an array, and its first record that can be read (None without one).
-
-    Raises SourceError where the file begins with neither of ``[`` and ``{``.
-    """
-    first = file.first_bytes(1 << 16).lstrip()
-    if first.startswith(b"["):
-        for _, item in array_records(file, 0, lambda _: None):
-            if not isinstance(item, SourceError):
-                return True, item
-        return True, None
-    if not first.startswith(b"{"):
-        shown = " ".join(first[:20].decode("utf-8", "replace").split())
-        raise SourceError(
-            f'The format is not recognised: the file begins with "{shown}".'
-            if shown
-            else "The file is empty.",
-            where=file.name,
-            allowed="a folder or file of .txt and .md, JSON lines, or a JSON array; with gzip too",
-            do="For a text file with another ending say --format text.",
-        )
-    problem: SourceError | None = None
-    for number, record in line_records(file, 0):
-        if not isinstance(record, SourceError):
-            return False, record
-        problem = problem or record
-        if number >= 100:
-            break
-    raise SourceError(
-        problem.what if problem else "The file is empty.",
-        where=problem.where if problem else file.name,
-        allowed="one JSON object a line, or a JSON array",
-        do="Write each record on one line, or name the format with --format.",
-    )

@@ -11,12 +11,14 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from arag_search.corpus import SHARD_BITS, Document
 from arag_search.errors import ArgumentError, SourceError
+from index_jobs.anserini import LuceneIndexFolder, is_lucene_index
+from index_jobs.arrays import array_records
+from index_jobs.collections import Beir, Dpr, Kilt
 from index_jobs.formats import (
-    FORMATS,
     SKIP,
     AragChunks,
     Documents,
@@ -30,7 +32,9 @@ from index_jobs.formats import (
     title_of,
 )
 from index_jobs.metadata import MetadataReader
-from index_jobs.records import CorpusFile, array_records, beginning, line_records, readable
+from index_jobs.recognition import beir_corpus, is_beir, look_at
+from index_jobs.records import CorpusFile, line_records, readable
+from index_jobs.rows import row_records
 
 TEXT_ENDINGS = (".txt", ".md")
 MAX_SOURCES = 1 << SHARD_BITS
@@ -105,17 +109,37 @@ def open_source(
     """Look at one source; see ``open_sources``."""
     path = Path(name)
     if path.is_dir():
-        if format not in (None, "text"):
-            raise SourceError(
-                f"A folder cannot be read as {format}.",
-                where=name,
-                allowed="--format text or auto for a folder of .txt and .md files",
-                do="Give the files themselves as sources.",
-            )
-        return TextFolder(name, recognised=format is None)
+        return _open_folder(name, path, format, fields, metadata)
+    if format == "anserini":
+        raise SourceError(
+            "A file cannot be read as anserini.",
+            where=name,
+            allowed="the folder of a Lucene index, in which there is a file segments_...",
+        )
     if format == "text" or (format is None and path.suffix.lower() in TEXT_ENDINGS):
         return TextFile(name, recognised=format is None)
     return RecordFile(name, format, fields, metadata)
+
+
+def _open_folder(
+    name: str, path: Path, format: Format | None, fields: Fields, metadata: MetadataReader
+) -> Source:
+    if format == "anserini" or (format is None and is_lucene_index(path)):
+        return LuceneIndexFolder(name, fields, metadata, recognised=format is None)
+    corpus = beir_corpus(name, path) if format in (None, "beir") else None
+    if corpus and (format == "beir" or is_beir(corpus)):
+        return RecordFile(corpus, "beir", fields, metadata, recognised=format is None)
+    if format in (None, "text"):
+        return TextFolder(name, recognised=format is None)
+    raise SourceError(
+        f"A folder cannot be read as {format}."
+        if format != "beir"
+        else "There is no corpus.jsonl in the folder.",
+        where=name,
+        allowed="--format text or auto for a folder of .txt and .md files, beir for one with"
+        " corpus.jsonl, anserini for a Lucene index",
+        do="Give the files themselves as sources.",
+    )
 
 
 # Text
@@ -254,12 +278,21 @@ def _heading(text: str) -> str:
 
 
 class RecordFile:
-    """A file of records: JSON lines or a JSON array."""
+    """A file of records: JSON lines, a JSON array, or rows with tabs.
+
+    ``recognised`` True: the format was found by looking at more than the file.
+    """
 
     left_out: Mapping[str, int] = {}
 
     def __init__(
-        self, name: str, format: Format | None, fields: Fields, metadata: MetadataReader
+        self,
+        name: str,
+        format: Format | None,
+        fields: Fields,
+        metadata: MetadataReader,
+        *,
+        recognised: bool = False,
     ) -> None:
         self.name = name
         self._path = Path(name)
@@ -267,17 +300,11 @@ class RecordFile:
         self._metadata = metadata
         self._file: CorpusFile | None = None
         self.size = int(self.signature()["size"])
-        self.recognised = format is None
+        self.recognised = recognised or format is None
         with CorpusFile(self._path, name) as file:
-            self._is_array, record = beginning(file)
-        self.format: Format = format or recognise(record, name, fields)
-        if self.format == "arag-chunks" and not self._is_array:
-            raise SourceError(
-                "The file is not a JSON array.",
-                where=name,
-                allowed='for --format arag-chunks: ["0:text", "1:text", ...]',
-                do="Say --format documents or passages for JSON lines.",
-            )
+            found = look_at(file, format, fields)
+        self._found = found
+        self.format: Format = found.format
 
     @property
     def bytes_read(self) -> int:
@@ -288,14 +315,16 @@ class RecordFile:
 
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         format = self._record_format()
-        place = "item" if self._is_array else "line"
+        place = "item" if self._found.layout == "array" else "line"
         with CorpusFile(self._path, self.name) as file:
             self._file = file
-            records = (
-                array_records(file, skip, format.pass_over)
-                if self._is_array
-                else line_records(file, skip)
-            )
+            match self._found.layout:
+                case "array":
+                    records = array_records(file, skip, format.pass_over)
+                case "lines":
+                    records = line_records(file, skip)
+                case "rows":
+                    records = row_records(file, self._found.columns, skip)
             for number, record in records:
                 if isinstance(record, SourceError):
                     yield number, record
@@ -308,45 +337,22 @@ class RecordFile:
                     yield number, document
 
     def _record_format(self) -> RecordFormat:
-        stem = _stem(self._path)
+        given = _stem(self._path), self._fields, self._metadata
         match self.format:
-            case "documents" | "text":
-                return Documents(stem, self._fields, self._metadata)
             case "passages":
-                return Passages(stem, self._fields, self._metadata)
+                return Passages(*given)
             case "arag-chunks":
                 return AragChunks()
             case "graphrag-bench":
                 return GraphragBench(self._metadata)
-
-
-def recognise(record: Any, name: str, fields: Fields) -> Format:
-    """The format of a file with this first record. Raises SourceError where it is none."""
-    if isinstance(record, str):
-        return "arag-chunks"
-    if isinstance(record, dict):
-        found = cast("dict[str, Any]", record)
-        if isinstance(found.get(fields.text or "text"), str):
-            return "documents"
-        if isinstance(found.get(fields.text or "sentences"), list):
-            return "passages"
-        if not fields.text and "corpus_name" in found and isinstance(found.get("context"), str):
-            return "graphrag-bench"
-        wanted = f'no "{fields.text}"' if fields.text else 'neither "text" nor "sentences"'
-        raise SourceError(
-            f"The format is not recognised: the first record has {wanted}.",
-            where=name,
-            allowed=f"one of the fields there are: {', '.join(found) or 'none'}",
-            do="Name the field of the text with --text-field, and the format with --format "
-            f"{'|'.join(FORMATS)}.",
-        )
-    what = "the array is empty" if record is None else "its items are neither strings nor objects"
-    raise SourceError(
-        f"The format is not recognised: {what}.",
-        where=name,
-        allowed="a JSON array of chunks or of objects",
-        do=f"Name the format with --format {'|'.join(FORMATS)}.",
-    )
+            case "kilt":
+                return Kilt(*given)
+            case "dpr":
+                return Dpr(*given)
+            case "beir":
+                return Beir(*given)
+            case _:
+                return Documents(*given)
 
 
 def _stem(path: Path) -> str:

@@ -10,45 +10,20 @@ from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.formats import FORMATS, Fields, Format
 from index_jobs.metadata import MetadataReader, parse_metadata
-from index_jobs.sources import Source, open_source, open_sources
+from index_jobs.sources import open_source, open_sources
+from tests.corpus_files import FIX, documents, problems, source_of
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-USUAL = Fields()
 ANYTHING = (
-    "Allowed: a folder or file of .txt and .md, JSON lines, or a JSON array; with gzip too\n"
+    "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"
+    " header (id, text, title); with gzip too\n"
     "Do: For a text file with another ending say --format text."
 )
-FIX = "Correct it, or leave it out with --skip-bad-lines."
 
 
 @pytest.fixture(autouse=True)
 def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def source_of(
-    name: str,
-    content: str | bytes,
-    format: Format | None = None,
-    fields: Fields = USUAL,
-    metadata: str = "",
-) -> Source:
-    Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    declared = parse_metadata(metadata) if metadata else {}
-    return open_source(name, format, fields, MetadataReader(declared))
-
-
-def documents(source: Source, skip: int = 0) -> list[Document]:
-    found: list[Document] = []
-    for _, entry in source.documents(skip):
-        if isinstance(entry, SourceError):
-            raise entry
-        found.append(entry)
-    return found
-
-
-def problems(source: Source) -> list[str]:
-    return [str(entry) for _, entry in source.documents() if isinstance(entry, SourceError)]
 
 
 def message(error: pytest.ExceptionInfo[AragError]) -> str:
@@ -107,7 +82,8 @@ def test_a_folder_is_read_as_text_only() -> None:
         open_source("folder", "documents", Fields(), MetadataReader({}))
     assert message(caught) == (
         "A folder cannot be read as documents.\nWhere: folder\n"
-        "Allowed: --format text or auto for a folder of .txt and .md files\n"
+        "Allowed: --format text or auto for a folder of .txt and .md files, beir for one with"
+        " corpus.jsonl, anserini for a Lucene index\n"
         "Do: Give the files themselves as sources."
     )
 
@@ -340,8 +316,8 @@ def test_half_a_character_in_an_array_is_named_with_its_item() -> None:
     raw = json.dumps([*items, "a:\U0001f600", "b:\ud83d!", "c:fine"])
     source = source_of("c.json", raw)
     assert problems(source) == [
-        'The field "text" holds half a character (a lone surrogate).\n'
-        f"Where: c.json, item 22, character 1 of the field\nDo: {FIX}"
+        "The item is not JSON (no low surrogate in string, character 4).\n"
+        f"Where: c.json, item 22\nDo: {FIX}"
     ]
     assert [number for number, _ in source.documents()] == list(range(1, 24))
 
@@ -350,8 +326,8 @@ def test_an_array_that_ends_early_is_an_error_after_its_last_item() -> None:
     with pytest.raises(SourceError) as caught:
         documents(source_of("c.json", '["0:a", "1:b"'))
     assert message(caught) == (
-        "The file is not JSON from here on (parse error: premature EOF).\n"
-        "Where: c.json, after item 2\n"
+        "The array is not closed: the file ends before that.\n"
+        "Where: c.json, after item 1\n"
         "Do: Correct the file; nothing after this can be read."
     )
 

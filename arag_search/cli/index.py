@@ -19,6 +19,10 @@ class FormatName(StrEnum):
     passages = "passages"
     arag_chunks = "arag-chunks"
     graphrag_bench = "graphrag-bench"
+    kilt = "kilt"
+    dpr = "dpr"
+    beir = "beir"
+    anserini = "anserini"
 
 
 def index_command(
@@ -117,8 +121,10 @@ def index_command(
 
     Sources are folders of .txt and .md files, JSON lines of documents {"id", "title", "text", ...}
     or of passages {"title", "sentences": [...]}, A-RAG chunk files ["0:text", ...], and
-    GraphRAG-Bench files [{"corpus_name", "context"}]; with gzip too. Only text is read: convert
-    PDF and HTML before.
+    GraphRAG-Bench files [{"corpus_name", "context"}]; with gzip too. Also the collections of
+    retrieval research: KILT's knowledge source (kilt), passages in rows id, text, title with tabs
+    (dpr), BEIR folders or corpus.jsonl (beir), and folders of Lucene indexes that Anserini or
+    Pyserini made with the text stored (anserini). Only text is read: convert PDF and HTML before.
 
     Documents are cut into passages of whole sentences. A passage is found and read as one hit.
 
@@ -132,6 +138,7 @@ def index_command(
       arag-search index corpus.jsonl --to my-index --metadata year:number,lang:keyword
       arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
       arag-search index chunks.json --to my-index --overwrite --json > report.json
+      arag-search index kilt.jsonl.gz --to kilt --format kilt --metadata categories:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
 
     Then:

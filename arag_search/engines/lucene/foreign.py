@@ -1,0 +1,159 @@
+"""Lucene indexes that other software has written: what they store, in the order of their documents.
+
+Lucene reads what it or the release line before it wrote. For what is older than this very release
+it wants a second jar, which is fetched when the first such index is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.lucene import jvm
+from arag_search.engines.lucene.jvm import java
+from arag_search.errors import SourceError
+
+OLDER_FORMATS = jvm.PinnedJar(
+    group="org.apache.lucene",
+    artifact="lucene-backward-codecs",
+    version=jvm.LUCENE_VERSION,
+    sha256="751025978ced33d184de01d2cca1f7c3d85916fec7476953d45c391be7ad24f8",
+    size=941_603,
+)
+
+_MAJOR = int(jvm.LUCENE_VERSION.partition(".")[0])
+_OLDEST = _MAJOR - 1
+_WRITTEN_BY = re.compile(r"(?:created with Lucene|derived from Lucene version) (\d+)")
+_CODEC = re.compile(r"[cC]odec '(\w+)'")
+_RELEASE = re.compile(r"Lucene(1\d|\d)\d+")
+# Codecs are made of the others, and so come last.
+_REGISTRIES = (
+    ("PostingsFormat", "reloadPostingsFormats"),
+    ("DocValuesFormat", "reloadDocValuesFormats"),
+    ("KnnVectorsFormat", "reloadKnnVectorsFormat"),
+    ("Codec", "reloadCodecs"),
+)
+
+
+class ForeignIndex:
+    """One Lucene index, opened as it is now; a context manager.
+
+    Raises SourceError, which calls it ``name``, where it cannot be read, JvmError where the jar for
+    older formats is needed and cannot be had.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._name = name
+        self._directory = java("org.apache.lucene.store.FSDirectory").open(
+            java("java.nio.file.Path").of(str(folder.absolute()))
+        )
+        try:
+            self._reader = self._opened()
+        except BaseException:
+            self._directory.close()
+            raise
+        self.end = int(self._reader.maxDoc())
+        """The number behind the last document; those of deleted ones are not used again."""
+
+    def _opened(self) -> Any:
+        open_reader = java("org.apache.lucene.index.DirectoryReader").open
+        try:
+            return open_reader(self._directory)
+        except jvm.java_error() as error:
+            reason = jvm.reason(error)
+            if not _CODEC.search(reason) or (_release(reason) or _OLDEST) < _OLDEST:
+                raise self._problem(error) from error
+        _read_older_formats()
+        try:
+            return open_reader(self._directory)
+        except jvm.java_error() as error:
+            raise self._problem(error) from error
+
+    def documents(self, start: int = 0) -> Iterator[tuple[int, dict[str, str | int | float]]]:
+        """Numbers (from 0) and stored fields from number ``start`` on, without deleted documents.
+
+        Of a field with several values the first counts; bytes are left out.
+        """
+        try:
+            for leaf in self._reader.leaves():
+                base, reader = int(leaf.docBase), leaf.reader()
+                live = reader.getLiveDocs()
+                read = reader.storedFields().document
+                for number in range(max(start - base, 0), int(reader.maxDoc())):
+                    if live is None or live.get(number):
+                        yield base + number, _stored(read(number))
+        except jvm.java_error() as error:
+            raise self._problem(error) from error
+
+    def _problem(self, error: Exception) -> SourceError:
+        reason = jvm.reason(error)
+        codec = _CODEC.search(reason)
+        release = _release(reason)
+        if release and release < _OLDEST:
+            return SourceError(
+                f"The index was written by Lucene {release}, which Lucene {_MAJOR} does not read.",
+                where=self._name,
+                allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}",
+                do="Give the collection that it was made of as source, or make the index again with"
+                " a newer release.",
+            )
+        if codec or jvm.is_a(error, "IndexFormatTooOldException", "IndexFormatTooNewException"):
+            return SourceError(
+                f"The index is in a format that Lucene {jvm.LUCENE_VERSION} does not read"
+                f" ({codec[1] if codec else reason}).",
+                where=self._name,
+                allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}, up to {jvm.LUCENE_VERSION}",
+                do="Give the collection that it was made of as source.",
+            )
+        return SourceError(
+            f"The Lucene index cannot be read ({reason}).",
+            where=self._name,
+            do=jvm.advice(error) or "See whether all its files are there.",
+        )
+
+    def close(self) -> None:
+        self._reader.close()
+        self._directory.close()
+
+    def __enter__(self) -> ForeignIndex:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _release(reason: str) -> int | None:
+    """The major release of Lucene that wrote an index, by why it cannot be opened.
+
+    None where the reason does not say, or the format is one of others.
+    """
+    codec = _CODEC.search(reason)
+    named = _RELEASE.fullmatch(codec[1]) if codec else _WRITTEN_BY.search(reason)
+    return int(named[1]) if named else None
+
+
+def _stored(document: Any) -> dict[str, str | int | float]:
+    found: dict[str, str | int | float] = {}
+    for field in document.getFields():
+        name = str(field.name())
+        if name in found:
+            continue
+        number = field.numericValue()
+        if number is not None:
+            decimal = float(number.doubleValue())
+            found[name] = int(number.longValue()) if decimal.is_integer() else decimal
+        elif (text := field.stringValue()) is not None:
+            found[name] = str(text)
+    return found
+
+
+def _read_older_formats() -> None:
+    """Make Lucene know the formats of its earlier releases as well."""
+    jar = jvm.resolve(OLDER_FORMATS, jvm.cache_folder())
+    codec = java("org.apache.lucene.codecs.Codec")
+    url = java("java.io.File")(str(jar)).toURI().toURL()
+    loader = java("java.net.URLClassLoader")([url], codec.class_.getClassLoader())
+    for kind, reload in _REGISTRIES:
+        getattr(java(f"org.apache.lucene.codecs.{kind}"), reload)(loader)

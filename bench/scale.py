@@ -1,0 +1,316 @@
+"""How building and searching grow with the corpus, and what that says of KILT.
+
+    python -m bench.scale
+    python -m bench.scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
+
+Builds synthetic corpora of several sizes on both engines, measures each size once, and lays a power
+law through the sizes. What is measured is kept in a JSON file: a size that is there is not measured
+again, so that a run that was stopped goes on. A table goes to stdout, a plot beside the JSON file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.durable import write_atomically
+from arag_search.errors import AragError
+from bench import BenchError, synthetic
+from bench.report import Figure, Row, circumstances, table
+from bench.scale_law import TARGET_PASSAGES, laws
+from bench.scale_sides import (
+    ENGINES,
+    WARM_UP_PASSAGES,
+    EngineName,
+    Measured,
+    Side,
+    measure,
+    open_side,
+)
+from bench.word_statistics import word_statistics
+from bench.workbench import CORPUS, BoundedProgress, check_room, say
+
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+QUERIES = 200
+SAMPLE = 2_000
+"""Passages from all over a corpus, of which queries are drawn."""
+MAX_BUILD_S = 7_200.0
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+RESULTS_VERSION = 1
+BYTES_NEEDED = 6_000
+"""Room for a passage while an index is built, its corpus file included: twice what stays."""
+MIN_ROOM = 1 << 30
+INTERRUPTED = 130
+
+_ALIKE = 0.1
+"""A synthetic corpus is like the real one where no figure is farther from it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the sizes that are not measured yet. Exit code 1 for a failure, 130 for Ctrl-C."""
+    given = _parser().parse_args(arguments)
+    try:
+        results = _Results.read(given.out, given.queries)
+        results.run = _run(arguments)
+        if not results.corpus and (given.data / CORPUS).is_file():
+            results.corpus = compared(given.data / CORPUS)
+        _measure_all(given, results)
+        figures = results.figures()
+        from bench.scale_plot import plot
+
+        pictures = plot(results.measured, given.out)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("Stopped. What was measured is kept; the same command goes on.")
+        return INTERRUPTED
+    print(table(figures))
+    say(f"Kept in {given.out}, {', '.join(map(str, pictures))}.")
+    return 0
+
+
+class _Results:
+    """The file of results: what was measured with the same settings."""
+
+    def __init__(self, path: Path, queries: int) -> None:
+        self._path = path
+        self._settings = {
+            "queries": queries,
+            "seed": synthetic.SEED,
+            "generator": synthetic.GENERATOR,
+        }
+        self.measured: dict[EngineName, dict[int, Measured]] = {}
+        self.corpus: Mapping[str, Any] = {}
+        self.run: Mapping[str, Any] = {}
+        self._runs: dict[str, Any] = {}
+
+    @staticmethod
+    def read(path: Path, queries: int) -> _Results:
+        """What the file holds. Raises BenchError for another file, or other settings."""
+        results = _Results(path, queries)
+        if path.is_dir():
+            raise BenchError("The file of results is a folder.", where=str(path))
+        if not path.exists():
+            return results
+        try:
+            found: Any = orjson.loads(path.read_bytes())
+            settings, measured = found["settings"], found["measured"]
+            results.corpus, results._runs = found["corpus"], found["runs"]
+            for engine in ENGINES:
+                each = (Measured.from_dict(one) for one in measured.get(engine, ()))
+                results.measured[engine] = {one.passages: one for one in each}
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            raise BenchError(
+                "The file holds no results of this bench.",
+                where=str(path),
+                do="Name another file with --out.",
+            ) from None
+        if settings != results._settings:
+            raise BenchError(
+                "What the file holds was measured with other settings.",
+                where=f"{path}: {settings}",
+                allowed=str(results._settings),
+                do="Name another file with --out, or say the same --queries.",
+            )
+        return results
+
+    def add(self, engine: EngineName, measured: Measured) -> None:
+        """Keep a measurement, in the file too."""
+        self.measured.setdefault(engine, {})[measured.passages] = measured
+        load = round(os.getloadavg()[0], 2)
+        self._runs[f"{engine} {measured.passages}"] = {**self.run, "load": load}
+        self.write()
+
+    def write(self) -> None:
+        """Replace the file."""
+        content = {
+            "format": RESULTS_VERSION,
+            "settings": self._settings,
+            "corpus": self.corpus,
+            "measured": {
+                engine: [sizes[size].to_dict() for size in sorted(sizes)]
+                for engine, sizes in self.measured.items()
+            },
+            "extrapolated": {
+                engine: {name: law.to_dict() for name, law in laws(sizes).items()}
+                for engine, sizes in self.measured.items()
+            },
+            "runs": self._runs,
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+
+    def figures(self) -> list[Figure]:
+        """Rows for the table: what is measured, then what is extrapolated."""
+        found = [_corpus_figure(self.corpus)] if self.corpus else []
+        for engine, sizes in self.measured.items():
+            for size in sorted(sizes):
+                found.append(_size_figure(engine, sizes[size]))
+            if kilt := laws(sizes):
+                rows = [law.row(name) for name, law in kilt.items()]
+                name = f"{engine}, {TARGET_PASSAGES:,} passages, EXTRAPOLATED"
+                found.append(Figure(name, tuple(rows)))
+        return found
+
+
+def _size_figure(engine: str, found: Measured) -> Figure:
+    rows = [
+        Row("build", found.passages / found.seconds, "passages/s"),
+        Row("index", found.bytes / found.passages, "bytes/passage"),
+    ]
+    for name, each in found.latency.items():
+        rows.append(Row(f"{name}: median", each.median_ms, "ms"))
+        rows.append(Row(f"{name}: 95th percentile", each.p95_ms, "ms"))
+    return Figure(f"{engine}, {found.passages:,} passages, measured", tuple(rows))
+
+
+def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
+    rows = [
+        Row(
+            f"{name} (real: {each['real']:.3g}{'' if each['alike'] else ', NOT ALIKE'})",
+            each["synthetic"],
+            "",
+        )
+        for name, each in corpus.items()
+    ]
+    return Figure("synthetic words", tuple(rows))
+
+
+def compared(real: Path) -> dict[str, Any]:
+    """Figures of the words of a real corpus, and of as many synthetic passages as long as its."""
+    from index_jobs.chunking import cut
+    from index_jobs.formats import Fields
+    from index_jobs.metadata import MetadataReader
+    from index_jobs.options import DEFAULT_CHUNK_TOKENS
+    from index_jobs.sources import open_source
+
+    chunks: list[Chunk] = []
+    for number, document in open_source(str(real), None, Fields(), MetadataReader({})).documents():
+        if isinstance(document, AragError):
+            raise document
+        chunks += cut(document, shard=0, number=number, chunk_tokens=DEFAULT_CHUNK_TOKENS)[0]
+    theirs = word_statistics(chunks)
+    shape = replace(synthetic.USUAL, words=round(theirs["words of a passage"]))
+    made = synthetic.passages(len(chunks), shape=shape)
+    ours = word_statistics([passage.chunk() for passage in made])
+    return {
+        name: {
+            "real": value,
+            "synthetic": ours[name],
+            "alike": abs(ours[name] / value - 1) <= _ALIKE,
+        }
+        for name, value in theirs.items()
+    }
+
+
+def _measure_all(given: argparse.Namespace, results: _Results) -> None:
+    for engine in given.engine:
+        known = {} if given.again else results.measured.get(engine, {})
+        missing = [size for size in given.sizes if size not in known]
+        if not missing:
+            say(f"{engine}: everything is measured.")
+            continue
+        with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=given.work) as name:
+            folder = Path(name)
+            check_room(folder, missing[-1] * BYTES_NEEDED + MIN_ROOM)
+            with open_side(engine, folder, given.url, given.heap) as side:
+                _measured(side, folder, min(WARM_UP_PASSAGES, missing[0]), given, engine)
+                for size in missing:
+                    results.add(engine, _measured(side, folder, size, given, engine))
+
+
+def _measured(
+    side: Side, folder: Path, size: int, given: argparse.Namespace, engine: EngineName
+) -> Measured:
+    check_room(folder, size * BYTES_NEEDED + MIN_ROOM)
+    corpus = folder / "corpus.jsonl"
+    began = time.monotonic()
+    written = synthetic.write(size, corpus)
+    say(f"{engine}: {size:,} passages, {written >> 20:,} MB of text")
+    try:
+        sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
+        progress = BoundedProgress(given.max_build_s)
+        found = measure(side, corpus, sample, given.queries, progress)
+    finally:
+        corpus.unlink()
+    say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
+    return found
+
+
+def _run(arguments: Sequence[str] | None) -> Mapping[str, Any]:
+    words = sys.argv[1:] if arguments is None else arguments
+    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    return circumstances(shlex.join(["python", "-m", "bench.scale", *shown]))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scale",
+        description="Measure building and searching at several sizes. See bench/README.md.",
+    )
+    add = parser.add_argument
+    add(
+        "--sizes",
+        type=_sizes,
+        default=SIZES,
+        help="passages, at least 100 (default 10000,30000,100000,300000,1000000)",
+    )
+    add("--engine", type=_engines, default=ENGINES, help="lucene,opensearch, or one (default both)")
+    add("--queries", type=_queries, default=QUERIES, help="of each class (default %(default)s)")
+    add("--out", type=Path, default=RESULTS, help="file (default bench/results/scale.json)")
+    add("--again", action="store_true", help="measure sizes again that are in the file")
+    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
+    add("--url", help="an OpenSearch to use (default: a node of our own, ended afterwards)")
+    add("--heap", default="1g", help="memory of our own node (default %(default)s)")
+    add(
+        "--max-build-s",
+        type=float,
+        default=MAX_BUILD_S,
+        help="longest time for one index (default %(default)g)",
+    )
+    add(
+        "--data",
+        type=Path,
+        default=Path("..") / "shared" / "data",
+        help="folder of real corpora, whose words are compared (default %(default)s)",
+    )
+    return parser
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
+        return int(text)
+
+    return parse
+
+
+_queries = _whole(1)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({_whole(100)(piece) for piece in text.split(",")}))
+
+
+def _engines(text: str) -> tuple[EngineName, ...]:
+    named = text.split(",")
+    if not set(named) <= set(ENGINES):
+        raise argparse.ArgumentTypeError(f"{text} is not of {','.join(ENGINES)}")
+    return tuple(engine for engine in ENGINES if engine in named)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Rows of a table with tabs between the columns, as Python's csv module reads them.
+
+A field may stand in quotes, then holds tabs and line ends, and a quote is written twice. A row is
+numbered by the line it begins on.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+
+from arag_search.errors import SourceError
+from index_jobs.formats import SKIP
+from index_jobs.records import MAX_LINE_BYTES, CorpusFile, Record, readable
+
+USUAL_COLUMNS = ("id", "text", "title")
+
+
+def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None:
+    """The names of the columns, where the first line holds the wanted ones; else None."""
+    first, _, _ = file.first_bytes(1 << 16).partition(b"\n")
+    if b"\t" not in first:
+        return None
+    names = next(csv.reader([first.decode("utf-8", "replace").rstrip("\r")], delimiter="\t"))
+    return tuple(names) if set(wanted) <= set(names) else None
+
+
+def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> Iterator[Record]:
+    """The rows as objects, by the names of their columns.
+
+    ``columns`` None: the first line names them. Rows that begin on the first ``skip`` lines are
+    passed over, and so are empty lines. A row that cannot be read is a SourceError; a quote that is
+    not closed raises it, since nothing after that can be told apart.
+    """
+    if csv.field_size_limit() < MAX_LINE_BYTES:
+        csv.field_size_limit(MAX_LINE_BYTES)
+    lines = _Lines(file)
+    reader = csv.reader(lines, delimiter="\t")
+    while True:
+        number = lines.number + 1
+        where = f"{file.name}, line {number}"
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except UnicodeDecodeError as error:
+            if lines.number > number:
+                where += f" to {lines.number}"
+            row = SourceError(
+                f"The row is not UTF-8 (byte {error.start + 1} of line {lines.number}).",
+                where=where,
+                do=SKIP,
+            )
+        except csv.Error as error:
+            if lines.number > number:
+                raise _unclosed(where) from None
+            reason = str(error).partition(" - ")[0]
+            row = SourceError(f"The row cannot be read ({reason}).", where=where, do=SKIP)
+        if lines.ended:
+            raise _unclosed(where)
+        if isinstance(row, SourceError):
+            if number > skip:
+                yield number, row
+        elif columns is None:
+            columns = row
+        elif row and number > skip:
+            yield number, _object(columns, row, where)
+
+
+def _object(columns: Sequence[str], row: Sequence[str], where: str) -> dict[str, str] | SourceError:
+    if len(row) == len(columns):
+        return dict(zip(columns, row, strict=True))
+    return SourceError(
+        f"The row has {len(row)} column{'s' * (len(row) != 1)}.",
+        where=where,
+        allowed=f"{len(columns)}: {', '.join(columns)}",
+        do=f"See whether its quotes are right. {SKIP}",
+    )
+
+
+def _unclosed(where: str) -> SourceError:
+    return SourceError(
+        "The row has a quote that is not closed.",
+        where=where,
+        allowed='fields in quotes, with "" for each quote inside',
+        do="Correct the file; nothing after this can be read.",
+    )
+
+
+class _Lines:
+    """The lines of a file in UTF-8; after a line that is none one may go on."""
+
+    def __init__(self, file: CorpusFile) -> None:
+        self._file = file
+        self.number = 0
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        with readable(self._file.name):
+            line = self._file.stream.readline(MAX_LINE_BYTES)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            raise SourceError(
+                f"The line is longer than {MAX_LINE_BYTES >> 20} MiB.",
+                where=f"{self._file.name}, line {self.number}",
+                allowed="one row a line",
+            )
+        return line.decode("utf-8-sig" if self.number == 1 else "utf-8")

@@ -1,0 +1,128 @@
+"""Items of a JSON array: each by itself, whatever the others are."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.errors import SourceError
+from index_jobs import arrays
+from index_jobs.arrays import array_records
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.records import CorpusFile
+from tests.corpus_files import FIX, documents, opened, problems, resumes, source_of
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 1 << 40) | st.text('ab"\\,:{}[]\n\u0301😀'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("xy{", max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def items(raw: bytes) -> list[Any]:
+    Path("a.json").write_bytes(raw)
+    with CorpusFile(Path("a.json"), "a.json") as file:
+        return [record for _, record in array_records(file, 0, lambda _: None)]
+
+
+def good(raw: str) -> list[Any]:
+    """The items, with None for each that is bad."""
+    return [None if isinstance(item, SourceError) else item for item in items(raw.encode())]
+
+
+@given(
+    st.lists(values.filter(lambda value: value is not None), max_size=5),
+    st.sampled_from((1, 7, 60, 4096)),
+    st.sampled_from((None, 0, 2)),
+    st.booleans(),
+)
+def test_every_array_is_read_as_python_reads_it(
+    given: list[Any], block: int, indent: int | None, ascii: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "BLOCK_BYTES", max(block, 4))
+        found = items(json.dumps(given, indent=indent, ensure_ascii=ascii).encode())
+    assert found == given
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("[]", []),
+        ("\n [ ] ", []),
+        ('["a", tru, "b"]', ["a", None, "b"]),
+        ('["a",, "b"]', ["a", None, "b"]),
+        ('["a", "b",]', ["a", "b", None]),
+        ('[, "a"]', [None, "a"]),
+        ('[{"a": 1 "b": 2}, {"c": 3}]', [None, {"c": 3}]),
+        ('[{"a": 1}}, {"c": 3}]', [None, {"c": 3}]),
+        ('[{"a": 1, {"c": 3}, {"d": [4]}]', [None, {"c": 3}, {"d": [4]}]),
+        ('[{"a": {"b": 1}, \n {"c": 3}]', [None, {"c": 3}]),
+        ('[{"a": [1, 2}, {"c": 3}]', [None, {"c": 3}]),
+        ('[{"c": 3}, {"a": 1 ]', [{"c": 3}, None]),
+        ('[{"a": "one\ntwo"}, {"c": 3}]', [None, {"c": 3}]),
+        ('[{"a": "one},\n {"c": 3}, {"d": 4}]', [None, {"c": 3}, {"d": 4}]),
+        ('[{"a": "\\x"}, {"c": 3}]', [None, {"c": 3}]),
+        ('[{"a": 1, "a": 2}, {"c": 3}]', [None, {"c": 3}]),
+    ],
+)
+def test_a_bad_item_does_not_hide_the_others(raw: str, expected: list[Any]) -> None:
+    assert good(raw) == expected
+
+
+def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
+    raw = b'[{"text": "a"}, {"text" "b"}, {"text": "\xff"}, , {"text": "e"}]'
+    source = source_of("c.json", raw)
+    assert problems(source) == [
+        "The item is not JSON (unexpected character, expected ':' after key, character 9).\n"
+        f"Where: c.json, item 2\nDo: {FIX}",
+        "The item is not JSON (not UTF-8 at byte 11 of the item).\n"
+        f"Where: c.json, item 3\nDo: {FIX}",
+        f"There is a comma, and no item.\nWhere: c.json, item 4\nDo: {FIX}",
+    ]
+    assert resumes(source)
+
+
+def test_bad_items_can_be_skipped_and_are_counted() -> None:
+    Path("c.json").write_text('[{"text": "one sea"}, {"text": "two},\n {"text": 3}, {"id": 4}]')
+    report = build_index(["c.json"], "index", BuildOptions(skip_bad_lines=True))
+    assert (report.documents, report.skipped_lines) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("raw", "what", "after"),
+    [
+        ('["0:a", "1:b"', "The array is not closed: the file ends before that.", 1),
+        ('["0:a", {"b": ["c', "The array is not closed: the file ends before that.", 1),
+        ('["0:a"]\n["1:b"]', "There is more after the end of the array.", 1),
+        ('["0:a", "1:b"], "2:c"]', "There is more after the end of the array.", 2),
+    ],
+)
+def test_where_the_rest_cannot_be_read_that_is_said(raw: str, what: str, after: int) -> None:
+    with pytest.raises(SourceError) as caught:
+        documents(source_of("c.json", raw))
+    assert str(caught.value) == (
+        f"{what}\nWhere: c.json, after item {after}\n"
+        "Do: Correct the file; nothing after this can be read."
+    )
+
+
+def test_an_item_may_not_be_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
+    Path("c.json.gz").write_bytes(gzip.compress(b'["0:a", "1:' + b"x" * (5 << 20)))
+    with pytest.raises(SourceError) as caught:
+        documents(opened("c.json.gz"))
+    assert str(caught.value) == (
+        "An item is longer than 1 MiB.\nWhere: c.json.gz, after item 1\n"
+        "Do: Correct the file; nothing after this can be read."
+    )
