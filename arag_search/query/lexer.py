@@ -21,6 +21,8 @@ _LEXEME = re.compile(
       | (?P<backslash>\\))""",
     re.VERBOSE | re.DOTALL,
 )
+# Most lexemes are such words, for which the other alternatives need not be tried.
+_PLAIN_WORD = re.compile(r"\s*([^\W_]+)(?=[\s)]|$)")
 _SUFFIX = re.compile(r"[~^][^\s()\"\\]*")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _SPECIAL = re.compile(r"\\.|([:^~*?])", re.DOTALL)
@@ -44,7 +46,16 @@ def lex(text: str) -> list[Lexeme]:
     result: list[Lexeme] = []
     position = 0
     # The alternatives cover every character, so only blanks at the end match nothing.
-    while match := _LEXEME.match(text, position):
+    while True:
+        if match := _PLAIN_WORD.match(text, position):
+            start, end = match.span(1)
+            joined = start == position and start > 0
+            result.append(Lexeme("word", start, end, match[1], "", joined))
+            position = end
+            continue
+        match = _LEXEME.match(text, position)
+        if match is None:
+            return result
         kind = cast(Kind, match.lastgroup)
         start, end = match.span(match.lastindex or 0)
         if kind == "range" and not _is_range(text[start:end]):
@@ -59,7 +70,6 @@ def lex(text: str) -> list[Lexeme]:
         # Nothing is before the first lexeme for it to be joined to.
         result.append(Lexeme(kind, start, end, raw, suffix, start == position and start > 0))
         position = end
-    return result
 
 
 _WORD = re.compile(r'(?:[^\s()"\\]|\\.)+', re.DOTALL)
