@@ -18,12 +18,14 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.engines.opensearch.bulk import NODE_WAIT_S, BulkCounts
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
 from index_jobs.options import BuildOptions
+from index_jobs.packing import Packer, as_chunks
 
 _DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 _SOURCES = "the sources"
@@ -63,8 +65,22 @@ class BuildTarget(Protocol):
 
     def __exit__(self, *exception: object) -> None: ...
 
+    @property
+    def packer(self) -> Packer:
+        """Makes what ``add`` takes; there once the writer is open."""
+        ...
+
+    @property
+    def sent(self) -> BulkCounts:
+        """What was sent to a server in this run; nothing where there is none."""
+        ...
+
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
         """The generation to build, whether one goes on, and why or why not."""
+        ...
+
+    def add(self, packed: Any) -> None:
+        """Give the writer what the packer made of the chunks that come next in corpus order."""
         ...
 
     def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
@@ -100,6 +116,13 @@ def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
             allowed="an index on a server",
             do="Leave it out.",
         )
+    if options.node_wait_s is not None:
+        raise ArgumentError(
+            "--node-wait: an index in a folder has no nodes.",
+            where=name,
+            allowed="an index on a server",
+            do="Leave it out.",
+        )
     if "exact" in options.without:
         raise ArgumentError(
             "--without: exact takes no room in a folder.",
@@ -115,6 +138,8 @@ class LuceneTarget:
 
     engine = lucene_schema.ENGINE
     engine_version = LUCENE_VERSION
+    packer = staticmethod(as_chunks)
+    sent = BulkCounts()
 
     def __init__(self, location: Path, options: BuildOptions) -> None:
         self._location = location
@@ -149,6 +174,10 @@ class LuceneTarget:
             raise IndexDamagedError(error.what, where=error.where) from error
         class_archive.make_beside()
         return self._writer
+
+    def add(self, packed: Any) -> None:
+        """See BuildTarget."""
+        self._writer.add(packed)
 
     def discard(self, generation: str) -> None:
         """See BuildTarget."""
@@ -185,6 +214,8 @@ class OpenSearchTarget:
     def __init__(self, location: str, options: BuildOptions) -> None:
         self._address = parse_address(location)
         self._overwrite = options.overwrite
+        wait_s = options.node_wait_s
+        self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
         self._definition = IndexDefinition(
             metadata=dict(options.metadata),
             k1=options.k1,
@@ -222,7 +253,12 @@ class OpenSearchTarget:
     def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
         """See BuildTarget."""
         self._writer = OpenSearchWriter(
-            self._client, generation, self._definition, self._signature, resume=resume
+            self._client,
+            generation,
+            self._definition,
+            self._signature,
+            resume=resume,
+            node_wait_s=self._node_wait_s,
         )
         if not resume:
             try:
@@ -231,6 +267,20 @@ class OpenSearchTarget:
                 self._writer.abort()
                 raise
         return self._writer
+
+    @property
+    def packer(self) -> Packer:
+        """See BuildTarget."""
+        return self._writer.packer
+
+    @property
+    def sent(self) -> BulkCounts:
+        """See BuildTarget."""
+        return self._writer.bulk_counts
+
+    def add(self, packed: Any) -> None:
+        """See BuildTarget."""
+        self._writer.add_packed(packed)
 
     def discard(self, generation: str) -> None:
         """See BuildTarget."""

@@ -96,6 +96,23 @@ def index_command(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that cut and pack documents, 0 to 64; 0 does it in this one. "
+            "[default: 0 for less than 16 MB, else cores less one, at most 4]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
+    node_wait: Annotated[
+        float | None,
+        typer.Option(
+            help="Wait so long for a node of OpenSearch that is lost.  [default: 600]",
+            metavar="SECONDS",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -164,6 +181,8 @@ def index_command(
         overwrite=overwrite,
         skip_bad_lines=skip_bad_lines,
         shards=shards,
+        workers=workers,
+        node_wait_s=node_wait,
     )
     try:
         report = build_index(source, to, options, open_progress())

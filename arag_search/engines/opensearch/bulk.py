@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,6 +18,7 @@ import orjson
 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import deepest_reason
+from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.errors import BuildError, RefusedError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
@@ -80,8 +81,14 @@ class Bulks:
     def add(self, alias: str, identifier: int, routing: str, document: object) -> None:
         """Take a document; it may be sent later. Raises BuildError or UnavailableError for one
         taken earlier that could not be written."""
-        action = {"create": {"_index": alias, "_id": str(identifier), "routing": routing}}
-        line = b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
+        self.add_lines([bulk_line(alias, identifier, routing, document)])
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Take documents made by ``bulk_line``; see ``add``."""
+        for line in lines:
+            self._add_line(line)
+
+    def _add_line(self, line: bytes) -> None:
         if self._size + len(line) > self._limit and self._lines:
             self._submit()
         self._lines.append(line)
