@@ -27,6 +27,7 @@ CHECKPOINT_S = 15.0
 DEFAULT_FIELDS = Fields()
 MAX_SHARDS = 1024
 MAX_WORKERS = 64
+MAX_KEPT = 100
 MAX_NODE_WAIT_S = 86_400
 LEAVABLE = ("sentences", "exact")
 """What a build can do without, and an index then does not serve. ``exact`` is what keyword_search
@@ -44,6 +45,7 @@ class BuildOptions:
     ``checkpoint_s`` seconds. ``shards`` is for an index on a server, which has one unless it is
     given. ``workers`` are processes that cut and pack; 0 is none, None as many as suit. For
     ``node_wait_s`` seconds a node of a server that is lost is waited for (None: NODE_WAIT_S).
+    ``keep`` finished indexes before it are left on a server (None: KEPT).
     Raises ArgumentError for a value that is not allowed.
     """
 
@@ -60,6 +62,7 @@ class BuildOptions:
     shards: int | None = None
     workers: int | None = None
     node_wait_s: float | None = None
+    keep: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -92,6 +95,10 @@ class BuildOptions:
             raise ArgumentError(
                 f"--shards: {self.shards:,} is outside of the bounds.",
                 allowed=f"1 to {MAX_SHARDS:,}",
+            )
+        if self.keep is not None and not 0 <= self.keep <= MAX_KEPT:
+            raise ArgumentError(
+                f"--keep: {self.keep:,} is outside of the bounds.", allowed=f"0 to {MAX_KEPT}"
             )
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
             raise ArgumentError(

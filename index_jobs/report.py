@@ -114,9 +114,9 @@ class BuildReport:
     def to_text(self) -> str:
         """The report in words, one line for each thing."""
         lines = [
-            f"Built {self.location}: {_counted(self.documents, 'document')} in"
-            f" {_counted(self.chunks, 'chunk')}, {_counted(self.sentences, 'sentence')},"
-            f" {_counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
+            f"Built {self.location}: {counted(self.documents, 'document')} in"
+            f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
+            f" {counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
         lines += [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
@@ -124,8 +124,8 @@ class BuildReport:
             lines.append(f"... and {len(self.sources) - SHOWN_EXAMPLES:,} more sources")
         if self.rejected or self.retries:
             lines.append(
-                f"the server was waited for: {_counted(self.rejected, 'document')} rejected and"
-                f" sent again, {_counted(self.retries, 'request')} repeated"
+                f"the server was waited for: {counted(self.rejected, 'document')} rejected and"
+                f" sent again, {counted(self.retries, 'request')} repeated"
             )
         return "\n".join([*lines, *self.warnings()])
 
@@ -139,14 +139,15 @@ class BuildReport:
                 f"ignored, not declared with --metadata: {listed(self.undeclared_metadata, True)}"
             )
         if self.skipped_lines:
-            lines.append(f"skipped: {_counted(self.skipped_lines, 'bad record')}")
+            lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
             lines += [f"  {example}" for example in self.skipped_examples]
             if self.skipped_lines > len(self.skipped_examples):
                 lines.append(f"  ... and {self.skipped_lines - len(self.skipped_examples):,} more")
         return [*lines, *self.notes]
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """``1 chunk``, ``2,000 chunks``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

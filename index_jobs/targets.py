@@ -20,7 +20,7 @@ from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.bulk import NODE_WAIT_S, BulkCounts
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.site import OpenSearchSite
+from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
@@ -106,23 +106,26 @@ class BuildTarget(Protocol):
 
 def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
     """Where ``location`` leads. Raises ArgumentError for options that are not for it."""
+    check_options(location, options)
+    if isinstance(location, str) and is_address(location):
+        return OpenSearchTarget(location, options)
+    return LuceneTarget(Path(location), options)
+
+
+def check_options(location: str | Path, options: BuildOptions) -> None:
+    """Raise ArgumentError for an address that is none, and for options that are not for a place
+    of this kind."""
     name = str(location)
     if isinstance(location, str) and is_address(name):
-        return OpenSearchTarget(name, options)
-    if options.shards is not None:
-        raise ArgumentError(
-            "--shards: an index in a folder has none.",
-            where=name,
-            allowed="an index on a server",
-            do="Leave it out.",
-        )
-    if options.node_wait_s is not None:
-        raise ArgumentError(
-            "--node-wait: an index in a folder has no nodes.",
-            where=name,
-            allowed="an index on a server",
-            do="Leave it out.",
-        )
+        parse_address(name)
+        return
+    for option, given, why in (
+        ("--shards", options.shards, "has none"),
+        ("--node-wait", options.node_wait_s, "has no nodes"),
+        ("--keep", options.keep, "keeps no index before"),
+    ):
+        if given is not None:
+            raise for_a_server_only(option, why, name)
     if "exact" in options.without:
         raise ArgumentError(
             "--without: exact takes no room in a folder.",
@@ -130,7 +133,16 @@ def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
             allowed="sentences",
             do="Leave it out.",
         )
-    return LuceneTarget(Path(location), options)
+
+
+def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
+    """An option was given for a folder that only makes sense for a server."""
+    return ArgumentError(
+        f"{option}: an index in a folder {why}.",
+        where=location,
+        allowed="an index on a server",
+        do="Leave it out.",
+    )
 
 
 class LuceneTarget:
@@ -214,6 +226,7 @@ class OpenSearchTarget:
     def __init__(self, location: str, options: BuildOptions) -> None:
         self._address = parse_address(location)
         self._overwrite = options.overwrite
+        self._keep = KEPT if options.keep is None else options.keep
         wait_s = options.node_wait_s
         self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
         self._definition = IndexDefinition(
@@ -231,7 +244,11 @@ class OpenSearchTarget:
         try:
             self.engine_version = self._client.version()
             self._site = OpenSearchSite(
-                self._client, self._address.name, str(self._address), overwrite=self._overwrite
+                self._client,
+                self._address.name,
+                str(self._address),
+                overwrite=self._overwrite,
+                keep=self._keep,
             )
             self._site.__enter__()
         except BaseException:

@@ -24,7 +24,12 @@ class FormatName(StrEnum):
 def index_command(
     source: Annotated[
         list[str],
-        typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE"),
+        typer.Argument(
+            help="Folders and files of the corpus.",
+            metavar="SOURCE",
+            default_factory=list,
+            show_default=False,
+        ),
     ],
     to: Annotated[
         str,
@@ -113,6 +118,14 @@ def index_command(
             show_default=False,
         ),
     ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            help="Indexes before this one to leave on OpenSearch for --rollback.  [default: 1]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -124,6 +137,20 @@ def index_command(
         bool,
         typer.Option(
             "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Write nothing: estimate documents, passages, disk and time from a sample.",
+        ),
+    ] = False,
+    rollback: Annotated[
+        bool,
+        typer.Option(
+            "--rollback",
+            help="Build nothing: let the name on OpenSearch lead to the index before again.",
         ),
     ] = False,
     json: Annotated[
@@ -150,6 +177,8 @@ def index_command(
       arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
       arag-search index chunks.json --to my-index --overwrite --json > report.json
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
+      arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
+      arag-search index --rollback --to http://localhost:9200/my-index
 
     Then:
 
@@ -167,6 +196,8 @@ def index_command(
 
     if not is_address(to):
         check_path(to, "the index")
+    if rollback:
+        return _roll_back(to, source, json)
     for name in source:
         check_path(name, "a source")
     k1, b = parse_bm25(bm25)
@@ -183,7 +214,14 @@ def index_command(
         shards=shards,
         workers=workers,
         node_wait_s=node_wait,
+        keep=keep,
     )
+    if dry_run:
+        from index_jobs.estimate import estimate
+
+        found = estimate(source, to, options)
+        typer.echo(found.to_json() if json else found.to_text())
+        return 0
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:
@@ -194,4 +232,19 @@ def index_command(
         typer.echo(report.to_json())
     else:
         typer.echo(report.to_text())
+    return 0
+
+
+def _roll_back(location: str, sources: list[str], json: bool) -> int:
+    from arag_search.errors import ArgumentError
+    from index_jobs.rollback import roll_back
+
+    if sources:
+        raise ArgumentError(
+            "--rollback builds nothing, and sources are given.",
+            where=", ".join(sources[:5]),
+            do="Leave them out, or leave --rollback out.",
+        )
+    report = roll_back(location)
+    typer.echo(report.to_json() if json else report.to_text())
     return 0
