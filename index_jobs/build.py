@@ -15,6 +15,7 @@ from arag_search.errors import (
     EngineError,
     IndexDamagedError,
     SourceError,
+    UnavailableError,
     WorkerLostError,
 )
 from arag_search.interrupts import Interrupts
@@ -322,7 +323,10 @@ class _Build:
     def _give_up(self) -> None:
         self._writer.abort()
         if not self._kept:
-            self._target.discard(self._generation)
+            try:
+                self._target.discard(self._generation)
+            except UnavailableError as error:  # what stopped the build is to be told, not this
+                self._progress.note(f"What was begun is still there: {error.what}")
 
     # Reporting
 

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,14 +85,14 @@ def without_times(manifest: Manifest) -> Manifest:
 
 
 CHILD = """
-import functools, os, resource, signal, sys
+import functools, os, resource, signal, sys, time
 from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
 from arag_search.engines.lucene import writer
 import index_jobs.options, index_jobs.progress
 
-action, moment, interval, workers, *sources = sys.argv[1:]
+action, moment, interval, workers, to, *sources = sys.argv[1:]
 peak = 0
 
 def resident(process):
@@ -112,6 +113,9 @@ class Stopping(index_jobs.progress.PlainProgress):
         global peak
         if action == "SIGKILL" and documents >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
+        if action == "SLOW":
+            print(documents, flush=True)
+            time.sleep(0.03)
         if action == "MEMORY":
             peak = max(peak, resident_in_all())
 
@@ -125,7 +129,6 @@ if action == "LIMIT":
 if action == "MEMORY":
     writer.RAM_BUFFER_MB = 1.0
 try:
-    to = "index" + moment if action == "MEMORY" else "index"
     code = index_command(sources, to, workers=int(workers))
 except AragError as error:
     print(error, file=sys.stderr)
@@ -142,14 +145,44 @@ def command(
     *sources: str,
     interval_s: float = 0.0,
     workers: int = 0,
+    to: str = "index",
     folder: Path | None = None,
 ) -> "subprocess.Popen[str]":
-    """arag-search index in a process of its own to which something happens."""
+    """arag-search index in a process of its own to which something happens: it kills itself when
+    ``moment`` documents are written (SIGKILL), may write files of ``moment`` bytes (LIMIT), prints
+    its peak of memory in KB (MEMORY), or prints how many documents it has, slowly (SLOW)."""
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, action, str(moment), str(interval_s), str(workers), *sources],
+        [
+            sys.executable,
+            "-c",
+            CHILD,
+            action,
+            str(moment),
+            str(interval_s),
+            str(workers),
+            to,
+            *sources,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
         env={**os.environ, "ARAG_JVM_HEAP": "128m"},
     )
+
+
+def killed_at_random(
+    chance: random.Random, documents: int, *sources: str, to: str, workers: int
+) -> None:
+    """Kill a build somewhere after it has written so many documents."""
+    child = command("SLOW", 0, *sources, to=to, workers=workers)
+    assert child.stdout is not None
+    written = 0
+    while written < documents:
+        line = child.stdout.readline()
+        assert line.strip().isdecimal(), child.communicate()
+        written = int(line)
+    time.sleep(chance.uniform(0, 0.2))
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL

@@ -20,6 +20,7 @@ from tests.builds import (
     contents,
     corpus,
     in_own_folder,  # noqa: F401
+    killed_at_random,
     same_index,
 )
 
@@ -33,10 +34,19 @@ def memory_children(
     if not any(item.name.startswith("test_memory") for item in request.session.items):
         return []
     folder = tmp_path_factory.mktemp("memory")
-    sources = [corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)]
+    sources = {size: corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)}
     return [
-        command("MEMORY", index, source, interval_s=15, workers=workers, folder=folder)
-        for index, (workers, source) in enumerate((each, one) for each in (0, 2) for one in sources)
+        command(
+            "MEMORY",
+            0,
+            source,
+            interval_s=15,
+            workers=workers,
+            to=f"index{workers}-{size}",
+            folder=folder,
+        )
+        for workers in (0, 2)
+        for size, source in sources.items()
     ]
 
 
@@ -104,6 +114,18 @@ def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
             hold_live(Path("index"))
     report = build_index(["c.jsonl"], Path("index"), PLAIN)
     assert report.continued > 100
+    build_index(["c.jsonl"], Path("whole"), PLAIN)
+    assert same_index("index") == same_index("whole")
+
+
+@pytest.mark.faults
+def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not() -> None:
+    corpus("c.jsonl", 1500)
+    chance = random.Random(11)
+    for moment in (100, 500, 900):
+        killed_at_random(chance, moment, "c.jsonl", to="index", workers=2)
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(workers=1))
+    assert 500 < report.continued < 1500
     build_index(["c.jsonl"], Path("whole"), PLAIN)
     assert same_index("index") == same_index("whole")
 

@@ -132,10 +132,10 @@ class OpenSearchSite:
                 self._check_builder(each)
 
     def discard(self, physical: str) -> None:
-        """Delete an unfinished index."""
-        found = self._physical().get(physical)
+        """Delete an unfinished index. Tries once: the next build deletes what is left."""
+        found = self._physical(budget_s=0).get(physical)
         if found is not None and found.is_unfinished:
-            self._delete(physical)
+            self._delete(physical, budget_s=0)
 
     def publish(self, physical: str, has_sentences: bool) -> None:
         """Restore the replicas, wait for them, switch the aliases, delete what is older.
@@ -242,12 +242,13 @@ class OpenSearchSite:
             )
         return chunks[0] if chunks else None
 
-    def _physical(self) -> dict[str, _Physical]:
+    def _physical(self, budget_s: float | None = None) -> dict[str, _Physical]:
         """All chunk indexes of ours for this name, in order."""
         reply = self._client.call(
             "GET",
             f"/{self._name}-*",
             params={"filter_path": "*.aliases,*.mappings._meta,*.settings.index.creation_date"},
+            budget_s=budget_s,
             attempt_timeout_s=60,
         )
         found: dict[str, _Physical] = {}
@@ -266,9 +267,9 @@ class OpenSearchSite:
             found[index] = _Physical(index, meta, unfinished, whole, created_ms)
         return found
 
-    def _delete(self, physical: str) -> None:
+    def _delete(self, physical: str, budget_s: float | None = None) -> None:
         path = f"/{physical},{sentences_name(physical)}"
-        self._client.call("DELETE", path, params=_IF_THERE, attempt_timeout_s=60)
+        self._client.call("DELETE", path, params=_IF_THERE, budget_s=budget_s, attempt_timeout_s=60)
 
     # Builders
 
