@@ -47,7 +47,7 @@ TARGET = Target("at least", 0.7)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure. Exit code 1 for a failure; a missed target is none."""
-    given = _parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     words = sys.argv[1:] if arguments is None else arguments
     shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
     command = shlex.join(["python", "-m", "bench.opensearch_load", *shown])
@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             data = Path(tempfile.mkdtemp(dir=room))
             started = cluster.up(data, port=0, heap=given.heap, owned=True)
             try:
-                figure = measure(source, passages, started.url, given)
+                name = f"arag-bench-{uuid.uuid4().hex[:8]}"
+                figure = measure(source, passages, f"{started.url}/{name}", given)
             finally:
                 cluster.down(data)
         write_results(given.json, [figure], run)
@@ -71,14 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(source: Path, passages: int, url: str, given: argparse.Namespace) -> Figure:
-    """Rates of both, interleaved. Raises BenchError where the two do not hold the same."""
+def measure(source: Path, passages: int, address: str, given: argparse.Namespace) -> Figure:
+    """Rates of both, interleaved; ours is loaded at ``address``, the other side beside it, and all
+    is deleted. Raises BenchError where the two do not hold as many documents."""
     say(f"load: {passages:,} passages, {given.warm_up} + {given.rounds} rounds")
-    name = f"arag-bench-{uuid.uuid4().hex[:8]}"
-    address = f"{url}/{name}"
     options = BuildOptions(workers=given.workers)
     client = Client.connect(parse_address(address))
-    load = _Load(url, client, name)
+    load = _Load(address, client)
     try:
         load.remember(build_index([str(source)], address, options), address)
         sides: dict[str, Side] = {
@@ -117,9 +117,10 @@ def _figure(timings: Timings, passages: int, load: _Load, given: argparse.Namesp
 class _Load:
     """A name that is loaded again and again, and the actions that the other side sends."""
 
-    def __init__(self, url: str, client: Client, name: str) -> None:
+    def __init__(self, address: str, client: Client) -> None:
         from opensearchpy import OpenSearch
 
+        url, _, name = address.rpartition("/")
         self.actions: list[dict[str, Any]] = []
         self.bytes = 0
         self._library = OpenSearch(url, timeout=BULK_TIMEOUT_S)
@@ -188,7 +189,8 @@ class _Load:
             self._client.call("DELETE", f"/{','.join(found)}", attempt_timeout_s=60)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The options."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.opensearch_load",
         description="Measure our build on OpenSearch against parallel_bulk. See bench/README.md.",

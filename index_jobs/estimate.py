@@ -52,7 +52,7 @@ class _Cost:
 
 
 _COSTS = {
-    lucene_schema.ENGINE: _Cost(190, 1.0, 0.0, 0.6, 150e-6, 40e-6),
+    lucene_schema.ENGINE: _Cost(190, 1.0, 0.0, 0.6, 150e-6, 55e-6),
     opensearch_schema.ENGINE: _Cost(190, 1.0, 0.55, 1.55, 200e-6, 80e-6),
 }
 
