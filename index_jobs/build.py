@@ -51,7 +51,7 @@ def build_index(
     KeyboardInterrupt a checkpoint is written and the interrupt raised again.
     """
     shown = progress or SilentProgress()
-    with open_target(location, options) as target:
+    with open_target(location, options, shown.note) as target:
         try:
             return _Build(list(sources), location, options, shown, target).run()
         finally:

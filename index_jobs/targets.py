@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -104,11 +104,14 @@ class BuildTarget(Protocol):
         ...
 
 
-def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
-    """Where ``location`` leads. Raises ArgumentError for options that are not for it."""
+def open_target(
+    location: str | Path, options: BuildOptions, note: Callable[[str], None] | None = None
+) -> BuildTarget:
+    """Where ``location`` leads; ``note`` is told where a server is waited for. Raises ArgumentError
+    for options that are not for it."""
     check_options(location, options)
     if isinstance(location, str) and is_address(location):
-        return OpenSearchTarget(location, options)
+        return OpenSearchTarget(location, options, note)
     return LuceneTarget(Path(location), options)
 
 
@@ -223,7 +226,10 @@ class OpenSearchTarget:
 
     engine = opensearch_schema.ENGINE
 
-    def __init__(self, location: str, options: BuildOptions) -> None:
+    def __init__(
+        self, location: str, options: BuildOptions, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._note = note
         self._address = parse_address(location)
         self._overwrite = options.overwrite
         self._keep = KEPT if options.keep is None else options.keep
@@ -276,6 +282,7 @@ class OpenSearchTarget:
             self._signature,
             resume=resume,
             node_wait_s=self._node_wait_s,
+            note=self._note,
         )
         if not resume:
             try:

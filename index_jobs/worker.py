@@ -68,8 +68,11 @@ def _read(batches: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
     try:
         while True:
             waiting.put(pickle.load(batches))
-    finally:
+    except EOFError:
         os._exit(0)  # the build has ended; nobody reads what is still being packed
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)
 
 
 def _dumped_error(error: Exception) -> bytes:

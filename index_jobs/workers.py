@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import IO, Any, Protocol
 
-from arag_search.errors import WorkerLostError
+from arag_search.errors import BuildError, WorkerLostError
 from index_jobs.packing import Packed, Packer, pack
 from index_jobs.reading import Batch
 from index_jobs.worker import dumped
@@ -165,12 +165,19 @@ class _Worker:
     """One process, and the thread that takes its replies."""
 
     def __init__(self, setup: bytes) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _MAIN, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            process_group=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
+            )
+        except OSError as error:
+            raise BuildError(
+                f"A worker process cannot be started ({error.strerror}).",
+                where=sys.executable,
+                do="Ask for fewer, or none: --workers 0.",
+            ) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input: IO[bytes] = self._process.stdin

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arag_search.engines.opensearch.site import OpenSearchSite
-from arag_search.errors import AragError, BuildError
+from arag_search.errors import AragError, BuildError, RefusedError
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from index_jobs.rollback import RollbackReport, roll_back
@@ -95,7 +95,7 @@ def test_of_two_who_roll_back_at_once_one_is_told(
     switch = OpenSearchSite._switch
     others: list[RollbackReport] = []
 
-    def overtaken(self: OpenSearchSite, *arguments: object) -> bool:
+    def overtaken(self: OpenSearchSite, *arguments: object) -> RefusedError | None:
         if not others:
             monkeypatch.setattr(OpenSearchSite, "_switch", switch)
             others.append(roll_back(opensearch.address))
@@ -133,6 +133,11 @@ def test_sources_and_folders_are_refused(arag: Command) -> None:
     assert done.err == (
         "arag-search: --rollback builds nothing, and sources are given.\nWhere: a.jsonl\n"
         "Do: Leave them out, or leave --rollback out.\n"
+    )
+    done = arag("index", "--dry-run", "--rollback", "--to", "http://127.0.0.1:1/x")
+    assert done.err == (
+        "arag-search: --rollback and --dry-run are both given.\nWhere: http://127.0.0.1:1/x\n"
+        "Do: Leave one of them out.\n"
     )
     done = arag("index", "--rollback", "--to", "folder")
     assert done.err == (

@@ -197,7 +197,7 @@ def index_command(
     if not is_address(to):
         check_path(to, "the index")
     if rollback:
-        return _roll_back(to, source, json)
+        return _roll_back(to, source, dry_run, json)
     for name in source:
         check_path(name, "a source")
     k1, b = parse_bm25(bm25)
@@ -235,7 +235,7 @@ def index_command(
     return 0
 
 
-def _roll_back(location: str, sources: list[str], json: bool) -> int:
+def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
     from arag_search.errors import ArgumentError
     from index_jobs.rollback import roll_back
 
@@ -244,6 +244,12 @@ def _roll_back(location: str, sources: list[str], json: bool) -> int:
             "--rollback builds nothing, and sources are given.",
             where=", ".join(sources[:5]),
             do="Leave them out, or leave --rollback out.",
+        )
+    if dry_run:
+        raise ArgumentError(
+            "--rollback and --dry-run are both given.",
+            where=location,
+            do="Leave one of them out.",
         )
     report = roll_back(location)
     typer.echo(report.to_json() if json else report.to_text())

@@ -41,8 +41,9 @@ from arag_search.manifest import Manifest
 
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"
-SEEN_S = 300.0
-"""For so long after its last sign a builder on another machine is taken to be at work."""
+SEEN_S = 900.0
+"""For so long after its last sign a builder on another machine is taken to be at work: longer than
+it waits for a lost node."""
 
 GREEN_S = 600.0
 """How long the copies of the shards are waited for before an index is published."""
@@ -150,8 +151,9 @@ class OpenSearchSite:
         if has_sentences:
             sentences = sentences_name(physical)
             actions.append(_remove(sentences, building_alias(sentences)))
-        if not self._switch(old, physical, has_sentences, actions):
-            raise self._overtaken()
+        refused = self._switch(old, physical, has_sentences, actions)
+        if refused is not None:
+            raise self._overtaken() from refused
         finished = [
             each
             for each in self._physical().values()
@@ -192,19 +194,20 @@ class OpenSearchSite:
             raise self._not_whole(to.name)
         if to.meta.sentences is not None and not to.has_sentences:
             raise self._not_whole(to.name)
-        if not self._switch(live, to.name, to.has_sentences, []):
+        refused = self._switch(live, to.name, to.has_sentences, [])
+        if refused is not None:
             raise BuildError(
                 "Somebody else switched this name meanwhile.",
                 where=self._where,
                 do="See which index is live with arag-search info, and decide again.",
-            )
+            ) from refused
         return RolledBack(live, to.name, to.meta.manifest)
 
     def _switch(
         self, old: str | None, new: str, has_sentences: bool, actions: list[dict[str, Any]]
-    ) -> bool:
-        """Move the names from one index to another in one call, ``actions`` with it; whether the
-        new one is live then."""
+    ) -> RefusedError | None:
+        """Move the names from one index to another in one call, ``actions`` with it; why the new
+        one is not live then."""
         if old is not None:
             actions.append(_remove(old, self._name))
             if self._physical()[old].has_sentences:
@@ -214,10 +217,10 @@ class OpenSearchSite:
             actions.append(_add(sentences_name(new), sentences_name(self._name)))
         try:
             self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
-        except RefusedError:
+        except RefusedError as error:
             # Where an answer was lost and the switch asked for again, nothing is left to remove.
-            return self._live() == new
-        return True
+            return None if self._live() == new else error
+        return None
 
     # What there is
 

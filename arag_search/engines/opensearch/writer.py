@@ -7,7 +7,7 @@ be there: documents have their ordinal as id.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -64,11 +64,13 @@ class OpenSearchWriter:
         resume: bool,
         max_bulk_bytes: int = MAX_BULK_BYTES,
         node_wait_s: float = NODE_WAIT_S,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         """Write ``physical``: on from its newest checkpoint (``resume``), or from nothing.
 
-        For ``node_wait_s`` a node that is lost is waited for. Raises IndexDamagedError where there
-        is nothing to go on from, EngineError where the indexes cannot be made.
+        For ``node_wait_s`` a node that is lost is waited for, and ``note`` told. Raises
+        IndexDamagedError where there is nothing to go on from, EngineError where the indexes
+        cannot be made.
         """
         self._client = client
         self._physical = physical
@@ -86,7 +88,9 @@ class OpenSearchWriter:
         self._last = int(build.get(_LAST_KEY, -1))
         self._refreshed = False
         self._put_meta({**build, BUILDER_KEY: this_builder()})
-        self._bulks = Bulks(client, physical, max_bytes=max_bulk_bytes, node_wait_s=node_wait_s)
+        self._bulks = Bulks(
+            client, physical, max_bytes=max_bulk_bytes, node_wait_s=node_wait_s, note=note
+        )
 
     @property
     def bulk_counts(self) -> BulkCounts:
