@@ -14,6 +14,7 @@ AragError                     anything this project raises on purpose
 │   └── IndexClosedError      the index was used after close()
 ├── SourceError               the corpus cannot be read as it stands; names file and line
 ├── BuildError                the build cannot go on (no space, too large for an ordinal)
+│   └── WorkerLostError       a worker process of it was killed
 ├── EngineError               the engine below us failed
 │   ├── JvmError              the Java part cannot be started
 │   ├── AccessError           a server refuses the credentials, or its certificate is not trusted
@@ -105,6 +106,10 @@ class SourceError(AragError):
 
 class BuildError(AragError):
     """The build cannot go on."""
+
+
+class WorkerLostError(BuildError):
+    """A worker process of a build has ended by itself or was killed."""
 
 
 class EngineError(AragError):

@@ -72,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("part", nargs="?", choices=(*PARTS, "all"), default="all")
-    add("--rounds", type=_positive, default=ROUNDS, help="interleaved rounds (default %(default)s)")
-    add("--queries", type=_positive, default=search.QUERIES, help="of search (default %(default)s)")
+    add("--rounds", type=positive, default=ROUNDS, help="interleaved rounds (default %(default)s)")
+    add("--queries", type=positive, default=search.QUERIES, help="of search (default %(default)s)")
     add(
         "--scales",
         type=_scales,
@@ -97,14 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A whole number from 1, as argparse wants it."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
     return int(text)
 
 
 def _scales(text: str) -> tuple[int, ...]:
-    return tuple(_positive(piece) for piece in text.split(","))
+    return tuple(positive(piece) for piece in text.split(","))
 
 
 def _command(arguments: Sequence[str] | None) -> str:

@@ -9,31 +9,27 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from arag_search.corpus import Chunk, Document
 from arag_search.errors import (
     AragError,
     BuildError,
     EngineError,
     IndexDamagedError,
     SourceError,
+    UnavailableError,
+    WorkerLostError,
 )
 from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
-from index_jobs.chunking import cut
 from index_jobs.duplicates import SeenIds
-from index_jobs.formats import ALREADY_CHUNKED, SKIP
+from index_jobs.formats import ALREADY_CHUNKED
 from index_jobs.metadata import MetadataReader
 from index_jobs.options import BuildOptions
 from index_jobs.progress import Progress, SilentProgress
-from index_jobs.report import SHOWN_EXAMPLES, BuildReport, BuildState, listed
-from index_jobs.sources import Source, open_sources
+from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
+from index_jobs.report import BuildReport, BuildState, listed
+from index_jobs.sources import open_sources
 from index_jobs.targets import BuildTarget, IndexWriter, open_target
-
-BATCH_CHUNKS = 64
-BATCH_CHARACTERS = 1 << 18
-BATCH_RECORDS = 4096
-"""A batch is written when it has so many chunks or characters, or so many records were read, good
-or bad. Between batches the build looks at the clock and for Ctrl-C."""
+from index_jobs.workers import default_workers, open_packing
 
 _STATE = "build"
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
@@ -56,7 +52,7 @@ def build_index(
     KeyboardInterrupt a checkpoint is written and the interrupt raised again.
     """
     shown = progress or SilentProgress()
-    with open_target(location, options) as target:
+    with open_target(location, options, shown.note) as target:
         try:
             return _Build(list(sources), location, options, shown, target).run()
         finally:
@@ -82,24 +78,30 @@ class _Build:
         self._metadata = MetadataReader(options.metadata)
         self._sources = open_sources(names, options.format, options.fields, self._metadata)
         self._check_formats()
+        self._workers = (
+            default_workers(sum(source.size for source in self._sources))
+            if options.workers is None
+            else options.workers
+        )
         self._signature = {**options.signature(), "the sources": self._source_signatures()}
         self._state = BuildState()
         self._ids = SeenIds()
         self._seconds_before = 0.0
         self._continued = 0
         self._kept = 0
-        self._chunks: list[Chunk] = []
-        self._characters = 0
-        self._batch_ids: set[str] = set()
 
     def run(self) -> BuildReport:
         with Interrupts() as self._interrupts, _room(str(self._location), self._outlook):
             self._open()
             try:
-                self._read_all()
+                self._write_all()
                 self._finish_writing()
             except KeyboardInterrupt:
                 self._interrupted()
+                raise
+            except WorkerLostError as error:
+                self._stop_here()
+                error.do += f" Run the same command again: {self._outlook()}."
                 raise
             except BaseException:
                 self._give_up()
@@ -148,8 +150,6 @@ class _Build:
             self._ids.add(identifier)
         self._seconds_before = self._state.seconds
         self._continued = self._kept = self._state.documents
-        self._metadata.undeclared = dict(self._state.undeclared)
-        self._metadata.seen = set(self._state.seen)
         return f"after {self._continued:,} documents, {why}"
 
     def _check_formats(self) -> None:
@@ -165,78 +165,50 @@ class _Build:
     def _source_signatures(self) -> list[dict[str, object]]:
         return [source.signature() for source in self._sources]
 
-    # Reading
-
-    def _read_all(self) -> None:
-        self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
-        done = 0
-        for shard, source in enumerate(self._sources):
-            if shard == self._state.shard:
-                self._read(shard, source, done)
-                self._state.shard += 1
-                self._state.records = self._state.shard_documents = 0
-            done += source.size
-        self._write()
-        self._interrupts.check()
-
-    def _read(self, shard: int, source: Source, done_bytes: int) -> None:
-        state = self._state
-        for number, entry in source.documents(state.records):
-            problem = self._take(shard, entry) if isinstance(entry, Document) else entry
-            if problem is not None:
-                if not self._options.skip_bad_lines:
-                    raise problem
-                state.skip(problem)
-            state.records = number
-            if (
-                len(self._chunks) >= BATCH_CHUNKS
-                or self._characters >= BATCH_CHARACTERS
-                or number % BATCH_RECORDS == 0
-            ):
-                self._write()
-                self._progress.update(done_bytes + source.bytes_read, state.documents)
-                self._interrupts.check()
-                if time.monotonic() >= self._next_checkpoint:
-                    self._checkpoint()
-
-    def _take(self, shard: int, document: Document) -> SourceError | None:
-        """Cut and count a document, or say why it cannot be taken."""
-        state = self._state
-        if self._is_duplicate(document.id):
-            return SourceError(
-                f'The id "{document.id}" was there before.', where=document.where, do=SKIP
-            )
-        chunks, tokens = cut(
-            document,
-            shard=shard,
-            number=state.shard_documents,
-            chunk_tokens=self._options.chunk_tokens,
-        )
-        state.take(chunks, tokens)
-        self._chunks += chunks
-        self._characters += len(document.text)
-        self._batch_ids.add(document.id)
-        return None
-
-    def _is_duplicate(self, identifier: str) -> bool:
-        if not self._ids.add(identifier):
-            return False
-        if identifier in self._batch_ids:
-            return True
-        self._write()
-        return self._writer.has_document(identifier)
-
     # Writing
 
-    def _write(self) -> None:
-        """Write the batch. Between records, the state is then what the writer has."""
-        self._writer.add(self._chunks)
-        self._chunks, self._characters, self._batch_ids = [], 0, set()
+    def _write_all(self) -> None:
+        """Read, pack and write the corpus."""
+        self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
+        chunk_tokens = self._options.chunk_tokens
+        with open_packing(self._workers, self._target.packer, chunk_tokens) as self._packing:
+            reader = CorpusReader(
+                self._sources,
+                self._metadata,
+                self._state.position,
+                self._ids,
+                self._is_taken,
+                skip_bad_lines=self._options.skip_bad_lines,
+            )
+            try:
+                for batch in reader.batches():
+                    self._packing.submit(batch)
+                    while self._packing.is_ready:
+                        self._write_next()
+            except SourceError:
+                self._write_rest()  # what is wrong with a document before that record comes first
+                raise
+            self._write_rest()
 
-    def _update_state(self) -> None:
-        self._state.undeclared = self._metadata.undeclared
-        self._state.seen = sorted(self._metadata.seen)
-        self._state.seconds = self._seconds_before + time.monotonic() - self._began
+    def _is_taken(self, doc_id: str) -> bool:
+        """Whether a document of this id is being packed or was written."""
+        under_way = any(batch.holds(doc_id) for batch in self._packing.under_way)
+        return under_way or self._writer.has_document(doc_id)
+
+    def _write_rest(self) -> None:
+        while self._packing.under_way:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        """Write the next batch. Before and after it, the state is what the writer has."""
+        batch, packed = self._packing.take()
+        self._target.add(packed.packed)
+        self._state.take(packed.counts, batch.position)
+        self._progress.sent(self._target.sent)
+        self._progress.update(batch.read_bytes, self._state.documents)
+        self._interrupts.check()
+        if time.monotonic() >= self._next_checkpoint:
+            self._checkpoint()
 
     def _checkpoint(self) -> None:
         began = time.monotonic()
@@ -246,10 +218,12 @@ class _Build:
         self._next_checkpoint = now + (wait_s if self._options.checkpoint_s else 0)
 
     def _commit(self) -> None:
-        """Write a checkpoint; all that was read must have been written."""
-        self._update_state()
-        self._writer.commit({_STATE: self._state.to_json()})
+        self._writer.commit(self._checkpoint_data())
         self._kept = self._state.documents
+
+    def _checkpoint_data(self) -> dict[str, str]:
+        self._state.seconds = self._seconds_before + time.monotonic() - self._began
+        return {_STATE: self._state.to_json()}
 
     def _finish_writing(self) -> None:
         if not self._state.documents:
@@ -260,8 +234,7 @@ class _Build:
                 where=self._names(),
                 do="Run the same command again when nothing writes to it.",
             )
-        self._update_state()
-        self._target.finish(self._manifest(), {_STATE: self._state.to_json()})
+        self._target.finish(self._manifest(), self._checkpoint_data())
         self._kept = self._state.documents
         self._verify()
 
@@ -333,24 +306,33 @@ class _Build:
 
     def _interrupted(self) -> None:
         """Write a checkpoint, if that is possible, and say how to go on."""
+        if self._interrupts.between_batches:
+            self._stop_here()
+        else:
+            self._give_up()
+        self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
+
+    def _stop_here(self) -> None:
+        """Write a checkpoint and close; the state must be what the writer has."""
         try:
-            if self._interrupts.between_batches:
-                self._commit()
+            self._commit()
         except AragError as error:
             self._progress.note(f"No checkpoint could be written: {error.what}")
         finally:
             self._give_up()
-        self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
 
     def _give_up(self) -> None:
         self._writer.abort()
         if not self._kept:
-            self._target.discard(self._generation)
+            try:
+                self._target.discard(self._generation)
+            except UnavailableError as error:  # what stopped the build is to be told, not this
+                self._progress.note(f"What was begun is still there: {error.what}")
 
     # Reporting
 
     def _report(self) -> BuildReport:
-        state = self._state
+        state, sent = self._state, self._target.sent
         seconds = time.monotonic() - self._began
         return BuildReport(
             location=str(self._location),
@@ -370,6 +352,10 @@ class _Build:
             skipped_examples=tuple(state.skipped_examples),
             left_out=self._left_out(),
             undeclared_metadata=state.undeclared,
+            workers=self._workers,
+            rejected=sent.rejected,
+            retries=sent.retries,
+            bulk_bytes=sent.bytes,
             notes=self._notes(),
         )
 
@@ -377,7 +363,7 @@ class _Build:
         return tuple(
             f"declared with --metadata, but in no record: {name}"
             for name in self._options.metadata
-            if name not in self._metadata.seen
+            if name not in self._state.seen
         )
 
 

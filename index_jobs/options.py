@@ -26,6 +26,9 @@ MAX_K1 = 100.0
 CHECKPOINT_S = 15.0
 DEFAULT_FIELDS = Fields()
 MAX_SHARDS = 1024
+MAX_WORKERS = 64
+MAX_KEPT = 100
+MAX_NODE_WAIT_S = 86_400
 LEAVABLE = ("sentences", "exact")
 """What a build can do without, and an index then does not serve. ``exact`` is what keyword_search
 needs on a server; in a folder it takes no room."""
@@ -40,7 +43,10 @@ class BuildOptions:
     ``metadata`` declares fields and types. ``without`` names what to leave out. ``skip_bad_lines``
     counts records that cannot be read instead of stopping. A checkpoint is written every
     ``checkpoint_s`` seconds. ``shards`` is for an index on a server, which has one unless it is
-    given. Raises ArgumentError for a value that is not allowed.
+    given. ``workers`` are processes that cut and pack; 0 is none, None as many as suit. For
+    ``node_wait_s`` seconds a node of a server that is lost is waited for (None: NODE_WAIT_S).
+    ``keep`` finished indexes before it are left on a server (None: KEPT).
+    Raises ArgumentError for a value that is not allowed.
     """
 
     format: Format | None = None
@@ -54,6 +60,9 @@ class BuildOptions:
     skip_bad_lines: bool = False
     checkpoint_s: float = CHECKPOINT_S
     shards: int | None = None
+    workers: int | None = None
+    node_wait_s: float | None = None
+    keep: int | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -86,6 +95,20 @@ class BuildOptions:
             raise ArgumentError(
                 f"--shards: {self.shards:,} is outside of the bounds.",
                 allowed=f"1 to {MAX_SHARDS:,}",
+            )
+        if self.keep is not None and not 0 <= self.keep <= MAX_KEPT:
+            raise ArgumentError(
+                f"--keep: {self.keep:,} is outside of the bounds.", allowed=f"0 to {MAX_KEPT}"
+            )
+        if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
+            raise ArgumentError(
+                f"--workers: {self.workers:,} is outside of the bounds.",
+                allowed=f"0 to {MAX_WORKERS}",
+            )
+        if self.node_wait_s is not None and not 0 <= self.node_wait_s <= MAX_NODE_WAIT_S:
+            raise ArgumentError(
+                f"--node-wait: {self.node_wait_s:g} is outside of the bounds.",
+                allowed=f"seconds, 0 to {MAX_NODE_WAIT_S:,}",
             )
         if not math.isfinite(self.checkpoint_s) or self.checkpoint_s < 0:
             raise ArgumentError(

@@ -8,21 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from arag_search.corpus import Chunk
-from arag_search.errors import SourceError
-from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
-from index_jobs.progress import duration
-
-SHOWN_EXAMPLES = 5
+from arag_search.manifest import add_fingerprints, fingerprint_hex
+from arag_search.progress import duration
+from index_jobs.packing import Counts
+from index_jobs.reading import SHOWN_EXAMPLES, Position
 
 
 @dataclass(slots=True)
 class BuildState:
-    """How far a build is, and what it has counted.
-
-    ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
-    ``shard_documents`` the documents taken from it. ``seconds`` is the time spent.
-    """
+    """How far a build is, and what it has counted: a Position, Counts, and the seconds spent."""
 
     shard: int = 0
     records: int = 0
@@ -39,24 +33,35 @@ class BuildState:
     seen: list[str] = field(default_factory=list[str])
     seconds: float = 0.0
 
-    def take(self, chunks: list[Chunk], tokens: int) -> None:
-        """Count the chunks of one document."""
-        fingerprint = int(self.fingerprint, 16)
-        for chunk in chunks:
-            fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
-            self.sentences += len(chunk.sentence_ends)
-        self.fingerprint = fingerprint_hex(fingerprint)
-        self.documents += 1
-        self.shard_documents += 1
-        self.chunks += len(chunks)
-        self.tokens += tokens
-        self.title_characters += len(chunks[0].title)
+    @property
+    def position(self) -> Position:
+        """Where reading goes on."""
+        return Position(
+            shard=self.shard,
+            records=self.records,
+            shard_documents=self.shard_documents,
+            skipped=self.skipped,
+            skipped_examples=tuple(self.skipped_examples),
+            undeclared=self.undeclared,
+            seen=self.seen,
+        )
 
-    def skip(self, problem: SourceError) -> None:
-        """Count a record that is left out."""
-        self.skipped += 1
-        if len(self.skipped_examples) < SHOWN_EXAMPLES:
-            self.skipped_examples.append(f"{problem.where}: {problem.what}")
+    def take(self, counts: Counts, position: Position) -> None:
+        """Count a batch that was written; ``position`` is the one after it."""
+        fingerprint = add_fingerprints(int(self.fingerprint, 16), counts.fingerprint)
+        self.fingerprint = fingerprint_hex(fingerprint)
+        self.documents += counts.documents
+        self.chunks += counts.chunks
+        self.sentences += counts.sentences
+        self.tokens += counts.tokens
+        self.title_characters += counts.title_characters
+        self.shard = position.shard
+        self.records = position.records
+        self.shard_documents = position.shard_documents
+        self.skipped = position.skipped
+        self.skipped_examples = list(position.skipped_examples)
+        self.undeclared = position.undeclared
+        self.seen = position.seen
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -73,6 +78,8 @@ class BuildReport:
     ``sources`` has a name and a format for each. ``seconds`` counts the runs before a resume, too;
     ``run_seconds`` and ``documents_per_second`` this run only. ``continued`` is the number of
     documents that were there when the run began; ``why`` says why it went on or began anew.
+    ``rejected`` documents and ``retries`` of requests were sent again to a server, ``bulk_bytes``
+    were sent and answered, in this run; 0 for a folder.
     """
 
     location: str
@@ -92,6 +99,10 @@ class BuildReport:
     skipped_examples: tuple[str, ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
+    workers: int
+    rejected: int
+    retries: int
+    bulk_bytes: int
     notes: tuple[str, ...]
 
     def to_json(self) -> str:
@@ -103,14 +114,19 @@ class BuildReport:
     def to_text(self) -> str:
         """The report in words, one line for each thing."""
         lines = [
-            f"Built {self.location}: {_counted(self.documents, 'document')} in"
-            f" {_counted(self.chunks, 'chunk')}, {_counted(self.sentences, 'sentence')},"
-            f" {_counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
+            f"Built {self.location}: {counted(self.documents, 'document')} in"
+            f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
+            f" {counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
         lines += [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
         if len(self.sources) > SHOWN_EXAMPLES:
             lines.append(f"... and {len(self.sources) - SHOWN_EXAMPLES:,} more sources")
+        if self.rejected or self.retries:
+            lines.append(
+                f"the server was waited for: {counted(self.rejected, 'document')} rejected and"
+                f" sent again, {counted(self.retries, 'request')} repeated"
+            )
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
@@ -123,14 +139,15 @@ class BuildReport:
                 f"ignored, not declared with --metadata: {listed(self.undeclared_metadata, True)}"
             )
         if self.skipped_lines:
-            lines.append(f"skipped: {_counted(self.skipped_lines, 'bad record')}")
+            lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
             lines += [f"  {example}" for example in self.skipped_examples]
             if self.skipped_lines > len(self.skipped_examples):
                 lines.append(f"  ... and {self.skipped_lines - len(self.skipped_examples):,} more")
         return [*lines, *self.notes]
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """``1 chunk``, ``2,000 chunks``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,16 +14,19 @@ from arag_search.engines.lucene import class_archive
 from arag_search.engines.lucene import schema as lucene_schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.engines.opensearch.bulk import NODE_WAIT_S, BulkCounts
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.site import OpenSearchSite
+from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
 from index_jobs.options import BuildOptions
+from index_jobs.packing import Packer
 
 _DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 _SOURCES = "the sources"
@@ -63,8 +66,22 @@ class BuildTarget(Protocol):
 
     def __exit__(self, *exception: object) -> None: ...
 
+    @property
+    def packer(self) -> Packer:
+        """Makes what ``add`` takes; there once the writer is open."""
+        ...
+
+    @property
+    def sent(self) -> BulkCounts:
+        """What was sent to a server in this run; nothing where there is none."""
+        ...
+
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
         """The generation to build, whether one goes on, and why or why not."""
+        ...
+
+    def add(self, packed: Any) -> None:
+        """Give the writer what the packer made of the chunks that come next in corpus order."""
         ...
 
     def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
@@ -88,18 +105,31 @@ class BuildTarget(Protocol):
         ...
 
 
-def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
-    """Where ``location`` leads. Raises ArgumentError for options that are not for it."""
+def open_target(
+    location: str | Path, options: BuildOptions, note: Callable[[str], None] | None = None
+) -> BuildTarget:
+    """Where ``location`` leads; ``note`` is told where a server is waited for. Raises ArgumentError
+    for options that are not for it."""
+    check_options(location, options)
+    if isinstance(location, str) and is_address(location):
+        return OpenSearchTarget(location, options, note)
+    return LuceneTarget(Path(location), options)
+
+
+def check_options(location: str | Path, options: BuildOptions) -> None:
+    """Raise ArgumentError for an address that is none, and for options that are not for a place
+    of this kind."""
     name = str(location)
     if isinstance(location, str) and is_address(name):
-        return OpenSearchTarget(name, options)
-    if options.shards is not None:
-        raise ArgumentError(
-            "--shards: an index in a folder has none.",
-            where=name,
-            allowed="an index on a server",
-            do="Leave it out.",
-        )
+        parse_address(name)
+        return
+    for option, given, why in (
+        ("--shards", options.shards, "has none"),
+        ("--node-wait", options.node_wait_s, "has no nodes"),
+        ("--keep", options.keep, "keeps no index before"),
+    ):
+        if given is not None:
+            raise for_a_server_only(option, why, name)
     if "exact" in options.without:
         raise ArgumentError(
             "--without: exact takes no room in a folder.",
@@ -107,7 +137,16 @@ def open_target(location: str | Path, options: BuildOptions) -> BuildTarget:
             allowed="sentences",
             do="Leave it out.",
         )
-    return LuceneTarget(Path(location), options)
+
+
+def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
+    """An option was given for a folder that only makes sense for a server."""
+    return ArgumentError(
+        f"{option}: an index in a folder {why}.",
+        where=location,
+        allowed="an index on a server",
+        do="Leave it out.",
+    )
 
 
 class LuceneTarget:
@@ -115,10 +154,12 @@ class LuceneTarget:
 
     engine = lucene_schema.ENGINE
     engine_version = LUCENE_VERSION
+    sent = BulkCounts()
 
     def __init__(self, location: Path, options: BuildOptions) -> None:
         self._location = location
         self._options = options
+        self.packer = ChunkPacker(options.metadata)
         self._site = BuildSite(location, overwrite=options.overwrite)
 
     def __enter__(self) -> LuceneTarget:
@@ -149,6 +190,10 @@ class LuceneTarget:
             raise IndexDamagedError(error.what, where=error.where) from error
         class_archive.make_beside()
         return self._writer
+
+    def add(self, packed: Any) -> None:
+        """See BuildTarget."""
+        self._writer.add_packed(packed)
 
     def discard(self, generation: str) -> None:
         """See BuildTarget."""
@@ -182,9 +227,15 @@ class OpenSearchTarget:
 
     engine = opensearch_schema.ENGINE
 
-    def __init__(self, location: str, options: BuildOptions) -> None:
+    def __init__(
+        self, location: str, options: BuildOptions, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._note = note
         self._address = parse_address(location)
         self._overwrite = options.overwrite
+        self._keep = KEPT if options.keep is None else options.keep
+        wait_s = options.node_wait_s
+        self._node_wait_s = NODE_WAIT_S if wait_s is None else wait_s
         self._definition = IndexDefinition(
             metadata=dict(options.metadata),
             k1=options.k1,
@@ -200,7 +251,11 @@ class OpenSearchTarget:
         try:
             self.engine_version = self._client.version()
             self._site = OpenSearchSite(
-                self._client, self._address.name, str(self._address), overwrite=self._overwrite
+                self._client,
+                self._address.name,
+                str(self._address),
+                overwrite=self._overwrite,
+                keep=self._keep,
             )
             self._site.__enter__()
         except BaseException:
@@ -222,7 +277,13 @@ class OpenSearchTarget:
     def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
         """See BuildTarget."""
         self._writer = OpenSearchWriter(
-            self._client, generation, self._definition, self._signature, resume=resume
+            self._client,
+            generation,
+            self._definition,
+            self._signature,
+            resume=resume,
+            node_wait_s=self._node_wait_s,
+            note=self._note,
         )
         if not resume:
             try:
@@ -231,6 +292,20 @@ class OpenSearchTarget:
                 self._writer.abort()
                 raise
         return self._writer
+
+    @property
+    def packer(self) -> Packer:
+        """See BuildTarget."""
+        return self._writer.packer
+
+    @property
+    def sent(self) -> BulkCounts:
+        """See BuildTarget."""
+        return self._writer.bulk_counts
+
+    def add(self, packed: Any) -> None:
+        """See BuildTarget."""
+        self._writer.add_packed(packed)
 
     def discard(self, generation: str) -> None:
         """See BuildTarget."""

@@ -11,7 +11,7 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene import bridge, jvm
 from arag_search.engines.lucene.compile import any_of, chunk_ids, compiled, filtered
-from arag_search.engines.lucene.packing import pack
+from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
@@ -141,14 +141,15 @@ def test_packing_needs_no_java_and_says_whether_ordinals_grow() -> None:
         "sys.exit('jpype' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert pack([_chunk(1), _chunk(2)], {}).ordinals == (1, 2)
-    assert pack([_chunk(2), _chunk(1)], {}).ordinals is None
-    assert pack([], {}) == pack((), {"lang": "keyword"})
+    pack = ChunkPacker({})
+    assert pack([_chunk(1), _chunk(2)]).ordinals == (1, 2)
+    assert pack([_chunk(2), _chunk(1)]).ordinals is None
+    assert pack([]) == ChunkPacker({"lang": "keyword"})([])
 
 
 def test_text_that_is_not_unicode_is_not_packed() -> None:
     with pytest.raises(BuildError, match="A chunk that cannot be stored"):
-        pack([_chunk(1, "\ud800")], {})
+        ChunkPacker({})([_chunk(1, "\ud800")])
 
 
 def _chunk(ordinal: int, text: str = "alpha") -> Chunk:

@@ -2,90 +2,30 @@
 
 import io
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from arag_search.cli.index import index_command
-from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.base import SearchRequest
-from arag_search.engines.lucene.location import BuildSite, hold_live
-from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.corpus import ordinal_of
+from arag_search.engines.lucene.location import BuildSite
+from arag_search.engines.opensearch.bulk import BulkCounts
 from arag_search.errors import (
     AragError,
     ArgumentError,
     IndexExistsError,
     IndexLockedError,
-    IndexNotFoundError,
     SourceError,
 )
-from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint, fingerprint_hex
-from arag_search.query.tree import Term, any_of
+from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.progress import duration
 from arag_search.tokens import count_tokens
 from index_jobs.build import build_index
 from index_jobs.duplicates import SeenIds
 from index_jobs.formats import Fields
 from index_jobs.options import BuildOptions, parse_bm25, parse_names
-from index_jobs.progress import PlainProgress, SilentProgress, duration
-
-DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
-PLAIN = BuildOptions()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def memory_children(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> "list[subprocess.Popen[str]]":
-    """Builds of a corpus and of one ten times as large, beside the other tests."""
-    if not any(item.name.startswith("test_memory") for item in request.session.items):
-        return []
-    folder = tmp_path_factory.mktemp("memory")
-    sources = [corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)]
-    return [
-        command("MEMORY", index, source, interval_s=15, folder=folder)
-        for index, source in enumerate(sources)
-    ]
-
-
-@pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
-    """Manifest, chunks and the hits of a query, of what is live."""
-    held = hold_live(Path(location))
-    engine = LuceneEngine.open(held.path, str(location))
-    try:
-        page = engine.search(SearchRequest(QUERY, top_k=50))
-        hits = [(hit.id, hit.score) for hit in page.hits]
-        return engine.manifest, list(engine.scan(None)), hits
-    finally:
-        engine.close()
-        held.release()
-
-
-def corpus(name: str, documents: int, words: int = 30) -> str:
-    """A corpus of seeded nonsense, the same for the same arguments."""
-    chance = random.Random(documents)
-    with Path(name).open("w") as file:
-        for number in range(documents):
-            text = " ".join(f"w{int(chance.expovariate(0.1))}" for _ in range(words))
-            record = {
-                "id": f"d{number}",
-                "title": f"Title {number}",
-                "text": f"{text}. Sea. {text}.",
-            }
-            file.write(json.dumps(record) + "\n")
-    return name
+from index_jobs.progress import PlainProgress, SilentProgress
+from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F401
 
 
 def built(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
@@ -293,6 +233,19 @@ def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
             "Allowed: sentences\nDo: Leave it out.",
         ),
         (
+            lambda: build_index([], Path("index"), BuildOptions(node_wait_s=5)),
+            "--node-wait: an index in a folder has no nodes.\nWhere: index\n"
+            "Allowed: an index on a server\nDo: Leave it out.",
+        ),
+        (
+            lambda: BuildOptions(node_wait_s=-1),
+            "--node-wait: -1 is outside of the bounds.\nAllowed: seconds, 0 to 86,400",
+        ),
+        (
+            lambda: BuildOptions(workers=65),
+            "--workers: 65 is outside of the bounds.\nAllowed: 0 to 64",
+        ),
+        (
             lambda: BuildOptions(fields=Fields(text="")),
             "--text-field: the name is empty.\nAllowed: a key of the records",
         ),
@@ -333,194 +286,11 @@ def test_plain_progress_shows_share_rate_and_remaining_time(
     now += 10
     progress.update(400, 1050)
     progress.update(500, 1100)
-    assert stream.getvalue() == " 40%  1,050 documents  100/s  20 s left\n"
+    now += 10
+    progress.sent(BulkCounts(rejected=1000, retries=2))
+    progress.update(1000, 2050)
+    assert stream.getvalue().splitlines() == [
+        " 40%  1,050 documents  0.0 MB  100/s  20 s left",
+        "100%  2,050 documents  0.0 MB  100/s  1,000 rejected, 2 retries  0 s left",
+    ]
     assert [duration(seconds) for seconds in (59, 200, 7500)] == ["59 s", "3 min 20 s", "2 h 5 min"]
-
-
-# Stops
-
-
-class Stopping(SilentProgress):
-    """Presses Ctrl-C when so many documents are taken; keeps notes."""
-
-    def __init__(self, documents: int) -> None:
-        self.notes: list[str] = []
-        self._documents = documents
-
-    def update(self, read_bytes: int, documents: int) -> None:
-        if documents >= self._documents:
-            signal.raise_signal(signal.SIGINT)  # to this thread, not to one of Java
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-def without_times(manifest: Manifest) -> Manifest:
-    return replace(manifest, created="", sources=())
-
-
-@pytest.mark.faults
-def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
-    corpus("c.jsonl", 300)
-    stopping = Stopping(100)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), PLAIN, stopping)
-    assert stopping.notes == [
-        "c.jsonl: recognised as documents",
-        "Stopped. Run the same command again: it continues after 128 documents.",
-    ]
-    with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
-        hold_live(Path("index"))
-    notes = Stopping(1000)
-    report = build_index(["c.jsonl"], Path("index"), PLAIN, notes)
-    assert notes.notes[1:] == [
-        "Continuing: after 128 documents, nothing has changed since it was stopped."
-    ]
-    assert (report.continued, report.documents, report.seconds > report.run_seconds) == (
-        128,
-        300,
-        True,
-    )
-    built("c.jsonl", to="whole")
-    (manifest, chunks, hits), (manifest_whole, chunks_whole, hits_whole) = (
-        contents("index"),
-        contents("whole"),
-    )
-    assert without_times(manifest) == without_times(manifest_whole)
-    assert (chunks, hits) == (chunks_whole, hits_whole)
-
-
-@pytest.mark.engine
-def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
-    corpus("c.jsonl", 200)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), PLAIN, Stopping(100))
-    corpus("c.jsonl", 100)
-    notes = Stopping(1)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), PLAIN, notes)
-    assert notes.notes[1] == "Beginning anew: changed since it was stopped: the sources."
-    report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
-    assert report.why == "changed since it was stopped: --chunk-tokens"
-    assert (report.continued, len(contents("index")[1])) == (0, 100)
-
-
-def test_ctrl_c_ends_the_command_with_130(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    corpus("c.jsonl", 100)
-    monkeypatch.setattr("index_jobs.progress.open_progress", lambda: Stopping(1))
-    assert index_command(["c.jsonl"], "index") == 130
-    monkeypatch.setattr("index_jobs.progress.open_progress", SilentProgress)
-    assert index_command(["c.jsonl"], "index", json=True) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["documents"], report["continued"]) == (100, 64)
-
-
-CHILD = """
-import functools, os, resource, signal, sys
-from pathlib import Path
-from arag_search.cli.index import index_command
-from arag_search.errors import AragError
-from arag_search.engines.lucene import writer
-import index_jobs.options, index_jobs.progress
-
-action, moment, interval, *sources = sys.argv[1:]
-
-class Stopping(index_jobs.progress.PlainProgress):
-    def update(self, read_bytes, documents):
-        if action == "SIGKILL" and documents >= int(moment):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-index_jobs.progress.open_progress = lambda: Stopping(sys.stderr)
-index_jobs.options.BuildOptions = functools.partial(
-    index_jobs.options.BuildOptions, checkpoint_s=float(interval)
-)
-if action == "LIMIT":
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
-if action == "MEMORY":
-    writer.RAM_BUFFER_MB = 1.0
-try:
-    code = index_command(sources, "index" + moment if action == "MEMORY" else "index")
-except AragError as error:
-    print(error, file=sys.stderr)
-    code = 1
-if action == "MEMORY":
-    # The kernel's ru_maxrss of a child counts the process that it was started from.
-    status = Path("/proc/self/status")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if status.exists():
-        peak = int(status.read_text().split("VmHWM:")[1].split()[0])
-    print("peak", peak)
-sys.exit(code)
-"""
-
-
-def command(
-    action: str,
-    moment: int,
-    *sources: str,
-    interval_s: float = 0.0,
-    folder: Path | None = None,
-) -> "subprocess.Popen[str]":
-    """arag-search index in a process of its own to which something happens."""
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, action, str(moment), str(interval_s), *sources],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ARAG_JVM_HEAP": "128m"},
-    )
-
-
-@pytest.mark.faults
-def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
-    corpus("c.jsonl", 600)
-    for moment in sorted(random.Random(3).sample(range(100, 500), 2)):
-        child = command("SIGKILL", moment, "c.jsonl")
-        child.communicate()
-        assert child.returncode == -9
-        with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun"):
-            hold_live(Path("index"))
-    report = build_index(["c.jsonl"], Path("index"), PLAIN)
-    assert report.continued > 100
-    built("c.jsonl", to="whole")
-    (manifest, chunks, hits), (manifest_whole, chunks_whole, hits_whole) = (
-        contents("index"),
-        contents("whole"),
-    )
-    assert without_times(manifest) == without_times(manifest_whole)
-    assert (chunks, hits) == (chunks_whole, hits_whole)
-
-
-@pytest.mark.faults
-def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
-    corpus("c.jsonl", 600, words=100)
-    child = command("LIMIT", 60_000, "c.jsonl")
-    _, errors = child.communicate()
-    assert child.returncode == 1
-    kept = int(errors.split("it continues after ")[1].split()[0])
-    assert errors.splitlines() == [
-        "c.jsonl: recognised as documents",
-        "There is no room to write the index (File too large).",
-        "Where: index",
-        f"Do: Make room and run the same command again: it continues after {kept} documents.",
-    ]
-    with pytest.raises(IndexNotFoundError):
-        hold_live(Path("index"))
-    report = build_index(["c.jsonl"], Path("index"), PLAIN)
-    assert (report.continued, len(contents("index")[1])) == (kept, 600)
-
-
-@pytest.mark.faults
-def test_memory_does_not_grow_with_the_corpus(
-    memory_children: "list[subprocess.Popen[str]]",
-) -> None:
-    peaks: list[int] = []
-    for child in memory_children:
-        output, errors = child.communicate()
-        assert child.returncode == 0, errors
-        peaks.append(int(output.split("peak ")[1]))
-    assert peaks[1] <= 1.2 * peaks[0]

@@ -24,9 +24,10 @@ from arag_search.manifest import Manifest
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from index_jobs.progress import SilentProgress
+from tests.builds import DATA, corpus, in_own_folder  # noqa: F401
 from tests.commands import SAMPLE, Command
 from tests.opensearch_indexes import Site
-from tests.test_build import DATA, corpus, in_own_folder  # noqa: F401
+from tests.test_build_workers import troublesome
 
 pytestmark = pytest.mark.opensearch
 PLAIN = BuildOptions()
@@ -70,6 +71,21 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     assert (index["number_of_shards"], index["refresh_interval"]) == ("3", "-1")
     meta = opensearch.meta(report.generation)
     assert set(meta.chunk_terms) == set(meta.sentence_terms) == {"title", "content"}
+
+
+def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
+    source = troublesome("a.jsonl", 100)
+    options = BuildOptions(metadata={"year": "number"}, skip_bad_lines=True, chunk_tokens=300)
+    found: list[object] = []
+    for workers in (0, 2):
+        report = build_index(
+            [source], opensearch.address, replace(options, workers=workers, overwrite=True)
+        )
+        physical = report.generation
+        documents = [opensearch.documents(each) for each in opensearch.live()]
+        found.append([documents, same(live(opensearch)), opensearch.meta(physical).chunk_terms])
+        assert report.bulk_bytes > 50_000
+    assert found[0] == found[1]
 
 
 @pytest.mark.corpora
@@ -190,7 +206,9 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
                 raise UnavailableError("The server took no documents.")
 
         patch.setattr(Bulks, "drain", fail_later)
-        assert refusal(opensearch, "c.jsonl", options) == "The server took no documents."
+        assert refusal(opensearch, "c.jsonl", options) == (
+            "The server took no documents.\nDo: See to the cluster. The same command then goes on."
+        )
     report = build_index(["c.jsonl"], opensearch.address, options)
     assert 0 < report.continued < 300
     assert report.why == (

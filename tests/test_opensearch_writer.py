@@ -259,6 +259,19 @@ def test_a_server_that_takes_nothing_is_given_up_after_the_wait(
     )
 
 
+def test_a_long_wait_is_told_once(
+    server: tuple[type[Server], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, client = server
+    own.answers[:] = [503, 503, 503, 503]
+    monkeypatch.setattr(bulk, "_TELL_S", 0.0)
+    notes: list[str] = []
+    send(client, 3, [], note=notes.append)
+    assert notes == [
+        "Waiting up to 600 s for the server: The server is not able to answer: <html>no</html>"
+    ]
+
+
 def test_a_bulk_is_bounded_by_bytes_but_for_one_document(
     server: tuple[type[Server], Client],
 ) -> None:

@@ -28,7 +28,12 @@ class FormatName(StrEnum):
 def index_command(
     source: Annotated[
         list[str],
-        typer.Argument(help="Folders and files of the corpus.", metavar="SOURCE"),
+        typer.Argument(
+            help="Folders and files of the corpus.",
+            metavar="SOURCE",
+            default_factory=list,
+            show_default=False,
+        ),
     ],
     to: Annotated[
         str,
@@ -100,6 +105,31 @@ def index_command(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that cut and pack documents, 0 to 64; 0 does it in this one. "
+            "[default: 0 for less than 16 MB, else cores less one, at most 4]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
+    node_wait: Annotated[
+        float | None,
+        typer.Option(
+            help="Wait so long for a node of OpenSearch that is lost.  [default: 600]",
+            metavar="SECONDS",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            help="Indexes before this one to leave on OpenSearch for --rollback.  [default: 1]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -111,6 +141,20 @@ def index_command(
         bool,
         typer.Option(
             "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Write nothing: estimate documents, passages, disk and time from a sample.",
+        ),
+    ] = False,
+    rollback: Annotated[
+        bool,
+        typer.Option(
+            "--rollback",
+            help="Build nothing: let the name on OpenSearch lead to the index before again.",
         ),
     ] = False,
     json: Annotated[
@@ -140,6 +184,8 @@ def index_command(
       arag-search index chunks.json --to my-index --overwrite --json > report.json
       arag-search index kilt.jsonl.gz --to kilt --format kilt --metadata categories:keyword
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
+      arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
+      arag-search index --rollback --to http://localhost:9200/my-index
 
     Then:
 
@@ -157,6 +203,8 @@ def index_command(
 
     if not is_address(to):
         check_path(to, "the index")
+    if rollback:
+        return _roll_back(to, source, dry_run, json)
     for name in source:
         check_path(name, "a source")
     k1, b = parse_bm25(bm25)
@@ -171,7 +219,16 @@ def index_command(
         overwrite=overwrite,
         skip_bad_lines=skip_bad_lines,
         shards=shards,
+        workers=workers,
+        node_wait_s=node_wait,
+        keep=keep,
     )
+    if dry_run:
+        from index_jobs.estimate import estimate
+
+        found = estimate(source, to, options)
+        typer.echo(found.to_json() if json else found.to_text())
+        return 0
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:
@@ -182,4 +239,25 @@ def index_command(
         typer.echo(report.to_json())
     else:
         typer.echo(report.to_text())
+    return 0
+
+
+def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
+    from arag_search.errors import ArgumentError
+    from index_jobs.rollback import roll_back
+
+    if sources:
+        raise ArgumentError(
+            "--rollback builds nothing, and sources are given.",
+            where=", ".join(sources[:5]),
+            do="Leave them out, or leave --rollback out.",
+        )
+    if dry_run:
+        raise ArgumentError(
+            "--rollback and --dry-run are both given.",
+            where=location,
+            do="Leave one of them out.",
+        )
+    report = roll_back(location)
+    typer.echo(report.to_json() if json else report.to_text())
     return 0

@@ -160,7 +160,7 @@ def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
     """Say how the run ended; the exit code."""
     from arag_search.cli.results import print_text
     from arag_search.cli.run_progress import tally_text
-    from index_jobs.progress import duration
+    from arag_search.progress import duration
 
     tally = outcome.tally
     noun = "question" if tally.total == 1 else "questions"

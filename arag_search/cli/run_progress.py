@@ -1,17 +1,11 @@
-"""Showing how far a run is: a bar on a terminal, plain lines elsewhere, always on stderr."""
+"""Showing how far a run is: answered and failed, tokens, cost, remaining time."""
 
 from __future__ import annotations
 
 import sys
-import time
-from typing import TYPE_CHECKING, TextIO
 
 from arag_search.agent.run import RunProgress, Tally
-from index_jobs.progress import PLAIN_INTERVAL_S, duration
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
+from arag_search.progress import PlainLines, TerminalBar, duration
 
 
 def tally_text(tally: Tally) -> str:
@@ -25,75 +19,30 @@ def _remaining(tally: Tally) -> str:
     return "?" if tally.remaining_s is None else duration(tally.remaining_s)
 
 
-class PlainRunProgress:
-    """A line every ``interval_s`` seconds: answered and failed, tokens, cost, remaining time."""
-
-    def __init__(self, stream: TextIO, interval_s: float = PLAIN_INTERVAL_S) -> None:
-        self._stream = stream
-        self._interval_s = interval_s
-        self._shown = time.monotonic()
+class PlainRunProgress(PlainLines):
+    """A line every ``interval_s`` seconds."""
 
     def update(self, tally: Tally) -> None:
-        now = time.monotonic()
-        if now - self._shown < self._interval_s:
-            return
-        self._shown = now
-        done = tally.total - tally.left
-        self.note(f"{done:,} of {tally.total:,}: {tally_text(tally)}, {_remaining(tally)} left")
-
-    def note(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
-
-    def end(self) -> None:
-        pass
+        """See RunProgress."""
+        if self.is_due():
+            done = tally.total - tally.left
+            self.note(f"{done:,} of {tally.total:,}: {tally_text(tally)}, {_remaining(tally)} left")
 
 
-class TerminalRunProgress:
+class TerminalRunProgress(TerminalBar):
     """One bar, with the same figures."""
 
-    def __init__(self) -> None:
-        self._progress: RichProgress | None = None
-        self._task: TaskID | None = None
-
     def update(self, tally: Tally) -> None:
-        if self._progress is None:
-            self._progress, self._task = _bar(tally.total)
-        if self._task is not None:
-            self._progress.update(
-                self._task,
-                completed=tally.total - tally.left,
-                figures=tally_text(tally),
-                left=_remaining(tally),
-            )
+        """See RunProgress."""
+        if not self.is_shown:
+            self._open(tally.total)
+        self.show(tally.total - tally.left, tally_text(tally), _remaining(tally))
 
-    def note(self, text: str) -> None:
-        if self._progress is not None:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            sys.stderr.write(text + "\n")
+    def _open(self, total: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-    def end(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
-
-def _bar(total: int) -> tuple[RichProgress, TaskID]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    progress = Progress(
-        MofNCompleteColumn(),
-        BarColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TextColumn("{task.fields[left]} left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = progress.add_task("", total=total, figures="", left="?")
-    progress.start()
-    return progress, task
+        figures, left = TextColumn("{task.fields[figures]}"), TextColumn("{task.fields[left]} left")
+        self.open([MofNCompleteColumn(), BarColumn(), figures, left], total)
 
 
 def open_run_progress() -> RunProgress:

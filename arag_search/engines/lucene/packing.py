@@ -18,6 +18,7 @@ import orjson
 
 from arag_search.corpus import Chunk, MetadataScalar
 from arag_search.engines.lucene import schema
+from arag_search.engines.terms import term_bytes
 from arag_search.errors import BuildError
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import MetadataType
@@ -35,21 +36,27 @@ class PackedChunks:
     ordinals: tuple[int, int] | None
 
 
-def pack(chunks: Sequence[Chunk], metadata: Mapping[str, MetadataType]) -> PackedChunks:
-    """Chunks of one or several documents, with the declared fields of their metadata.
+@dataclass(frozen=True, slots=True)
+class ChunkPacker:
+    """Packs chunks with the declared fields of their metadata."""
 
-    Raises BuildError for an id or keyword that is too long to be indexed, and for text that is not
-    Unicode.
-    """
-    parts: list[bytes] = []
-    for chunk in chunks:
-        try:
-            _pack(chunk, metadata, parts)
-        except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
-            raise BuildError(
-                f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
-            ) from error
-    return PackedChunks(b"".join(parts), len(chunks), _ordinals(chunks))
+    metadata: Mapping[str, MetadataType]
+
+    def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
+        """Chunks of one or several documents.
+
+        Raises BuildError for an id or keyword that is too long to be indexed, and for text that is
+        not Unicode.
+        """
+        parts: list[bytes] = []
+        for chunk in chunks:
+            try:
+                _pack(chunk, self.metadata, parts)
+            except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+                raise BuildError(
+                    f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+                ) from error
+        return PackedChunks(b"".join(parts), len(chunks), _ordinals(chunks))
 
 
 def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
@@ -61,8 +68,8 @@ def _ordinals(chunks: Sequence[Chunk]) -> tuple[int, int] | None:
 def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]) -> None:
     record = schema.encode_record(chunk)
     parts.append(_LONG.pack(chunk.ordinal))
-    _add_bytes(_term(chunk.id, chunk), parts)
-    _add_bytes(_term(chunk.doc_id, chunk), parts)
+    _add_bytes(term_bytes(chunk.id, chunk), parts)
+    _add_bytes(term_bytes(chunk.doc_id, chunk), parts)
     _add_bytes(chunk.title.encode(), parts)
     _add_bytes(chunk.content.encode(), parts)
     _add_bytes(record, parts)
@@ -78,7 +85,7 @@ def _pack(chunk: Chunk, metadata: Mapping[str, MetadataType], parts: list[bytes]
 
 def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: list[bytes]) -> None:
     if kind == "keyword":
-        _add_bytes(_term(str(value), chunk), parts)
+        _add_bytes(term_bytes(str(value), chunk), parts)
     elif kind == "number":
         parts.append(_DOUBLE.pack(float(value) + 0.0))  # so that -0 is found as 0
     else:
@@ -92,16 +99,3 @@ def _add_bytes(data: bytes, parts: list[bytes]) -> None:
 
 def _ints(values: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(values)}i", *values)
-
-
-def _term(text: str, chunk: Chunk) -> bytes:
-    """Lucene would refuse a longer one with the document half written."""
-    data = text.encode()
-    if len(data) > schema.MAX_TERM_BYTES:
-        raise BuildError(
-            f"An id or keyword of {len(data):,} bytes.",
-            where=f"chunk {chunk.id[:60]!r}",
-            allowed=f"at most {schema.MAX_TERM_BYTES:,} bytes in UTF-8",
-            do="Shorten it, or leave that metadata field undeclared.",
-        )
-    return data

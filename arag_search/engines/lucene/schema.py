@@ -40,9 +40,6 @@ CHECKPOINT_KEY = "arag-checkpoint"
 LAST_ORDINAL_KEY = "arag-last-ordinal"
 """Given while every chunk was added after those of lower ordinals: documents are in order then."""
 
-MAX_TERM_BYTES = 32_766
-"""The longest id or keyword in UTF-8 that Lucene indexes."""
-
 
 def lucene_field(name: str) -> str:
     """The Lucene field of a metadata field that queries name."""

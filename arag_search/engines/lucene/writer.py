@@ -18,7 +18,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.bridge import ours
 from arag_search.engines.lucene.jvm import java, java_array
-from arag_search.engines.lucene.packing import PackedChunks, pack
+from arag_search.engines.lucene.packing import ChunkPacker, PackedChunks
 from arag_search.errors import AragError, BuildError, IndexLockedError
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
 
@@ -67,6 +67,7 @@ class LuceneWriter:
             self.abort()
             raise
         self._metadata = metadata
+        self._packer = ChunkPacker(metadata)
         self._documents = self._made_documents()
 
     def add(self, chunks: Sequence[Chunk]) -> None:
@@ -75,7 +76,7 @@ class LuceneWriter:
         They may be written later, up to ``commit``. Raises BuildError for an id or keyword that is
         too long to be indexed, for text that is not Unicode, and where files cannot be written.
         """
-        self.add_packed(pack(chunks, self._metadata))
+        self.add_packed(self._packer(chunks))
 
     def add_packed(self, packed: PackedChunks) -> None:
         """Add chunks that were packed beforehand, with the metadata fields of this writer."""

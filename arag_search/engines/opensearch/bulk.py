@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,6 +18,7 @@ import orjson
 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import deepest_reason
+from arag_search.engines.opensearch.packing import bulk_line
 from arag_search.errors import BuildError, RefusedError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
@@ -34,6 +35,7 @@ BULK_TIMEOUT_S = 120.0
 _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 5.0
 _REPLY = "items.*.status,items.*.error"
+_TELL_S = 3.0
 _RUN_AGAIN = "The same command then goes on."
 
 
@@ -61,9 +63,10 @@ class Bulks:
         node_wait_s: float = NODE_WAIT_S,
         senders: int = SENDERS,
         pause: Callable[[float], None] = time.sleep,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         """``where`` names the index in errors. A request has at most ``max_bytes`` unless it is
-        one document."""
+        one document. ``note`` is told, by a thread, where the server is waited for."""
         self.counts = BulkCounts()
         self._client = client
         self._where = where
@@ -72,6 +75,8 @@ class Bulks:
         self._node_wait_s = node_wait_s
         self._senders = senders
         self._pause = pause
+        self._note = note
+        self._is_told = False
         self._lines: list[bytes] = []
         self._size = 0
         self._threads = ThreadPoolExecutor(senders, thread_name_prefix="arag-bulk")
@@ -80,8 +85,14 @@ class Bulks:
     def add(self, alias: str, identifier: int, routing: str, document: object) -> None:
         """Take a document; it may be sent later. Raises BuildError or UnavailableError for one
         taken earlier that could not be written."""
-        action = {"create": {"_index": alias, "_id": str(identifier), "routing": routing}}
-        line = b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
+        self.add_lines([bulk_line(alias, identifier, routing, document)])
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Take documents made by ``bulk_line``; see ``add``."""
+        for line in lines:
+            self._add_line(line)
+
+    def _add_line(self, line: bytes) -> None:
         if self._size + len(line) > self._limit and self._lines:
             self._submit()
         self._lines.append(line)
@@ -122,20 +133,28 @@ class Bulks:
         pause_s = _FIRST_PAUSE_S
         while waiting:
             batch = self._next(waiting)
-            problem, again = self._try(batch, counts)
+            reason, again = self._try(batch, counts)
             waiting.extendleft(reversed(again))
-            if problem is None:
-                since, pause_s = None, _FIRST_PAUSE_S
+            if not again:
+                since, pause_s, self._is_told = None, _FIRST_PAUSE_S, False
                 self._limit = min(self._max_bytes, self._limit * 5 // 4)
                 continue
             now = time.monotonic()
             since = now if since is None else since
             if now - since >= self._node_wait_s:
-                raise problem
+                raise self._unavailable(reason)
+            if now - since >= _TELL_S:
+                self._tell(reason)
             self._shrink(sum(map(len, batch)))
             self._pause(pause_s)
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
         return counts
+
+    def _tell(self, reason: str) -> None:
+        """Say once what is waited for."""
+        if self._note is not None and not self._is_told:
+            self._is_told = True
+            self._note(f"Waiting up to {self._node_wait_s:,.0f} s for the server: {reason}")
 
     def _shrink(self, refused_bytes: int) -> None:
         """Halve the bulks, once for several that were refused at the same time."""
@@ -150,7 +169,7 @@ class Bulks:
             size += len(batch[-1])
         return batch
 
-    def _try(self, batch: list[bytes], counts: BulkCounts) -> tuple[Exception | None, list[bytes]]:
+    def _try(self, batch: list[bytes], counts: BulkCounts) -> tuple[str, list[bytes]]:
         """Send a batch once. Why documents must be sent again, and which."""
         body = b"".join(batch)
         try:
@@ -164,19 +183,19 @@ class Bulks:
             )
         except UnavailableError as error:  # among these status 429 and 503
             counts.retries += 1
-            return self._waited_for(error.what), batch
+            return error.what, batch
         except RefusedError as error:
             if error.status != _TOO_LARGE or len(batch) == 1:
                 raise
             counts.retries += 1
             self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
-            return self._waited_for(error.what), batch
+            return error.what, batch
         counts.bytes += len(body)
         return self._judge(batch, reply["items"], counts)
 
     def _judge(
         self, batch: list[bytes], items: list[dict[str, Any]], counts: BulkCounts
-    ) -> tuple[Exception | None, list[bytes]]:
+    ) -> tuple[str, list[bytes]]:
         again: list[bytes] = []
         reason = ""
         for line, item in zip(batch, items, strict=True):
@@ -192,9 +211,9 @@ class Bulks:
                 reason = deepest_reason(answer)
             else:
                 raise self._unwritable(line, answer)
-        return (self._waited_for(reason) if again else None), again
+        return reason, again
 
-    def _waited_for(self, reason: str) -> UnavailableError:
+    def _unavailable(self, reason: str) -> UnavailableError:
         return UnavailableError(
             f"The server took no documents for {self._node_wait_s:,.0f} s: {reason}",
             where=self._where,

@@ -48,9 +48,6 @@ BUILDING_SUFFIX = ".building"
 
 META_KEY = "arag_search"
 META_VERSION = 1
-MAX_TERM_BYTES = 32_766
-"""The longest id or keyword in UTF-8 that is indexed."""
-
 WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
 """What to leave out of ``_source`` for a hit that shows no text."""
 

@@ -1,8 +1,9 @@
 """An index on OpenSearch as builds see it: what is live, what is unfinished, who builds.
 
-``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished. The
-physical index that was live before is kept, older ones of ours are deleted. An unfinished one goes
-on where its signature is the same. An index without our ``_meta`` is never touched.
+``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished or
+rolled back. The physical index that was live before is kept, older ones of ours are deleted. An
+unfinished one goes on where its signature is the same. An index without our ``_meta`` is never
+touched.
 """
 
 from __future__ import annotations
@@ -31,18 +32,24 @@ from arag_search.errors import (
     IndexDamagedError,
     IndexExistsError,
     IndexLockedError,
+    IndexNotFoundError,
     IndexVersionError,
     RefusedError,
     UnavailableError,
 )
+from arag_search.manifest import Manifest
 
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"
-SEEN_S = 300.0
-"""For so long after its last sign a builder on another machine is taken to be at work."""
+SEEN_S = 900.0
+"""For so long after its last sign a builder on another machine is taken to be at work: longer than
+it waits for a lost node."""
 
 GREEN_S = 600.0
 """How long the copies of the shards are waited for before an index is published."""
+
+KEPT = 1
+"""How many finished indexes beside the live one a build leaves, for a roll-back."""
 
 _IF_THERE = {"ignore_unavailable": "true"}
 
@@ -57,6 +64,16 @@ class _Physical:
 
     is_unfinished: bool
     has_sentences: bool
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The physical indexes that a name led to before and leads to now, and the manifest of this."""
+
+    before: str
+    now: str
+    manifest: Manifest
 
 
 class OpenSearchSite:
@@ -66,8 +83,13 @@ class OpenSearchSite:
     that is not ours.
     """
 
-    def __init__(self, client: Client, name: str, where: str, *, overwrite: bool) -> None:
+    def __init__(
+        self, client: Client, name: str, where: str, *, overwrite: bool, keep: int = KEPT
+    ) -> None:
+        """``keep`` is how many finished indexes beside the new one are left when it is published:
+        the one that was live before, then the newest."""
         self._client = client
+        self._keep = keep
         self._name = name
         self._where = where
         self._overwrite = overwrite
@@ -111,10 +133,10 @@ class OpenSearchSite:
                 self._check_builder(each)
 
     def discard(self, physical: str) -> None:
-        """Delete an unfinished index."""
-        found = self._physical().get(physical)
+        """Delete an unfinished index. Tries once: the next build deletes what is left."""
+        found = self._physical(budget_s=0).get(physical)
         if found is not None and found.is_unfinished:
-            self._delete(physical)
+            self._delete(physical, budget_s=0)
 
     def publish(self, physical: str, has_sentences: bool) -> None:
         """Restore the replicas, wait for them, switch the aliases, delete what is older.
@@ -125,24 +147,80 @@ class OpenSearchSite:
         if self._live() != self._live_before:
             raise self._overtaken()
         old = self._live_before
-        actions = [_remove(physical, building_alias(physical)), _add(physical, self._name)]
-        if old is not None:
-            actions.append(_remove(old, self._name))
+        actions = [_remove(physical, building_alias(physical))]
         if has_sentences:
             sentences = sentences_name(physical)
             actions.append(_remove(sentences, building_alias(sentences)))
-            actions.append(_add(sentences, sentences_name(self._name)))
-        if old is not None and self._physical()[old].has_sentences:
-            actions.append(_remove(sentences_name(old), sentences_name(self._name)))
+        refused = self._switch(old, physical, has_sentences, actions)
+        if refused is not None:
+            raise self._overtaken() from refused
+        finished = [
+            each
+            for each in self._physical().values()
+            if not each.is_unfinished and each.name != physical
+        ]
+        finished.sort(key=lambda each: (each.name == old, each.created_ms), reverse=True)
+        for each in finished[self._keep :]:
+            self._delete(each.name)
+
+    def roll_back(self) -> RolledBack:
+        """Make the newest finished index that is older than the live one the one that is searched.
+
+        Raises IndexNotFoundError where nothing is live or none is older, IndexDamagedError for one
+        that is not whole, BuildError where somebody else switched meanwhile. Not to be called
+        between entering and leaving.
+        """
+        live = self._live()
+        if live is None:
+            raise IndexNotFoundError(
+                "There is no index to roll back.",
+                where=self._where,
+                do="Build one: arag-search index SOURCE --to ADDRESS",
+            )
+        finished = [each for each in self._physical().values() if not each.is_unfinished]
+        finished.sort(key=lambda each: each.created_ms)
+        place = [each.name for each in finished].index(live)
+        older = finished[:place]
+        if not older:
+            newer = ", ".join(each.name for each in finished[place + 1 :])
+            raise IndexNotFoundError(
+                f"No index before the one that is live ({live}) is kept.",
+                where=self._where,
+                allowed=f"newer ones are there: {newer}" if newer else "",
+                do="Build it again with --overwrite; --keep N keeps more of those before.",
+            )
+        to = older[-1]
+        if to.meta is None or to.meta.manifest is None:
+            raise self._not_whole(to.name)
+        if to.meta.sentences is not None and not to.has_sentences:
+            raise self._not_whole(to.name)
+        refused = self._switch(live, to.name, to.has_sentences, [])
+        if refused is not None:
+            raise BuildError(
+                "Somebody else switched this name meanwhile.",
+                where=self._where,
+                do="See which index is live with arag-search info, and decide again.",
+            ) from refused
+        return RolledBack(live, to.name, to.meta.manifest)
+
+    def _switch(
+        self, old: str | None, new: str, has_sentences: bool, actions: list[dict[str, Any]]
+    ) -> RefusedError | None:
+        """Move the names from one index to another in one call, ``actions`` with it; why the new
+        one is not live then."""
+        if old is not None:
+            actions.append(_remove(old, self._name))
+            if self._physical()[old].has_sentences:
+                actions.append(_remove(sentences_name(old), sentences_name(self._name)))
+        actions.append(_add(new, self._name))
+        if has_sentences:
+            actions.append(_add(sentences_name(new), sentences_name(self._name)))
         try:
             self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
         except RefusedError as error:
             # Where an answer was lost and the switch asked for again, nothing is left to remove.
-            if self._live() != physical:
-                raise self._overtaken() from error
-        for each in self._physical().values():
-            if not each.is_unfinished and each.name not in (physical, old):
-                self._delete(each.name)
+            return None if self._live() == new else error
+        return None
 
     # What there is
 
@@ -167,12 +245,13 @@ class OpenSearchSite:
             )
         return chunks[0] if chunks else None
 
-    def _physical(self) -> dict[str, _Physical]:
+    def _physical(self, budget_s: float | None = None) -> dict[str, _Physical]:
         """All chunk indexes of ours for this name, in order."""
         reply = self._client.call(
             "GET",
             f"/{self._name}-*",
-            params={"filter_path": "*.aliases,*.mappings._meta"},
+            params={"filter_path": "*.aliases,*.mappings._meta,*.settings.index.creation_date"},
+            budget_s=budget_s,
             attempt_timeout_s=60,
         )
         found: dict[str, _Physical] = {}
@@ -186,12 +265,14 @@ class OpenSearchSite:
             except (IndexVersionError, IndexDamagedError):
                 meta = None  # ours, of another release: it may be overwritten
             unfinished = building_alias(index) in is_of.get("aliases", {})
-            found[index] = _Physical(index, meta, unfinished, sentences_name(index) in reply)
+            created_ms = int(is_of["settings"]["index"]["creation_date"])
+            whole = sentences_name(index) in reply
+            found[index] = _Physical(index, meta, unfinished, whole, created_ms)
         return found
 
-    def _delete(self, physical: str) -> None:
+    def _delete(self, physical: str, budget_s: float | None = None) -> None:
         path = f"/{physical},{sentences_name(physical)}"
-        self._client.call("DELETE", path, params=_IF_THERE, attempt_timeout_s=60)
+        self._client.call("DELETE", path, params=_IF_THERE, budget_s=budget_s, attempt_timeout_s=60)
 
     # Builders
 
@@ -231,6 +312,13 @@ class OpenSearchSite:
                 where=self._where,
                 do="See to the nodes and their disks. The same command then goes on.",
             ) from error
+
+    def _not_whole(self, physical: str) -> IndexDamagedError:
+        return IndexDamagedError(
+            f"The index before ({physical}) is not whole.",
+            where=self._where,
+            do="Build it again with --overwrite.",
+        )
 
     def _overtaken(self) -> BuildError:
         return BuildError(

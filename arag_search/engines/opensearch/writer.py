@@ -7,20 +7,21 @@ be there: documents have their ordinal as id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
-
-import orjson
 
 from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, BulkCounts, Bulks
 from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
 from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
+from arag_search.engines.opensearch.shards import lost_shards
 from arag_search.engines.opensearch.site import BUILDER_KEY, SIGNATURE_KEY, this_builder
-from arag_search.errors import BuildError, IndexDamagedError, RefusedError
+from arag_search.errors import IndexDamagedError, RefusedError, UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, MetadataType
 
@@ -50,6 +51,9 @@ class OpenSearchWriter:
     checkpoint: Mapping[str, str]
     """What the newest checkpoint was given; empty for a new index."""
 
+    packer: BulkPacker
+    """Makes what ``add_packed`` takes."""
+
     def __init__(
         self,
         client: Client,
@@ -60,31 +64,37 @@ class OpenSearchWriter:
         resume: bool,
         max_bulk_bytes: int = MAX_BULK_BYTES,
         node_wait_s: float = NODE_WAIT_S,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         """Write ``physical``: on from its newest checkpoint (``resume``), or from nothing.
 
-        Raises IndexDamagedError where there is nothing to go on from, EngineError where the
-        indexes cannot be made.
+        For ``node_wait_s`` a node that is lost is waited for, and ``note`` told. Raises
+        IndexDamagedError where there is nothing to go on from, EngineError where the indexes
+        cannot be made.
         """
         self._client = client
         self._physical = physical
         self._definition = definition
-        self._metadata = definition.metadata
+        self._node_wait_s = node_wait_s
         self._indexes = [physical]
         if definition.sentences:
             self._indexes.append(sentences_name(physical))
         self._aliases = [building_alias(each) for each in self._indexes]
+        sentences_alias = self._aliases[1] if definition.sentences else None
+        self.packer = BulkPacker(self._aliases[0], sentences_alias, dict(definition.metadata))
         self._meta = self._resumed() if resume else self._created(signature)
         build = self._meta.build
         self.checkpoint = cast("dict[str, str]", build.get(_STATE_KEY, {}))
         self._last = int(build.get(_LAST_KEY, -1))
         self._refreshed = False
         self._put_meta({**build, BUILDER_KEY: this_builder()})
-        self._bulks = Bulks(client, physical, max_bytes=max_bulk_bytes, node_wait_s=node_wait_s)
+        self._bulks = Bulks(
+            client, physical, max_bytes=max_bulk_bytes, node_wait_s=node_wait_s, note=note
+        )
 
     @property
     def bulk_counts(self) -> BulkCounts:
-        """What was sent up to the last checkpoint."""
+        """What was sent and answered."""
         return self._bulks.counts
 
     def add(self, chunks: Sequence[Chunk]) -> None:
@@ -93,16 +103,20 @@ class OpenSearchWriter:
         They may be sent later, up to ``commit``. Raises BuildError for an id or keyword that is too
         long, for text that is not Unicode, and for what the cluster does not take.
         """
-        for chunk in chunks:
-            self._check_lengths(chunk)
-            try:
-                self._add(chunk)
-            except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
-                raise BuildError(
-                    f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
-                ) from error
-            self._last = chunk.ordinal
-            self._refreshed = False
+        self.add_packed(self.packer(chunks))
+
+    def add_packed(self, packed: PackedChunks) -> None:
+        """Add what ``packer`` made of chunks, of which none comes before those added earlier.
+
+        Raises BuildError for what the cluster does not take, UnavailableError where it takes
+        nothing.
+        """
+        if packed.last_ordinal is None:
+            return
+        self._refreshed = False
+        with self._naming_lost_shards():
+            self._bulks.add_lines(packed.lines)
+        self._last = packed.last_ordinal
 
     def has_document(self, doc_id: str) -> bool:
         """Whether a document of this id was added, by this writer or before its checkpoint. Slow.
@@ -111,9 +125,8 @@ class OpenSearchWriter:
         """
         self._refresh()
         clauses = [{"term": {DOC_ID: doc_id}}, self._up_to_last()]
-        reply = self._client.call(
-            "POST", f"/{self._physical}/_count", {"query": {"bool": {"filter": clauses}}}
-        )
+        body = {"query": {"bool": {"filter": clauses}}}
+        reply = self._call("POST", f"/{self._physical}/_count", body)
         return int(reply["count"]) > 0
 
     def document_ids(self) -> Iterator[str]:
@@ -132,9 +145,7 @@ class OpenSearchWriter:
             }
             if after is not None:
                 body["search_after"] = after
-            reply = self._client.call(
-                "POST", f"/{self._physical}/_search", body, attempt_timeout_s=60
-            )
+            reply = self._call("POST", f"/{self._physical}/_search", body)
             hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
             for hit in hits:
                 doc_id = str(hit["fields"][DOC_ID][0])
@@ -147,7 +158,8 @@ class OpenSearchWriter:
 
     def commit(self, data: Mapping[str, str]) -> None:
         """Make a checkpoint of everything added so far, with ``data`` beside it."""
-        self._bulks.drain()
+        with self._naming_lost_shards():
+            self._bulks.drain()
         build = {
             **self._meta.build,
             BUILDER_KEY: this_builder(),
@@ -167,16 +179,13 @@ class OpenSearchWriter:
         self._meta = replace(
             self._meta, manifest=manifest, chunk_terms=chunk_terms, sentence_terms=sentence_terms
         )
-        self._client.call("POST", f"/{self._both()}/_flush", attempt_timeout_s=_SLOW_S)
+        self._call("POST", f"/{self._both()}/_flush", timeout_s=_SLOW_S)
         self.commit(data)
 
     def counts(self) -> tuple[int, int | None]:
         """How many chunks and sentences the cluster holds; None where those are left out."""
         self._refresh()
-        counted = [
-            int(self._client.call("GET", f"/{each}/_count", attempt_timeout_s=60)["count"])
-            for each in self._indexes
-        ]
+        counted = [int(self._call("GET", f"/{each}/_count")["count"]) for each in self._indexes]
         return counted[0], counted[1] if len(counted) > 1 else None
 
     def close(self) -> None:
@@ -186,35 +195,6 @@ class OpenSearchWriter:
     def abort(self) -> None:
         """Send nothing more; the newest checkpoint stays. Never raises."""
         self._bulks.abort()
-
-    # Documents
-
-    def _add(self, chunk: Chunk) -> None:
-        document = schema.chunk_document(chunk, self._metadata)
-        self._bulks.add(self._aliases[0], chunk.ordinal, chunk.doc_id, document)
-        if self._definition.sentences:
-            alias = self._aliases[1]
-            for sentence in schema.sentence_documents(chunk, self._metadata):
-                self._bulks.add(alias, sentence[schema.ORDINAL], chunk.doc_id, sentence)
-
-    def _check_lengths(self, chunk: Chunk) -> None:
-        values: list[object] = [chunk.id, chunk.doc_id]
-        for name, kind in self._metadata.items():
-            value = chunk.metadata.get(name)
-            if kind == "keyword" and value is not None:
-                values += value if isinstance(value, tuple) else (value,)
-        for value in values:
-            text = str(value)
-            if len(text) <= schema.MAX_TERM_BYTES // 4:
-                continue
-            size = len(text.encode("utf-8", "surrogatepass"))
-            if size > schema.MAX_TERM_BYTES:
-                raise BuildError(
-                    f"An id or keyword of {size:,} bytes.",
-                    where=f"chunk {chunk.id[:60]!r}",
-                    allowed=f"at most {schema.MAX_TERM_BYTES:,} bytes in UTF-8",
-                    do="Shorten it, or leave that metadata field undeclared.",
-                )
 
     def _up_to_last(self) -> dict[str, Any]:
         return {"range": {schema.ORDINAL: {"lte": self._last}}}
@@ -264,14 +244,33 @@ class OpenSearchWriter:
         self._meta = replace(self._meta, build=build)
         body = {"_meta": {schema.META_KEY: self._meta.to_json()}}
         path = f"/{building_alias(self._physical)}/_mapping"
-        self._client.call("PUT", path, body, attempt_timeout_s=60)
+        self._call("PUT", path, body)
 
     def _refresh(self) -> None:
         """Make everything added visible to searches."""
         if not self._refreshed:
-            self._bulks.drain()
-            self._client.call("POST", f"/{self._both()}/_refresh", attempt_timeout_s=_SLOW_S)
+            with self._naming_lost_shards():
+                self._bulks.drain()
+            self._call("POST", f"/{self._both()}/_refresh", timeout_s=_SLOW_S)
             self._refreshed = True
 
     def _both(self) -> str:
         return ",".join(self._indexes)
+
+    def _call(self, method: str, path: str, body: Any = None, *, timeout_s: float = 60.0) -> Any:
+        """Call while a node that was lost is waited for."""
+        with self._naming_lost_shards():
+            return self._client.call(
+                method, path, body, budget_s=self._node_wait_s, attempt_timeout_s=timeout_s
+            )
+
+    @contextmanager
+    def _naming_lost_shards(self) -> Generator[None]:
+        """Tell of a cluster that takes nothing which shards it has lost."""
+        try:
+            yield
+        except UnavailableError as error:
+            lost = lost_shards(self._client, self._indexes, self._definition.shards)
+            error.where = lost or error.where
+            error.do = error.do or "See to the cluster. The same command then goes on."
+            raise

@@ -1,0 +1,74 @@
+"""Chunks as lines of bulks: what is dear in writing to a cluster and needs no connection, so that
+other processes than the one that sends can do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.engines.opensearch import schema
+from arag_search.engines.terms import term_bytes
+from arag_search.errors import BuildError
+from arag_search.query.fields import MetadataType
+
+
+@dataclass(frozen=True, slots=True)
+class PackedChunks:
+    """The documents of chunks and their sentences: each an action and a document, two lines of
+    JSON. ``last_ordinal`` is that of the last chunk, None where there is none."""
+
+    lines: list[bytes]
+    last_ordinal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPacker:
+    """Makes documents for two aliases; no ``sentences`` alias, no sentences."""
+
+    chunks: str
+    sentences: str | None
+    metadata: Mapping[str, MetadataType]
+
+    def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
+        """The documents of chunks that come in corpus order.
+
+        Raises BuildError for an id or keyword that is too long, and for text that is not Unicode.
+        """
+        lines: list[bytes] = []
+        for chunk in chunks:
+            try:
+                _check_lengths(chunk, self.metadata)
+                self._add(lines, chunk)
+            except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+                raise BuildError(
+                    f"A chunk that cannot be stored: {error}.", where=f"chunk {chunk.id!r}"
+                ) from error
+        return PackedChunks(lines, chunks[-1].ordinal if chunks else None)
+
+    def _add(self, lines: list[bytes], chunk: Chunk) -> None:
+        routing = chunk.doc_id
+        document = schema.chunk_document(chunk, self.metadata)
+        lines.append(bulk_line(self.chunks, chunk.ordinal, routing, document))
+        if self.sentences is not None:
+            for sentence in schema.sentence_documents(chunk, self.metadata):
+                ordinal = sentence[schema.ORDINAL]
+                lines.append(bulk_line(self.sentences, ordinal, routing, sentence))
+
+
+def bulk_line(alias: str, identifier: int, routing: str, document: object) -> bytes:
+    """A document to create, as the two lines of a bulk."""
+    action = {"create": {"_index": alias, "_id": str(identifier), "routing": routing}}
+    return b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
+
+
+def _check_lengths(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> None:
+    term_bytes(chunk.id, chunk)
+    term_bytes(chunk.doc_id, chunk)
+    for name, kind in metadata.items():
+        value = chunk.metadata.get(name)
+        if kind == "keyword" and value is not None:
+            for each in value if isinstance(value, tuple) else (value,):
+                term_bytes(str(each), chunk)

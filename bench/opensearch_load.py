@@ -1,0 +1,211 @@
+"""Our whole build on OpenSearch against ``parallel_bulk`` fed with the same ready-made actions.
+
+    python -m bench.opensearch_load
+    python -m bench.opensearch_load --passages 12000 --rounds 2 --json load.json
+
+Ours reads the corpus, cuts, counts, serialises, sends, verifies and publishes. The other side has
+its actions in memory and only sends them, in bulks of at most as many bytes, as many at once, into
+indexes with the same settings; both end with everything refreshed. Copies of a corpus are loaded:
+for the server each is as much work as any text, and that is all that is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.bulk import BULK_TIMEOUT_S, MAX_BULK_BYTES, SENDERS
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.errors import AragError
+from arag_search.index import open_index
+from bench import BenchError
+from bench.copies import copies, write
+from bench.efficiency import DATA, positive
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.rounds import Side, Timings, interleaved, timed
+from bench.workbench import CORPUS, say, set_up
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.report import BuildReport
+
+PASSAGES = 100_000
+ROUNDS = 5
+RESULTS = Path(__file__).parent / "results" / "opensearch_load.json"
+OURS, BARE = "ours", "parallel_bulk"
+TARGET = Target("at least", 0.7)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure. Exit code 1 for a failure; a missed target is none."""
+    given = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
+    command = shlex.join(["python", "-m", "bench.opensearch_load", *shown])
+    try:
+        with set_up(given.data / CORPUS, given.work) as bench, bench.room() as room:
+            source = room / "copies.jsonl"
+            times = -(-given.passages // len(bench.chunks))
+            passages = write(islice(copies(bench.chunks, times), given.passages), source)
+            run = circumstances(command, bench.manifest)
+            data = Path(tempfile.mkdtemp(dir=room))
+            started = cluster.up(data, port=0, heap=given.heap, owned=True)
+            try:
+                name = f"arag-bench-{uuid.uuid4().hex[:8]}"
+                figure = measure(source, passages, f"{started.url}/{name}", given)
+            finally:
+                cluster.down(data)
+        write_results(given.json, [figure], run)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(table([figure]))
+    return 0
+
+
+def measure(source: Path, passages: int, address: str, given: argparse.Namespace) -> Figure:
+    """Rates of both, interleaved; ours is loaded at ``address``, the other side beside it, and all
+    is deleted. Raises BenchError where the two do not hold as many documents."""
+    say(f"load: {passages:,} passages, {given.warm_up} + {given.rounds} rounds")
+    options = BuildOptions(workers=given.workers)
+    client = Client.connect(parse_address(address))
+    load = _Load(address, client)
+    try:
+        load.remember(build_index([str(source)], address, options), address)
+        sides: dict[str, Side] = {
+            OURS: load.fresh(lambda: build_index([str(source)], address, options)),
+            BARE: load.fresh(load.bare),
+        }
+        timings = interleaved(sides, given.rounds, warm_up=given.warm_up)
+    finally:
+        load.clean()
+        client.close()
+    return _figure(timings, passages, load, given)
+
+
+def _figure(timings: Timings, passages: int, load: _Load, given: argparse.Namespace) -> Figure:
+    ratio = timings.ratio(BARE, OURS)
+    documents = len(load.actions)
+    rows = [
+        Row.of_ratio("rate of ours to parallel_bulk", ratio, TARGET),
+        *(Row(each, passages / timings.median_s(each), "passages/s") for each in (OURS, BARE)),
+        *(Row(each, documents / timings.median_s(each), "documents/s") for each in (OURS, BARE)),
+    ]
+    details = {
+        "seconds": timings.seconds,
+        "passages": passages,
+        "documents": documents,
+        "bulk_bytes": load.bytes,
+        "max_bulk_bytes": MAX_BULK_BYTES,
+        "at_once": SENDERS,
+        "workers": given.workers,
+        "heap": given.heap,
+        "corpus": "copies with other ids and shuffled sentences",
+    }
+    return Figure("opensearch load", tuple(rows), details)
+
+
+class _Load:
+    """A name that is loaded again and again, and the actions that the other side sends."""
+
+    def __init__(self, address: str, client: Client) -> None:
+        from opensearchpy import OpenSearch
+
+        url, _, name = address.rpartition("/")
+        self.actions: list[dict[str, Any]] = []
+        self.bytes = 0
+        self._library = OpenSearch(url, timeout=BULK_TIMEOUT_S)
+        self._client = client
+        self._name = name
+        self._indexes = [f"{name}-bare", f"{name}-bare.sentences"]
+
+    def remember(self, report: BuildReport, address: str) -> None:
+        """Make the actions of the other side from what ours has built."""
+        self.bytes = report.bulk_bytes
+        with open_index(address) as index:
+            for chunk in index.scan():
+                chunk_document = schema.chunk_document(chunk, {})
+                self._remember(self._indexes[0], chunk.doc_id, chunk_document)
+                for sentence in schema.sentence_documents(chunk, {}):
+                    self._remember(self._indexes[1], chunk.doc_id, sentence)
+
+    def _remember(self, index: str, routing: str, document: dict[str, Any]) -> None:
+        action = {"_op_type": "create", "_index": index, "_id": str(document[schema.ORDINAL])}
+        self.actions.append({**action, "routing": routing, "_source": document})
+
+    def bare(self) -> None:
+        """Create the indexes and send all actions; refreshed at the end."""
+        from opensearchpy.helpers import parallel_bulk
+
+        settings: dict[str, Any] = {"k1": 1.2, "b": 0.75, "shards": 1, "meta": {}}
+        bodies = (
+            schema.chunk_index({}, exact=True, **settings),
+            schema.sentence_index({}, **settings),
+        )
+        for index, body in zip(self._indexes, bodies, strict=True):
+            self._client.call("PUT", f"/{index}", body, attempt_timeout_s=60)
+        sent = parallel_bulk(
+            self._library,
+            self.actions,
+            thread_count=SENDERS,
+            queue_size=SENDERS,
+            chunk_size=len(self.actions),
+            max_chunk_bytes=MAX_BULK_BYTES,
+        )
+        for succeeded, item in sent:
+            if not succeeded:
+                raise BenchError("The other side could not write all.", where=str(item)[:300])
+        self._client.call("POST", f"/{self._name}-bare*/_refresh", attempt_timeout_s=300)
+
+    def fresh(self, work: Callable[[], object]) -> Side:
+        """A side that loads into an empty server; raises BenchError where not all is there."""
+
+        def run() -> float:
+            self.clean()
+            seconds = timed(work)
+            found = self._client.call("GET", f"/{self._name}*/_count", attempt_timeout_s=60)
+            if self.actions and found["count"] != len(self.actions):
+                raise BenchError(
+                    f"{found['count']:,} of {len(self.actions):,} documents are there.",
+                    where=self._name,
+                )
+            return seconds
+
+        return run
+
+    def clean(self) -> None:
+        """Delete what was loaded."""
+        found = self._client.call("GET", f"/{self._name}-*/_alias", attempt_timeout_s=60)
+        if found:
+            self._client.call("DELETE", f"/{','.join(found)}", attempt_timeout_s=60)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.opensearch_load",
+        description="Measure our build on OpenSearch against parallel_bulk. See bench/README.md.",
+    )
+    add = parser.add_argument
+    add("--passages", type=positive, default=PASSAGES, help="to load (default %(default)s)")
+    add("--rounds", type=positive, default=ROUNDS, help="interleaved rounds (default %(default)s)")
+    add("--warm-up", type=int, default=1, help="rounds that do not count (default %(default)s)")
+    add("--workers", type=int, help="worker processes of ours (default: as in arag-search index)")
+    add("--heap", default="1g", help="of the node (default %(default)s)")
+    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
+    add("--json", type=Path, default=RESULTS, help="file of results (default %(default)s)")
+    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""What a build would make and take, from a sample: nothing is written, no server is asked.
+
+Bytes are those of the documents in the sample times what the same documents of four corpora (2Wiki,
+HotpotQA, MuSiQue: short passages; a medical book: long ones) took on disk, measured; these fit to a
+third, text in other scripts worse. Seconds are those that the sample took to read and pack on this
+machine, and for writing what the same corpora took, on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from arag_search.corpus import Chunk
+from arag_search.engines.lucene import schema as lucene_schema
+from arag_search.engines.lucene.packing import ChunkPacker
+from arag_search.engines.opensearch import schema as opensearch_schema
+from arag_search.engines.opensearch.address import is_address
+from arag_search.engines.opensearch.packing import BulkPacker
+from arag_search.errors import SourceError
+from arag_search.progress import duration
+from index_jobs.duplicates import SeenIds
+from index_jobs.metadata import MetadataReader
+from index_jobs.options import BuildOptions
+from index_jobs.packing import Packer, pack
+from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
+from index_jobs.report import BuildState, counted
+from index_jobs.sources import Source, open_sources
+from index_jobs.targets import check_options
+from index_jobs.workers import default_workers
+
+SAMPLED_SOURCES = 8
+SAMPLE_DOCUMENTS = 4_000
+SAMPLE_S = 10.0
+"""At most so many sources are looked into, from their beginning, spread over all; together at most
+so many documents are read, in at most about so much time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Bytes on disk and seconds of writing, by engine. Text and titles are in UTF-8; a sentence
+    index has the title with each sentence."""
+
+    chunk_bytes: float
+    text_share: float
+    exact_share: float
+    sentence_share: float
+    chunk_write_s: float
+    sentence_write_s: float
+
+
+_COSTS = {
+    lucene_schema.ENGINE: _Cost(190, 1.0, 0.0, 0.6, 150e-6, 55e-6),
+    opensearch_schema.ENGINE: _Cost(190, 1.0, 0.55, 1.55, 200e-6, 80e-6),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is to be expected of a build, and the sample that says so.
+
+    ``is_exact`` is true where the sample was the whole corpus, for counts. ``seconds`` are of all
+    workers together, ``read_bytes`` on disk.
+    """
+
+    location: str
+    engine: str
+    sources: int
+    source_bytes: int
+    sampled_sources: int
+    sampled_documents: int
+    sampled_bytes: int
+    is_exact: bool
+    bad_records: int
+    bad_examples: tuple[str, ...]
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    index_bytes: int
+    workers: int
+    seconds: float
+
+    def to_json(self) -> str:
+        """The estimate as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The estimate in words."""
+        about = "" if self.is_exact else "about "
+        sample = (
+            f"all of {counted(self.sources, 'source')}"
+            if self.is_exact
+            else f"the first {counted(self.sampled_documents, 'document')} of"
+            f" {self.sampled_sources:,} of {counted(self.sources, 'source')}"
+        )
+        lines = [
+            f"Nothing was written. {self.location} would hold {about}"
+            f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')},"
+            f" {counted(self.sentences, 'sentence')}, {counted(self.tokens, 'token')}.",
+            f"sample: {sample}, {self.sampled_bytes / 1e6:,.1f} of"
+            f" {self.source_bytes / 1e6:,.1f} MB",
+            f"disk: about {self.index_bytes / 1e6:,.0f} MB ({self.engine}, one copy;"
+            " twice that while it merges or replaces one that is there)",
+            f"time: about {duration(self.seconds)} with {counted(self.workers, 'worker')}",
+        ]
+        if self.bad_records:
+            lines.append(f"in the sample: {counted(self.bad_records, 'bad record')}")
+            lines += [f"  {example}" for example in self.bad_examples]
+        return "\n".join(lines)
+
+
+def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) -> Estimate:
+    """Estimate what building from these sources at this location would make.
+
+    Raises what ``build_index`` raises for sources and options that it would not take, SourceError
+    also where the sample has no document.
+    """
+    check_options(location, options)
+    metadata = MetadataReader(options.metadata)
+    sources = open_sources(names, options.format, options.fields, metadata)
+    chosen = _spread(sources)
+    is_served = is_address(str(location))
+    packer = (
+        BulkPacker("a" * 60, "s" * 60, options.metadata)
+        if is_served
+        else ChunkPacker(options.metadata)
+    )
+    samples = [_Sample(source, metadata, packer, options, len(chosen)) for source in chosen]
+    if not any(sample.counts.documents for sample in samples):
+        raise SourceError(
+            "The sample holds no document.",
+            where=", ".join(source.name for source in chosen[:SHOWN_EXAMPLES]),
+            do="Name a folder with .txt or .md files, or files of records.",
+        )
+    size = sum(source.size for source in sources)
+    workers = default_workers(size) if options.workers is None else options.workers
+    engine = opensearch_schema.ENGINE if is_served else lucene_schema.ENGINE
+    unseen = size / max(1, sum(source.size for source in chosen))
+
+    def total(of_sample: Callable[[_Sample], float]) -> float:
+        return unseen * sum(sample.times * of_sample(sample) for sample in samples)
+
+    sampled_bytes = sum(sample.read_bytes for sample in samples)
+    examples = [each for sample in samples for each in sample.counts.skipped_examples]
+    seconds = total(lambda sample: sample.seconds / max(1, workers) + sample.write_s(engine))
+    return Estimate(
+        location=str(location),
+        engine=engine,
+        sources=len(sources),
+        source_bytes=size,
+        sampled_sources=len(chosen),
+        sampled_documents=sum(sample.counts.documents for sample in samples),
+        sampled_bytes=sampled_bytes,
+        is_exact=sampled_bytes == size,
+        bad_records=sum(sample.counts.skipped for sample in samples),
+        bad_examples=tuple(examples[:SHOWN_EXAMPLES]),
+        documents=round(total(lambda sample: sample.counts.documents)),
+        chunks=round(total(lambda sample: sample.counts.chunks)),
+        sentences=round(total(lambda sample: sample.counts.sentences)),
+        tokens=round(total(lambda sample: sample.counts.tokens)),
+        index_bytes=round(total(lambda sample: sample.index_bytes(engine))),
+        workers=workers,
+        seconds=round(seconds, 1),
+    )
+
+
+def _spread(sources: Sequence[Source]) -> list[Source]:
+    """Some of the sources, from the first to the last at even distances."""
+    count = min(SAMPLED_SOURCES, len(sources))
+    return [sources[place * len(sources) // count] for place in range(count)]
+
+
+class _Sample:
+    """The beginning of a source, read and packed: what it holds and how long that took."""
+
+    def __init__(
+        self,
+        source: Source,
+        metadata: MetadataReader,
+        packer: Packer,
+        options: BuildOptions,
+        samples: int,
+    ) -> None:
+        """``samples`` are how many share the bounds of the sample."""
+        self.counts = BuildState()
+        self.read_bytes = 0
+        self._packer = packer
+        self._without = options.without
+        self._text_bytes = 0
+        self._sentence_text_bytes = 0
+        began = time.monotonic()
+        start = self.counts.position
+        reader = CorpusReader(
+            [source], metadata, start, SeenIds(), lambda _: True, skip_bad_lines=True
+        )
+        for batch in reader.batches():
+            packed = pack(batch.documents, self._pack, options.chunk_tokens)
+            self.counts.take(packed.counts, batch.position)
+            self.read_bytes = batch.read_bytes
+            spent_s = time.monotonic() - began
+            if self.counts.documents >= SAMPLE_DOCUMENTS / samples or spent_s >= SAMPLE_S / samples:
+                break
+        self.seconds = time.monotonic() - began
+        self.times = source.size / self.read_bytes if self.read_bytes else 1.0
+        """How many times as large the source is."""
+
+    def _pack(self, chunks: Sequence[Chunk]) -> object:
+        for chunk in chunks:
+            content, title = len(chunk.content.encode()), len(chunk.title.encode())
+            self._text_bytes += content + title
+            self._sentence_text_bytes += content + title * len(chunk.sentence_ends)
+        return self._packer(chunks)
+
+    def index_bytes(self, engine: str) -> float:
+        """What the sample takes on disk."""
+        cost, without = _COSTS[engine], self._without
+        share = cost.text_share + (0 if "exact" in without else cost.exact_share)
+        total = cost.chunk_bytes * self.counts.chunks + share * self._text_bytes
+        if "sentences" not in without:
+            total += cost.sentence_share * self._sentence_text_bytes
+        return total
+
+    def write_s(self, engine: str) -> float:
+        """How long the sample takes to write."""
+        cost = _COSTS[engine]
+        sentences = 0 if "sentences" in self._without else self.counts.sentences
+        return cost.chunk_write_s * self.counts.chunks + cost.sentence_write_s * sentences

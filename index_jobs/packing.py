@@ -1,0 +1,62 @@
+"""Packing: documents are cut, counted and made ready for the writer, in this process or others.
+
+What is dear in a build happens here, and needs nothing but the documents themselves, so that worker
+processes can do it (``workers.py``). No Java and no connection is needed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arag_search.corpus import Chunk, Document
+from arag_search.manifest import add_fingerprints, chunk_fingerprint
+from index_jobs.chunking import cut
+
+Packer = Callable[[Sequence[Chunk]], Any]
+"""Makes of chunks, in corpus order, what the writer of a target takes. It and what it returns are
+pickled where there are worker processes. Raises BuildError for a chunk that cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a batch holds. ``fingerprint`` is the sum of those of its chunks."""
+
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    title_characters: int
+    fingerprint: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A batch made ready: what its packer returned, and what it holds."""
+
+    packed: Any
+    counts: Counts
+
+
+def pack(
+    documents: Sequence[tuple[int, int, Document]], packer: Packer, chunk_tokens: int
+) -> Packed:
+    """Cut, count and pack the documents of a batch.
+
+    Raises BuildError for a document of too many chunks, and what the packer raises.
+    """
+    chunks: list[Chunk] = []
+    tokens = sentences = titles = fingerprint = 0
+    for shard, number, document in documents:
+        cut_chunks, cut_tokens = cut(
+            document, shard=shard, number=number, chunk_tokens=chunk_tokens
+        )
+        for chunk in cut_chunks:
+            fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+            sentences += len(chunk.sentence_ends)
+        chunks += cut_chunks
+        tokens += cut_tokens
+        titles += len(document.title)
+    counts = Counts(len(documents), len(chunks), sentences, tokens, titles, fingerprint)
+    return Packed(packer(chunks), counts)

@@ -1,0 +1,146 @@
+"""Reading a corpus: documents in batches, each with the place that reading has then come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from arag_search.corpus import Document
+from arag_search.errors import SourceError
+from index_jobs.duplicates import SeenIds
+from index_jobs.formats import SKIP
+from index_jobs.metadata import MetadataReader
+from index_jobs.sources import Source
+
+BATCH_DOCUMENTS = 64
+BATCH_CHARACTERS = 1 << 18
+BATCH_RECORDS = 4096
+"""A batch is complete when it has so many documents or characters, or so many records were read,
+good or bad. Between batches the build looks at the clock and for Ctrl-C."""
+
+SHOWN_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far reading is, and what it left out on the way.
+
+    ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
+    ``shard_documents`` the documents taken from it. ``undeclared`` and ``seen`` are those of
+    MetadataReader.
+    """
+
+    shard: int
+    records: int
+    shard_documents: int
+    skipped: int
+    skipped_examples: tuple[str, ...]
+    undeclared: dict[str, int]
+    seen: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents, each with its shard and its number in the shard; ``read_bytes`` of all sources and
+    the position once they are read."""
+
+    documents: list[tuple[int, int, Document]]
+    position: Position
+    read_bytes: int
+
+    def holds(self, doc_id: str) -> bool:
+        """Whether a document of this id is among them."""
+        return any(document.id == doc_id for _, _, document in self.documents)
+
+
+class CorpusReader:
+    """Reads sources from a position on."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        metadata: MetadataReader,
+        start: Position,
+        ids: SeenIds,
+        is_taken: Callable[[str], bool],
+        *,
+        skip_bad_lines: bool,
+    ) -> None:
+        """``ids`` are those of the documents before ``start``; ``is_taken`` tells of an id that may
+        have come before whether a batch that was yielded, or an earlier run, has it."""
+        self._sources = sources
+        self._metadata = metadata
+        self._ids = ids
+        self._is_taken = is_taken
+        self._skip_bad_lines = skip_bad_lines
+        self._shard = start.shard
+        self._records = start.records
+        self._shard_documents = start.shard_documents
+        self._skipped = start.skipped
+        self._examples = start.skipped_examples
+        self._documents: list[tuple[int, int, Document]] = []
+        self._characters = 0
+        metadata.undeclared = dict(start.undeclared)
+        metadata.seen = set(start.seen)
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches in corpus order; the last may be empty. Raises SourceError for a record that
+        cannot be taken, unless those are skipped."""
+        done_bytes = 0
+        for shard, source in enumerate(self._sources):
+            if shard == self._shard:
+                yield from self._read(source, done_bytes)
+                self._shard += 1
+                self._records = self._shard_documents = 0
+            done_bytes += source.size
+        yield self._batch(done_bytes)
+
+    def _read(self, source: Source, done_bytes: int) -> Iterator[Batch]:
+        for number, entry in source.documents(self._records):
+            problem = self._take(entry) if isinstance(entry, Document) else entry
+            if problem is not None:
+                self._skip(problem)
+            self._records = number
+            if (
+                len(self._documents) >= BATCH_DOCUMENTS
+                or self._characters >= BATCH_CHARACTERS
+                or number % BATCH_RECORDS == 0
+            ):
+                yield self._batch(done_bytes + source.bytes_read)
+
+    def _take(self, document: Document) -> SourceError | None:
+        """Add a document to the batch, or say why it cannot be taken."""
+        if self._ids.add(document.id) and self._is_duplicate(document.id):
+            return SourceError(
+                f'The id "{document.id}" was there before.', where=document.where, do=SKIP
+            )
+        self._documents.append((self._shard, self._shard_documents, document))
+        self._shard_documents += 1
+        self._characters += len(document.text)
+        return None
+
+    def _is_duplicate(self, doc_id: str) -> bool:
+        among_these = any(document.id == doc_id for _, _, document in self._documents)
+        return among_these or self._is_taken(doc_id)
+
+    def _skip(self, problem: SourceError) -> None:
+        """Count a record that is left out. Raises it where none may be."""
+        if not self._skip_bad_lines:
+            raise problem
+        self._skipped += 1
+        if len(self._examples) < SHOWN_EXAMPLES:
+            self._examples = (*self._examples, f"{problem.where}: {problem.what}")
+
+    def _batch(self, read_bytes: int) -> Batch:
+        position = Position(
+            shard=self._shard,
+            records=self._records,
+            shard_documents=self._shard_documents,
+            skipped=self._skipped,
+            skipped_examples=self._examples,
+            undeclared=dict(self._metadata.undeclared),
+            seen=sorted(self._metadata.seen),
+        )
+        batch = Batch(self._documents, position, read_bytes)
+        self._documents, self._characters = [], 0
+        return batch

@@ -1,0 +1,257 @@
+"""Who packs the batches of a build: this process, or worker processes.
+
+Workers are new processes of Python, not forks: a Java machine does not survive a fork. Each has a
+group of its own, so that Ctrl-C in a terminal reaches the build alone, and each ends when its input
+is closed, however the build ends. Through the pipes go the documents, about as large as their text,
+and what the packer made of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import IO, Any, Protocol
+
+from arag_search.errors import BuildError, WorkerLostError
+from index_jobs.packing import Packed, Packer, pack
+from index_jobs.reading import Batch
+from index_jobs.worker import dumped
+
+MAX_DEFAULT_WORKERS = 4
+"""One process reads for about so many, whatever the cores."""
+
+WORTHWHILE_BYTES = 16 << 20
+"""A corpus below this is built in this process unless workers are asked for: starting them takes
+longer than they save."""
+
+_UNDER_WAY = 3  # batches a worker, so that it never waits for the build
+_PIPE_BYTES = 1 << 20
+_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.worker import main; main()"
+
+
+def default_workers(source_bytes: int, cores: int | None = None) -> int:
+    """How many worker processes suit sources of this size on disk: none for a small corpus, else
+    one for each core but the one that reads and writes."""
+    if source_bytes < WORTHWHILE_BYTES:
+        return 0
+    if cores is None:
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
+
+
+def open_packing(workers: int, packer: Packer, chunk_tokens: int) -> Packing:
+    """What packs with so many worker processes; 0 is in this process."""
+    if workers:
+        return WorkerProcesses(workers, packer, chunk_tokens)
+    return PackingHere(packer, chunk_tokens)
+
+
+class Packing(Protocol):
+    """Packs batches and gives them back in the order in which they came; a context manager."""
+
+    def __enter__(self) -> Packing: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    @property
+    def under_way(self) -> Sequence[Batch]:
+        """The batches that were submitted and not taken, in order."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next batch should be taken before another is submitted: it is finished, or
+        so many are under way that memory would grow."""
+        ...
+
+    def submit(self, batch: Batch) -> None: ...
+
+    def take(self) -> tuple[Batch, Packed]:
+        """The next batch; waits for it. Raises what packing it raised, and WorkerLostError."""
+        ...
+
+
+class PackingHere:
+    """Packs in this process. See Packing."""
+
+    def __init__(self, packer: Packer, chunk_tokens: int) -> None:
+        self._packer = packer
+        self._chunk_tokens = chunk_tokens
+        self._batches: deque[Batch] = deque()
+
+    def __enter__(self) -> PackingHere:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    @property
+    def under_way(self) -> Sequence[Batch]:
+        """See Packing."""
+        return self._batches
+
+    @property
+    def is_ready(self) -> bool:
+        """See Packing."""
+        return bool(self._batches)
+
+    def submit(self, batch: Batch) -> None:
+        """See Packing."""
+        self._batches.append(batch)
+
+    def take(self) -> tuple[Batch, Packed]:
+        """See Packing."""
+        batch = self._batches.popleft()
+        return batch, pack(batch.documents, self._packer, self._chunk_tokens)
+
+
+class WorkerProcesses:
+    """Packs in other processes. See Packing."""
+
+    def __init__(self, count: int, packer: Packer, chunk_tokens: int) -> None:
+        self._workers: list[_Worker] = []
+        self._results: deque[Future[Packed]] = deque()
+        self._batches: deque[Batch] = deque()
+        self._count = count
+        self._setup = dumped((packer, chunk_tokens))
+
+    def __enter__(self) -> WorkerProcesses:
+        try:
+            for _ in range(self._count):
+                self._workers.append(_Worker(self._setup))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    @property
+    def under_way(self) -> Sequence[Batch]:
+        """See Packing."""
+        return self._batches
+
+    @property
+    def is_ready(self) -> bool:
+        """See Packing."""
+        if not self._results:
+            return False
+        return self._results[0].done() or len(self._results) >= _UNDER_WAY * self._count
+
+    def submit(self, batch: Batch) -> None:
+        """See Packing."""
+        worker = min(self._workers, key=lambda each: each.load)
+        self._results.append(worker.submit(dumped(batch.documents)))
+        self._batches.append(batch)
+
+    def take(self) -> tuple[Batch, Packed]:
+        """See Packing."""
+        packed = self._results.popleft().result()
+        return self._batches.popleft(), packed
+
+
+class _Worker:
+    """One process, and the thread that takes its replies."""
+
+    def __init__(self, setup: bytes) -> None:
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
+            )
+        except OSError as error:
+            raise BuildError(
+                f"A worker process cannot be started ({error.strerror}).",
+                where=sys.executable,
+                do="Ask for fewer, or none: --workers 0.",
+            ) from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input: IO[bytes] = self._process.stdin
+        for pipe in (self._process.stdin, self._process.stdout):
+            _widen(pipe)
+        self._waiting: deque[Future[Packed]] = deque()
+        self._lock = threading.Lock()
+        self._lost: WorkerLostError | None = None
+        self._receiver = threading.Thread(
+            target=self._receive, args=(self._process.stdout,), daemon=True
+        )
+        self._receiver.start()
+        self._send(setup)
+
+    @property
+    def load(self) -> int:
+        """How many batches it has."""
+        return len(self._waiting)
+
+    def submit(self, documents: bytes) -> Future[Packed]:
+        """Give it a batch. It fails where the process is lost."""
+        future: Future[Packed] = Future()
+        with self._lock:
+            if self._lost is not None:
+                future.set_exception(self._lost)
+                return future
+            self._waiting.append(future)
+        self._send(documents)
+        return future
+
+    def end(self) -> None:
+        """End the process at once, and wait for it."""
+        self._process.kill()
+        self._process.wait()
+        self._receiver.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was left to send
+                if pipe is not None:
+                    pipe.close()
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # it has ended: the receiver tells
+            self._input.write(data)
+            self._input.flush()
+
+    def _receive(self, replies: IO[bytes]) -> None:
+        try:
+            while True:
+                found: Any = pickle.load(replies)
+                future = self._waiting.popleft()
+                if isinstance(found, Exception):
+                    future.set_exception(found)
+                else:
+                    future.set_result(found)
+        except Exception:  # cut off, in whatever way
+            self._fail()
+
+    def _fail(self) -> None:
+        """Tell all who wait that the process is lost."""
+        self._process.kill()
+        code = self._process.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        error = WorkerLostError(
+            f"A worker process {how}.",
+            where=f"process {self._process.pid}",
+            do="Give the machine more memory, or ask for fewer --workers.",
+        )
+        with self._lock:
+            self._lost = error
+            while self._waiting:
+                self._waiting.popleft().set_exception(error)
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a pipe hold a batch, where the system can."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -1,0 +1,188 @@
+"""Corpora that are made for tests of building, and what was built of them."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.lucene.location import hold_live
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.manifest import Manifest
+from arag_search.query.tree import Term, any_of
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
+PLAIN = BuildOptions()
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def contents(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
+    """Manifest, chunks and the hits of a query, of what is live."""
+    held = hold_live(Path(location))
+    engine = LuceneEngine.open(held.path, str(location))
+    try:
+        page = engine.search(SearchRequest(QUERY, top_k=50))
+        hits = [(hit.id, hit.score) for hit in page.hits]
+        return engine.manifest, list(engine.scan(None)), hits
+    finally:
+        engine.close()
+        held.release()
+
+
+def same_index(location: str | Path) -> tuple[Manifest, list[Chunk], list[tuple[str, float]]]:
+    """The contents without what differs from build to build."""
+    manifest, chunks, hits = contents(location)
+    return replace(manifest, created="", sources=()), chunks, hits
+
+
+def corpus(name: str, documents: int, words: int = 30) -> str:
+    """A corpus of seeded nonsense, the same for the same arguments."""
+    chance = random.Random(documents)
+    with Path(name).open("w") as file:
+        for number in range(documents):
+            text = " ".join(f"w{int(chance.expovariate(0.1))}" for _ in range(words))
+            record = {
+                "id": f"d{number}",
+                "title": f"Title {number}",
+                "text": f"{text}. Sea. {text}.",
+            }
+            file.write(json.dumps(record) + "\n")
+    return name
+
+
+class Stopping(SilentProgress):
+    """Presses Ctrl-C when so many documents are taken; keeps notes."""
+
+    def __init__(self, documents: int) -> None:
+        self.notes: list[str] = []
+        self._documents = documents
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        if documents >= self._documents:
+            signal.raise_signal(signal.SIGINT)  # to this thread, not to one of Java
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def without_times(manifest: Manifest) -> Manifest:
+    return replace(manifest, created="", sources=())
+
+
+CHILD = """
+import functools, os, resource, signal, sys, time
+from pathlib import Path
+from arag_search.cli.index import index_command
+from arag_search.errors import AragError
+from arag_search.engines.lucene import writer
+import index_jobs.options, index_jobs.progress
+
+action, moment, interval, workers, to, *sources = sys.argv[1:]
+peak = 0
+
+def resident(process):
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+def resident_in_all():
+    # this process and its workers, in KB
+    found = [resident("self")]
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if b"index_jobs.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(resident(child))
+    return sum(found)
+
+class Stopping(index_jobs.progress.PlainProgress):
+    def update(self, read_bytes, documents):
+        global peak
+        if action == "SIGKILL" and documents >= int(moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if action == "SLOW":
+            print(documents, flush=True)
+            time.sleep(0.03)
+        if action == "MEMORY":
+            peak = max(peak, resident_in_all())
+
+index_jobs.progress.open_progress = lambda: Stopping(sys.stderr)
+index_jobs.options.BuildOptions = functools.partial(
+    index_jobs.options.BuildOptions, checkpoint_s=float(interval)
+)
+if action == "LIMIT":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
+if action == "MEMORY":
+    writer.RAM_BUFFER_MB = 1.0
+try:
+    code = index_command(sources, to, workers=int(workers))
+except AragError as error:
+    print(error, file=sys.stderr)
+    code = 1
+if action == "MEMORY":
+    print("peak", peak)
+sys.exit(code)
+"""
+
+
+def command(
+    action: str,
+    moment: int,
+    *sources: str,
+    interval_s: float = 0.0,
+    workers: int = 0,
+    to: str = "index",
+    folder: Path | None = None,
+) -> "subprocess.Popen[str]":
+    """arag-search index in a process of its own to which something happens: it kills itself when
+    ``moment`` documents are written (SIGKILL), may write files of ``moment`` bytes (LIMIT), prints
+    its peak of memory in KB (MEMORY), or prints how many documents it has, slowly (SLOW)."""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            CHILD,
+            action,
+            str(moment),
+            str(interval_s),
+            str(workers),
+            to,
+            *sources,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ARAG_JVM_HEAP": "128m"},
+    )
+
+
+def killed_at_random(
+    chance: random.Random, documents: int, *sources: str, to: str, workers: int
+) -> None:
+    """Kill a build somewhere after it has written so many documents."""
+    child = command("SLOW", 0, *sources, to=to, workers=workers)
+    assert child.stdout is not None
+    written = 0
+    while written < documents:
+        line = child.stdout.readline()
+        assert line.strip().isdecimal(), child.communicate()
+        written = int(line)
+    time.sleep(chance.uniform(0, 0.2))
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL

@@ -1,0 +1,98 @@
+"""--dry-run: what a build would make, from a sample, with nothing written."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import ArgumentError, SourceError
+from index_jobs.build import build_index
+from index_jobs.estimate import SAMPLE_DOCUMENTS, estimate
+from index_jobs.options import BuildOptions
+from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.commands import Command
+from tests.test_build_workers import troublesome
+
+ADDRESS = "http://127.0.0.1:1/arag-x"  # where nobody answers
+
+
+def test_a_small_corpus_is_counted_whole() -> None:
+    sources = [corpus("a.jsonl", 300), corpus("b.jsonl", 20)]
+    Path("b.jsonl").write_text(Path("b.jsonl").read_text().replace('"d', '"e'))
+    found = estimate(sources, Path("index"), PLAIN)
+    assert not Path("index").exists()
+    manifest = build_index(sources, Path("index"), PLAIN)
+    assert found.is_exact
+    for name in ("documents", "chunks", "sentences", "tokens"):
+        assert getattr(found, name) == getattr(manifest, name)
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_a_large_corpus_is_estimated_from_its_beginning(ending: str) -> None:
+    documents = 3 * SAMPLE_DOCUMENTS
+    corpus("a.jsonl", documents, words=8)
+    if ending.endswith(".gz"):
+        Path("a.jsonl.gz").write_bytes(gzip.compress(Path("a.jsonl").read_bytes(), 1))
+    found = estimate([f"a{ending}"], Path("index"), PLAIN)
+    assert not found.is_exact
+    assert found.sampled_documents < documents / 2
+    assert found.documents == pytest.approx(documents, rel=0.1)
+    assert found.seconds > 0
+
+
+def test_sources_of_different_kinds_are_scaled_each_by_itself() -> None:
+    corpus("short.jsonl", 9_000, words=4)
+    Path("long.md").write_text("The sea is wide. " * 30_000)
+    found = estimate(["short.jsonl", "long.md"], Path("index"), PLAIN)
+    assert found.documents == pytest.approx(9_001, rel=0.05)
+
+
+@pytest.mark.corpora
+def test_the_bytes_of_an_index_are_estimated_to_a_third() -> None:
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not there")
+    source = str(DATA / "musique/corpus.jsonl")
+    found = estimate([source], Path("index"), PLAIN)
+    build_index([source], Path("index"), PLAIN)
+    files = [each for each in Path("index/g1").rglob("*") if each.is_file()]
+    size = sum(each.stat().st_size for each in files)
+    assert found.index_bytes == pytest.approx(size, rel=1 / 3)
+    on_server = estimate([source], ADDRESS, PLAIN)
+    smaller = estimate([source], ADDRESS, BuildOptions(without=("sentences", "exact")))
+    assert on_server.index_bytes > 1.5 * found.index_bytes > 2 * smaller.index_bytes
+
+
+def test_bad_records_of_the_sample_are_told() -> None:
+    found = estimate([troublesome("a.jsonl", 30)], ADDRESS, PLAIN)
+    assert found.bad_records == 4
+    assert found.bad_examples[3] == 'a.jsonl, line 12: The id "d1" was there before.'
+    assert "in the sample: 4 bad records\n  a.jsonl, line 9: " in found.to_text()
+
+
+def test_a_dry_run_refuses_what_a_build_refuses() -> None:
+    corpus("a.jsonl", 1)
+    with pytest.raises(ArgumentError):
+        estimate(["a.jsonl"], Path("index"), BuildOptions(shards=2))
+    with pytest.raises(ArgumentError):
+        estimate(["a.jsonl"], "http://localhost:9200/", PLAIN)
+    Path("folder").mkdir()
+    with pytest.raises(SourceError) as caught:
+        estimate(["folder"], Path("index"), PLAIN)
+    assert str(caught.value) == (
+        "The sample holds no document.\nWhere: folder\n"
+        "Do: Name a folder with .txt or .md files, or files of records."
+    )
+
+
+def test_the_command_estimates_and_writes_nothing(arag: Command) -> None:
+    corpus("a.jsonl", 50)
+    before = sorted(Path().iterdir())
+    done = arag("index", "a.jsonl", "--to", ADDRESS, "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0].startswith(
+        f"Nothing was written. {ADDRESS} would hold 50 documents in 50 chunks, 150 sentences, "
+    )
+    assert done.lines[1].startswith("sample: all of 1 source, 0.0 of 0.0 MB")
+    shown = arag("index", "a.jsonl", "--to", "index", "--dry-run", "--json").json
+    assert (shown["documents"], shown["engine"], shown["is_exact"]) == (50, "lucene", True)
+    assert sorted(Path().iterdir()) == before

@@ -1,0 +1,162 @@
+"""Builds that are stopped, killed or run out of room: the same command goes on."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from arag_search.cli.index import index_command
+from arag_search.engines.lucene.location import hold_live
+from arag_search.errors import IndexNotFoundError
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+from tests.builds import (
+    PLAIN,
+    Stopping,
+    command,
+    contents,
+    corpus,
+    in_own_folder,  # noqa: F401
+    killed_at_random,
+    same_index,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_children(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "list[subprocess.Popen[str]]":
+    """Builds of a corpus and of one ten times as large, without workers and with two, beside the
+    other tests."""
+    if not any(item.name.startswith("test_memory") for item in request.session.items):
+        return []
+    folder = tmp_path_factory.mktemp("memory")
+    sources = {size: corpus(str(folder / f"c{size}.jsonl"), size) for size in (200, 2000)}
+    return [
+        command(
+            "MEMORY",
+            0,
+            source,
+            interval_s=15,
+            workers=workers,
+            to=f"index{workers}-{size}",
+            folder=folder,
+        )
+        for workers in (0, 2)
+        for size, source in sources.items()
+    ]
+
+
+@pytest.mark.faults
+def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
+    corpus("c.jsonl", 300)
+    stopping = Stopping(100)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, stopping)
+    assert stopping.notes == [
+        "c.jsonl: recognised as documents",
+        "Stopped. Run the same command again: it continues after 128 documents.",
+    ]
+    with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
+        hold_live(Path("index"))
+    notes = Stopping(1000)
+    report = build_index(["c.jsonl"], Path("index"), PLAIN, notes)
+    assert notes.notes[1:] == [
+        "Continuing: after 128 documents, nothing has changed since it was stopped."
+    ]
+    assert (report.continued, report.documents, report.seconds > report.run_seconds) == (
+        128,
+        300,
+        True,
+    )
+    build_index(["c.jsonl"], Path("whole"), PLAIN)
+    assert same_index("index") == same_index("whole")
+
+
+@pytest.mark.engine
+def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
+    corpus("c.jsonl", 200)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, Stopping(100))
+    corpus("c.jsonl", 100)
+    notes = Stopping(1)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), PLAIN, notes)
+    assert notes.notes[1] == "Beginning anew: changed since it was stopped: the sources."
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
+    assert report.why == "changed since it was stopped: --chunk-tokens"
+    assert (report.continued, len(contents("index")[1])) == (0, 100)
+
+
+def test_ctrl_c_ends_the_command_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus("c.jsonl", 100)
+    monkeypatch.setattr("index_jobs.progress.open_progress", lambda: Stopping(1))
+    assert index_command(["c.jsonl"], "index") == 130
+    monkeypatch.setattr("index_jobs.progress.open_progress", SilentProgress)
+    assert index_command(["c.jsonl"], "index", json=True) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["documents"], report["continued"]) == (100, 64)
+
+
+@pytest.mark.faults
+def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
+    corpus("c.jsonl", 600)
+    for moment in sorted(random.Random(3).sample(range(100, 500), 2)):
+        child = command("SIGKILL", moment, "c.jsonl")
+        child.communicate()
+        assert child.returncode == -9
+        with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun"):
+            hold_live(Path("index"))
+    report = build_index(["c.jsonl"], Path("index"), PLAIN)
+    assert report.continued > 100
+    build_index(["c.jsonl"], Path("whole"), PLAIN)
+    assert same_index("index") == same_index("whole")
+
+
+@pytest.mark.faults
+def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not() -> None:
+    corpus("c.jsonl", 1500)
+    chance = random.Random(11)
+    for moment in (100, 500, 900):
+        killed_at_random(chance, moment, "c.jsonl", to="index", workers=2)
+    report = build_index(["c.jsonl"], Path("index"), BuildOptions(workers=1))
+    assert 500 < report.continued < 1500
+    build_index(["c.jsonl"], Path("whole"), PLAIN)
+    assert same_index("index") == same_index("whole")
+
+
+@pytest.mark.faults
+def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
+    corpus("c.jsonl", 600, words=100)
+    child = command("LIMIT", 60_000, "c.jsonl")
+    _, errors = child.communicate()
+    assert child.returncode == 1
+    kept = int(errors.split("it continues after ")[1].split()[0])
+    assert errors.splitlines() == [
+        "c.jsonl: recognised as documents",
+        "There is no room to write the index (File too large).",
+        "Where: index",
+        f"Do: Make room and run the same command again: it continues after {kept} documents.",
+    ]
+    with pytest.raises(IndexNotFoundError):
+        hold_live(Path("index"))
+    report = build_index(["c.jsonl"], Path("index"), PLAIN)
+    assert (report.continued, len(contents("index")[1])) == (kept, 600)
+
+
+@pytest.mark.faults
+def test_memory_does_not_grow_with_the_corpus(
+    memory_children: "list[subprocess.Popen[str]]",
+) -> None:
+    peaks: list[int] = []
+    for child in memory_children:
+        output, errors = child.communicate()
+        assert child.returncode == 0, errors
+        peaks.append(int(output.split("peak ")[1]))
+    assert peaks[1] <= 1.2 * peaks[0]
+    assert peaks[3] <= 1.2 * peaks[2], "with workers"

@@ -1,0 +1,237 @@
+"""Worker processes: the same index as without them, bounded, and gone when the build is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from arag_search.corpus import Chunk, Document
+from arag_search.engines.lucene.packing import ChunkPacker
+from arag_search.errors import BuildError, SourceError, WorkerLostError
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.packing import pack
+from index_jobs.progress import SilentProgress
+from index_jobs.reading import Batch, Position
+from index_jobs.workers import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
+from tests.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
+from tests.commands import process
+
+NOWHERE = Position(0, 0, 0, 0, (), {}, [])
+ODD = [
+    "Caf\u00e9 and cafe\u0301. Both.",
+    "\u0645\u0631\u062d\u0628\u0627. \u4f60\u597d\u3002 \U0001f469\u200d\U0001f469\u200d\U0001f467",
+    "",
+    "\u2028 line \x00 zero. \ufeffmark",
+    "x" * 5000,
+    "The sea. " * 900,
+]
+
+
+def troublesome(name: str, documents: int) -> str:
+    """A corpus with odd Unicode, bad lines, and ids that come again near and far apart."""
+    lines: list[str] = []
+    for number in range(documents):
+        record = {
+            "id": f"d{number}",
+            "title": f"Title {number}" if number % 3 else "",
+            "text": ODD[number % len(ODD)],
+            "year": number,
+            "other": 1,
+        }
+        lines.append(json.dumps(record, ensure_ascii=number % 2 == 0))
+        if number % 50 == 7:
+            lines += ["oops", '{"text": 3}', lines[-1], json.dumps({"id": "d1", "text": "again"})]
+    Path(name).write_text("\n".join(lines), encoding="utf-8")
+    return name
+
+
+@pytest.mark.engine
+def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None:
+    sources = [troublesome("a.jsonl", 200), corpus("b.jsonl", 150), troublesome("c.jsonl", 60)]
+    reports: list[dict[str, object]] = []
+    for workers in (0, 1, 3):
+        options = BuildOptions(
+            chunk_tokens=300,
+            metadata={"year": "number"},
+            skip_bad_lines=True,
+            workers=workers,
+            checkpoint_s=0,
+        )
+        report = json.loads(build_index(sources, Path(f"index{workers}"), options).to_json())
+        assert report.pop("workers") == workers
+        for name in ("location", "seconds", "run_seconds", "documents_per_second"):
+            del report[name]
+        reports.append(report)
+    assert reports[0] == reports[1] == reports[2]
+    assert reports[0]["skipped_lines"] == 4 * 4 + 2 * 4 + 210  # "b" and "c" repeat ids of "a"
+    assert same_index("index0") == same_index("index1") == same_index("index3")
+
+
+def test_a_bad_line_is_named_the_same_with_workers() -> None:
+    troublesome("a.jsonl", 100)
+    for workers in (0, 2):
+        with pytest.raises(SourceError) as caught:
+            build_index(["a.jsonl"], Path("index"), BuildOptions(workers=workers))
+        assert caught.value.where == "a.jsonl, line 9"
+        assert not Path("index").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "cores", "expected"),
+    [(WORTHWHILE_BYTES - 1, 8, 0), (WORTHWHILE_BYTES, 1, 0), (WORTHWHILE_BYTES, 2, 1),
+     (1 << 40, 64, 4)],
+)  # fmt: skip
+def test_by_default_small_corpora_and_single_cores_have_no_workers(
+    size: int, cores: int, expected: int
+) -> None:
+    assert default_workers(size, cores) == expected
+
+
+# The processes
+
+
+def batch(*texts: str) -> Batch:
+    documents = [(0, at, Document(f"d{at}", "", text)) for at, text in enumerate(texts)]
+    return Batch(documents, NOWHERE, 0)
+
+
+def refusing(chunks: list[Chunk]) -> list[Chunk]:
+    """A packer that takes no chunk with an x."""
+    if any("x" in chunk.content for chunk in chunks):
+        raise BuildError("An x.", where=chunks[0].id, do="Leave it out.")
+    return chunks
+
+
+def test_batches_come_back_in_order_and_as_if_packed_here() -> None:
+    batches = [batch(*ODD, f"Number {number}.") for number in range(20)]
+    found: list[object] = []
+    with WorkerProcesses(2, ChunkPacker({}), 50) as packing:
+        for each in batches:
+            packing.submit(each)
+            assert len(packing.under_way) <= 6
+            while packing.is_ready:
+                found.append(packing.take())
+        while packing.under_way:
+            found.append(packing.take())
+    assert found == [(each, pack(each.documents, ChunkPacker({}), 50)) for each in batches]
+
+
+def test_an_error_of_a_worker_is_the_one_that_would_be_raised_here() -> None:
+    told: list[str] = []
+    for packing in (PackingHere(refusing, 50), WorkerProcesses(1, refusing, 50)):  # type: ignore[arg-type]
+        with packing as open_packing:
+            open_packing.submit(batch("Sea.", "box"))
+            with pytest.raises(BuildError) as caught:
+                open_packing.take()
+        told.append(str(caught.value))
+    assert told == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
+
+
+def worker_processes() -> list[int]:
+    """The worker processes of this process."""
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        found += [int(each) for each in (task / "children").read_text().split()]
+    return [each for each in found if is_worker(each)]
+
+
+def is_worker(process: int) -> bool:
+    try:
+        return b"index_jobs.worker" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+class KillingAWorker(SilentProgress):
+    """Kills a worker when a hundred documents are written."""
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        if documents >= 100 and worker_processes():
+            os.kill(worker_processes()[0], signal.SIGKILL)
+
+
+@pytest.mark.faults
+def test_a_worker_that_is_killed_ends_the_build_which_then_goes_on() -> None:
+    corpus("c.jsonl", 3000)
+    options = BuildOptions(workers=2)
+    with pytest.raises(WorkerLostError) as caught:
+        build_index(["c.jsonl"], Path("index"), options, KillingAWorker())
+    assert caught.value.what == "A worker process was killed by signal 9."
+    kept = int(caught.value.do.split("it continues after ")[1].split()[0].replace(",", ""))
+    assert caught.value.do == (
+        "Give the machine more memory, or ask for fewer --workers."
+        f" Run the same command again: it continues after {kept:,} documents."
+    )
+    assert 100 <= kept < 3000
+    assert worker_processes() == []
+    report = build_index(["c.jsonl"], Path("index"), options)
+    assert (report.continued, report.documents) == (kept, 3000)
+    build_index(["c.jsonl"], Path("whole"), BuildOptions())
+    assert same_index("index") == same_index("whole")
+
+
+@pytest.mark.faults
+def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
+    corpus("c.jsonl", 1000)
+    options = BuildOptions(workers=2)
+    stopping = Stopping(200)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(["c.jsonl"], Path("index"), options, stopping)
+    kept = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it continues ")
+    assert kept.removeprefix("after ").split()[0].isdecimal()
+    assert worker_processes() == []
+    assert build_index(["c.jsonl"], Path("index"), options).documents == 1000
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_build(sign: signal.Signals) -> None:
+    corpus("c.jsonl", 20_000)
+    child = process(BUILD, "c.jsonl")
+    assert child.stdout is not None
+    workers = [int(each) for each in child.stdout.readline().split()]
+    assert len(workers) == 2
+    assert all(map(is_worker, workers))
+    os.killpg(child.pid, sign) if sign == signal.SIGINT else child.kill()
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == (-sign if sign == signal.SIGKILL else 130)
+    assert "Traceback" not in errors
+    until = time.monotonic() + 10
+    while any(map(is_worker, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_worker, workers))
+
+
+BUILD = """
+import os, sys
+os.setpgid(0, 0)
+from tests.test_build_workers import worker_processes
+from arag_search.cli.index import index_command
+import index_jobs.progress
+
+class Telling(index_jobs.progress.PlainProgress):
+    told = False
+    def update(self, read_bytes, documents):
+        if not self.told:
+            self.told = True
+            print(*worker_processes(), flush=True)
+
+index_jobs.progress.open_progress = lambda: Telling(sys.stderr)
+sys.exit(index_command([sys.argv[1]], "index", workers=2))
+"""
+
+
+def test_a_worker_starts_without_java_and_without_a_client() -> None:
+    script = (
+        "import sys, index_jobs.worker, arag_search.engines.opensearch.packing\n"
+        "print([each for each in ('jpype', 'opensearchpy', 'pydantic', 'typer', 'ijson')"
+        " if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

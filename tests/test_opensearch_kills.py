@@ -1,0 +1,159 @@
+"""Jobs and nodes that are killed while an index is built on a server, and two jobs at once."""
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.errors import UnavailableError
+from arag_search.index import open_index
+from arag_search.manifest import Manifest
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+from tests.builds import (
+    PLAIN,
+    QUERY,
+    command,
+    corpus,
+    in_own_folder,  # noqa: F401
+    killed_at_random,
+)
+from tests.commands import process
+from tests.opensearch_indexes import Site
+
+pytestmark = [pytest.mark.opensearch, pytest.mark.faults]
+
+Found = tuple[Manifest, list[object], list[tuple[str, float]]]
+
+
+def found(location: str | Path) -> Found:
+    """Manifest, chunks and the hits of a query, without what differs from engine to engine."""
+    with open_index(location) as index:
+        page = index.engine.search(SearchRequest(QUERY, top_k=50))
+        hits = [(hit.id, hit.score) for hit in page.hits]
+        manifest = replace(index.manifest, created="", engine="", engine_version="", sources=())
+        return manifest, list(index.scan()), hits
+
+
+def check_same_as_uninterrupted(address: str, source: str) -> None:
+    """Compare with a build in a folder that nothing happened to, scores included."""
+    build_index([source], Path("whole"), PLAIN)
+    (manifest, chunks, hits), (manifest_whole, chunks_whole, hits_whole) = (
+        found(address),
+        found(Path("whole")),
+    )
+    assert manifest == manifest_whole
+    assert chunks == chunks_whole
+    assert [each for each, _ in hits] == [each for each, _ in hits_whole]
+    scores = [score for _, score in hits_whole]
+    assert [score for _, score in hits] == pytest.approx(scores, rel=1e-5)
+
+
+def test_a_job_killed_again_and_again_loses_and_doubles_nothing(opensearch: Site) -> None:
+    corpus("c.jsonl", 1200)
+    chance = random.Random(5)
+    for moment, workers in ((100, 0), (400, 2), (700, 1)):
+        killed_at_random(chance, moment, "c.jsonl", to=opensearch.address, workers=workers)
+        assert opensearch.live() == []
+        assert len(opensearch.indexes()) == 2
+    report = build_index(["c.jsonl"], opensearch.address, BuildOptions(workers=2))
+    assert 400 < report.continued < 1200
+    check_same_as_uninterrupted(opensearch.address, "c.jsonl")
+    physical = report.generation
+    assert opensearch.indexes() == [physical, f"{physical}.sentences"]
+    assert opensearch.deleted(f"{physical}*") == 0
+
+
+class StartingAnother(SilentProgress):
+    """Starts a second build of the same name when the first has begun, and keeps what it said."""
+
+    def __init__(self, to: str) -> None:
+        self._to = to
+        self.said = ""
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        if not self.said:
+            self.said = command("", 0, "c.jsonl", to=self._to).communicate()[1]
+
+
+def test_of_two_builders_at_once_the_second_is_told_and_the_first_finishes(
+    opensearch: Site,
+) -> None:
+    corpus("c.jsonl", 300)
+    progress = StartingAnother(opensearch.address)
+    report = build_index(["c.jsonl"], opensearch.address, PLAIN, progress)
+    assert progress.said.splitlines()[-3:] == [
+        f"Another build is at work there (process {os.getpid()} on {os.uname().nodename}).",
+        f"Where: {opensearch.address}",
+        "Do: Wait for it, or stop it; or name another index.",
+    ]
+    assert (report.documents, len(opensearch.chunks())) == (300, 300)
+
+
+@pytest.fixture
+def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[cluster.ClusterStatus]:
+    """A node that may be killed."""
+    yield cluster.up(tmp_path / "node", port=0, owned=True)
+    cluster.down(tmp_path / "node")
+
+
+class KillingTheNode(SilentProgress):
+    """Kills the node when so many documents are written; then starts it again, if it is to."""
+
+    def __init__(self, data: Path, documents: int, *, restart: bool) -> None:
+        self._data = data
+        self._documents = documents
+        self._restart = restart
+        self.restarts: list[subprocess.Popen[str]] = []
+
+    def update(self, read_bytes: int, documents: int) -> None:
+        if documents < self._documents:
+            return
+        self._documents = 1 << 40
+        pid = cluster.status(self._data).nodes[0].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        if self._restart:
+            self.restarts.append(process(START, str(self._data)))
+
+
+START = """
+import sys
+from pathlib import Path
+from arag_search.engines.opensearch.nodes import cluster
+cluster.up(Path(sys.argv[1]))
+"""
+
+
+def test_a_node_that_is_killed_is_waited_for_and_named_if_it_stays_away(
+    own_node: cluster.ClusterStatus,
+) -> None:
+    corpus("c.jsonl", 900)
+    address = f"{own_node.url}/arag-test-kills"
+    impatient = BuildOptions(node_wait_s=1, checkpoint_s=0)
+    killing = KillingTheNode(own_node.data, 300, restart=False)
+    with pytest.raises(UnavailableError) as caught:
+        build_index(["c.jsonl"], address, impatient, killing)
+    client = Client(parse_address(address), ConnectionOptions())
+    cluster.up(own_node.data, owned=True)
+    (physical,) = (each for each in client.call("GET", "/arag-test-kills-*") if each[-1] != "s")
+    client.close()
+    assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")
+    assert caught.value.do == "See to the cluster. The same command then goes on."
+    patient = BuildOptions(node_wait_s=120, checkpoint_s=0)
+    killing = KillingTheNode(own_node.data, 600, restart=True)
+    report = build_index(["c.jsonl"], address, patient, killing)
+    assert [each.communicate()[1] for each in killing.restarts] == [""]
+    assert (report.generation, report.documents) == (physical, 900)
+    assert 200 <= report.continued < 600
+    check_same_as_uninterrupted(address, "c.jsonl")
