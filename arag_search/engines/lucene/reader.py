@@ -285,7 +285,8 @@ class LuceneEngine:
         found = self._chunks_at({ordinal: best[ordinal].score for ordinal in chosen})
         hits = self._hits(found, request.with_text, matched)
         passages = len(best) if complete and len(best) < end else None
-        return Page(tuple(hits), top.count, top.count_is_exact, passages)
+        page = Page(tuple(hits), top.count, top.count_is_exact, passages)
+        return page if request.whole_text else page.with_matched_text()
 
     def _sentences_within(self, index: Snapshot, query: Any, chunks: Sequence[int]) -> list[Found]:
         """All matches in the chunks with these ordinals."""

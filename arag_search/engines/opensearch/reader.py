@@ -90,7 +90,8 @@ class OpenSearchEngine:
         return self._places.manifest
 
     def search(self, request: SearchRequest) -> Page:
-        """See SearchEngine. One request; sentence granularity with text takes another."""
+        """See SearchEngine. One request. At sentence granularity one more for the whole text, and
+        for the number of passages where the page lies past their end."""
         with self._calls:
             place = self._searcher.place(request.granularity)
             query, scored = compile.request_query(request.query, request.scope, place.statistics)
@@ -253,14 +254,14 @@ class OpenSearchEngine:
             "name": MATCHED,
             "size": MAX_SENTENCES,
             "sort": BY_ORDINAL,
-            "_source": False,
+            "_source": [schema.CONTENT] if request.with_text and not request.whole_text else False,
         }
         body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
         body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
         found = self._searcher.search(place, body, scored=scored)
         hits = [sentence_hit(each) for each in hits_of(found)]
-        if request.with_text and hits:
-            hits = self._with_texts(hits)
+        if request.with_text and request.whole_text and hits:
+            hits = self._with_whole_texts(hits)
         count, exact = count_of(found)
         passages: int | None = None
         if len(hits) < request.top_k:
@@ -272,7 +273,7 @@ class OpenSearchEngine:
                 passages = len(hits_of(self._searcher.search(place, body)))
         return Page(tuple(hits), count, exact, passages)
 
-    def _with_texts(self, hits: Sequence[Hit]) -> list[Hit]:
+    def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits with the texts of their chunks, which lie in the other index."""
         sources = self._chunk_sources([hit.id for hit in hits], None, True)
         texts = {source[schema.ID]: source for source in sources}
