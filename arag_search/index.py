@@ -317,7 +317,8 @@ def open_index(
     every search, count and read obeys. For a server, user and password are taken from
     ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
     authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
-    ``client_key`` are files for a server that asks for a certificate. Raises IndexNotFoundError,
+    ``client_key`` are files for a server that asks for a certificate (default:
+    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``). Raises IndexNotFoundError,
     IndexVersionError, IndexDamagedError, QueryError for the filter, JvmError, and for a server
     ArgumentError, AccessError, UnavailableError, EngineError.
     """
