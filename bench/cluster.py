@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,8 +52,12 @@ class LocalCluster:
 
     def keep_copies(self, index: str, replicas: int) -> None:
         """Have so many copies beside each shard, and wait until they are there."""
-        self._client.call("PUT", f"/{index}/_settings", {"index": {"number_of_replicas": replicas}})
+        self.set(index, {"number_of_replicas": replicas})
         self.wait_until_green()
+
+    def set(self, index: str, settings: Mapping[str, object]) -> None:
+        """Change settings of an index."""
+        self._client.call("PUT", f"/{index}/_settings", {"index": settings})
 
     def signal(self, node: int, number: signal.Signals) -> None:
         """Send a signal to the process of a node."""

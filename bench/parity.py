@@ -28,6 +28,7 @@ from arag_search.engines.base import Granularity
 from arag_search.errors import AragError
 from arag_search.index import Index, SearchResult, open_index
 from arag_search.query import analysis
+from arag_search.query.tree import Node
 from bench import BenchError
 from bench.arguments import command_line, positive
 from bench.cluster import local_cluster
@@ -134,7 +135,7 @@ def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Differe
 
 def _counts(index: Index, asked: Sequence[Question]) -> list[int | None]:
     """How often each whole query matches, counted together; None for keywords."""
-    trees = [
+    trees: list[tuple[Node, Granularity]] = [
         (index.parse(each.query).tree, each.granularity) for each in asked if not each.keywords
     ]
     counted = iter(index.engine.counts(trees, index.scope))

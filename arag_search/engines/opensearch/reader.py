@@ -94,12 +94,15 @@ class OpenSearchEngine:
         for the number of passages where the page lies past their end."""
         with self._calls:
             place = self._searcher.place(request.granularity)
-            query, scored = compile.request_query(request.query, request.scope, place.statistics)
-            body = page_body(query, scored, request)
+            body, scored = self._request_body(request)
             if request.granularity == "sentence":
                 return self._search_sentences(request, body, scored)
             found = self._searcher.search(place, body, scored=scored)
             return page_of(found, request)
+
+    def request_body(self, request: SearchRequest) -> Dsl:
+        """What ``search`` sends for a request at chunk granularity, to be sent by others."""
+        return self._request_body(request)[0]
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
@@ -245,6 +248,11 @@ class OpenSearchEngine:
         """See SearchEngine. May be called again."""
         if self._calls.close():
             self._client.close()
+
+    def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
+        statistics = self._searcher.place(request.granularity).statistics
+        query, scored = compile.request_query(request.query, request.scope, statistics)
+        return page_body(query, scored, request), scored
 
     # Sentences
 
