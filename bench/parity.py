@@ -40,7 +40,7 @@ from index_jobs.options import BuildOptions
 
 ENGINES = ("lucene", "opensearch")
 QUERIES = 1000
-MAX_PHRASES = 500
+PHRASES = 500
 TOP_K = 10
 TOLERANCE = 1e-4
 """How far scores may differ, as a share of them."""
@@ -85,15 +85,17 @@ class Difference:
 # Questions
 
 
-def questions(chunks: Sequence[Chunk], count: int, seed: int) -> list[Question]:
-    """``count`` logical queries, up to 500 titles as phrases, and a tenth of each as queries that
-    match little or nothing, at both granularities where there are sentences; and ``count`` / 5 sets
+def questions(
+    chunks: Sequence[Chunk], count: int, seed: int, *, phrases: int = PHRASES
+) -> list[Question]:
+    """``count`` logical queries, as many titles as phrases as are wanted and there are, and pairs
+    of a tenth of the queries, which match little, all at both granularities; and ``count`` / 5 sets
     of keywords."""
     random = Random(seed)
     logical = [query.text for query in logical_queries(chunks, count, seed)]
     titles = sorted({chunk.title for chunk in chunks if analysis.terms(chunk.title)})
-    phrases = [_quoted(title) for title in random.sample(titles, min(MAX_PHRASES, len(titles)))]
-    texts = [("logical", text) for text in logical] + [("title phrase", text) for text in phrases]
+    quoted = [_quoted(title) for title in random.sample(titles, min(phrases, len(titles)))]
+    texts = [("logical", text) for text in logical] + [("title phrase", text) for text in quoted]
     firsts, seconds = (random.sample(logical, count // 10) for _ in range(2))
     pairs = zip(firsts, seconds, strict=True)
     texts += [("both", f"({one}) AND ({other})") for one, other in pairs]
@@ -244,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for index in indexes:
                 check_comparable(index)
             chunks = list(indexes[0].scan())
-            asked = questions(chunks, given.queries, given.seed)
+            asked = questions(chunks, given.queries, given.seed, phrases=given.phrases)
             if not indexes[0].manifest.has_sentences:
                 asked = [each for each in asked if each.granularity == "chunk"]
             run = circumstances(command_line("bench.parity", arguments), indexes[0].manifest)
@@ -322,6 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
     add("--corpus", type=Path, default=DATA, help="what to build (default %(default)s)")
     add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
+    add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
     add("--seed", type=int, default=1678, help="of the queries (default %(default)s)")
     add("--json", action="store_true", help="print JSON")
     add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")

@@ -101,7 +101,7 @@ def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
         parity.check_same_corpus(indexes)
         asked = parity.questions(list(indexes[0].scan()), LOGICAL, 1678)
         kinds = [each.kind for each in asked]
-        assert kinds.count("title phrase") == 2 * parity.MAX_PHRASES
+        assert kinds.count("title phrase") == 2 * parity.PHRASES
         assert kinds.count("logical") == 2 * LOGICAL
         found = parity.compare(indexes, asked)
         assert not found, found[:3]
@@ -113,10 +113,19 @@ def test_what_was_compared_is_printed_and_kept(
     locations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "parity.json"
-    arguments = [*locations[:2], "--queries", "5", "--json", "--results", str(results)]
+    arguments = [
+        *locations[:2],
+        "--queries",
+        "5",
+        "--phrases",
+        "20",
+        "--json",
+        "--results",
+        str(results),
+    ]
     assert parity.main(arguments) == 0
     printed: dict[str, Any] = orjson.loads(capsys.readouterr().out)
-    assert [row["value"] for row in printed["rows"]] == [1011, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert [row["value"] for row in printed["rows"]] == [51, 0, 0, 0, 0, 0, 0, 0, 0]
     kept = orjson.loads(results.read_bytes())["figures"]
     assert kept["lucene, opensearch, as named"]["rows"] == printed["rows"]
 
