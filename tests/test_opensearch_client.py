@@ -104,6 +104,27 @@ def test_a_slow_answer_is_given_more_time_at_each_attempt(server: Unruly, client
     assert limits[:2] == ["300ms", "600ms"]
 
 
+def test_more_time_is_given_when_every_host_had_its_turn(server: Unruly) -> None:
+    """One that hangs would take all that is left of the budget else."""
+    with unruly() as other:
+        for each in (server, other):
+            each.will(version())
+        address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
+        client = Client.connect(address, QUICK)
+        for each in (server, other):
+            each.will(Answer(silent=True))
+        with pytest.raises(UnavailableError):
+            search(client)
+        client.close()
+        limits = sorted(
+            path.partition("interval=")[2]
+            for each in (server, other)
+            for _, path, _, _ in each.requests
+        )
+        assert limits[-3:] == ["300ms", "300ms", "600ms"]
+        assert len(limits) == 4
+
+
 def test_a_host_that_is_down_is_replaced_by_the_next(server: Unruly) -> None:
     server.will(version())
     gone = f"127.0.0.1:{free_port()}"

@@ -172,9 +172,9 @@ class Client:
         """Send a request until it is answered; the JSON of the answer.
 
         A sequence of bodies is sent as lines, bytes as they are. Failures that may pass, those that
-        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After an
-        attempt that was too short the next may take twice as long. Raises AccessError,
-        UnavailableError, RefusedError for any other status, EngineError.
+        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After as
+        many attempts that were too short as there are hosts, the next may take twice as long.
+        Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
         data = body if isinstance(body, bytes) or body is None else encoded(body)
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
@@ -182,6 +182,7 @@ class Client:
         started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         attempts = 0
+        too_short = 0
         while True:
             begun = time.monotonic()
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
@@ -193,7 +194,11 @@ class Client:
             if not found.passing or now + pause_s >= started + budget_s:
                 raise _final(found, attempts, now - started)
             if now - begun >= limit_s:
-                timeout_s *= 2  # a node that hangs is given up soon, a slow search has its time
+                # A node that hangs is given up soon, and is not given all that is left when it is
+                # asked again; a slow search has its time.
+                too_short += 1
+                if too_short % len(self._address.hosts) == 0:
+                    timeout_s *= 2
             elif attempts >= len(self._address.hosts):
                 # Not all clients at once.
                 time.sleep(pause_s * random.uniform(0.75, 1.0))
