@@ -52,7 +52,9 @@ class SearchHit(NamedTuple):
     """A passage that was found.
 
     ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are
-    empty where no snippets were asked for. ``explanation`` is None unless it was asked for.
+    empty where no snippets were asked for. ``content`` is the passage, empty without snippets; at
+    sentence granularity it is only the sentences that matched, unless the full text was asked for.
+    ``explanation`` is None unless it was asked for.
     """
 
     id: str
@@ -184,13 +186,15 @@ class Index:
         granularity: Granularity = "chunk",
         operators: bool = True,
         snippets: bool = True,
+        full_text: bool = False,
         explain: bool = False,
         feedback: bool = True,
     ) -> SearchResult:
         """Passages that match a logical query (LogicalRAG), best BM25 score first.
 
         ``top_k`` 1 to 1,000, ``offset + top_k`` to 10,000. Without ``snippets`` no text is read,
-        without ``feedback`` nothing is counted where nothing matches.
+        without ``feedback`` nothing is counted where nothing matches. ``full_text`` reads whole
+        passages at sentence granularity too, where it takes a second request to a server.
         Raises QueryError for a query with problems, ArgumentError, NotServedError where the index
         was built without sentences, IndexClosedError.
         """
@@ -207,7 +211,7 @@ class Index:
             )
         parsed = self.parse(query, default_operator=default_operator, operators=operators)
         request = SearchRequest(
-            parsed.tree, top_k, offset, granularity, self.scope, with_text=snippets
+            parsed.tree, top_k, offset, granularity, self.scope, snippets, full_text
         )
         page = self.engine.search(request)
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
@@ -312,7 +316,8 @@ def open_index(
     every search, count and read obeys. For a server, user and password are taken from
     ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
     authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
-    ``client_key`` are files for a server that asks for a certificate. Raises IndexNotFoundError,
+    ``client_key`` are files for a server that asks for a certificate (default:
+    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``). Raises IndexNotFoundError,
     IndexVersionError, IndexDamagedError, QueryError for the filter, JvmError, and for a server
     ArgumentError, AccessError, UnavailableError, EngineError.
     """

@@ -9,13 +9,13 @@ Prints a table, and adds what it measured to a JSON file.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from arag_search.errors import AragError
 from bench import BenchError, indexing, keyword, search, startup
+from bench.arguments import command_line, positive
 from bench.report import Figure, circumstances, table, write_results
 from bench.workbench import CORPUS, Workbench, say, set_up
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 do="Name a file, such as efficiency.json in it.",
             )
         with set_up(given.data / CORPUS, given.work) as bench:
-            run = circumstances(_command(arguments), bench.manifest)
+            run = circumstances(command_line("bench.efficiency", arguments), bench.manifest)
             if run["load"] > _QUIET_LOAD:
                 say(f"The machine is not quiet (load {run['load']}): times will be off.")
             measure = _measures(given)
@@ -97,22 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def positive(text: str) -> int:
-    """A whole number from 1, as argparse wants it."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
-    return int(text)
-
-
 def _scales(text: str) -> tuple[int, ...]:
     return tuple(positive(piece) for piece in text.split(","))
-
-
-def _command(arguments: Sequence[str] | None) -> str:
-    """The command line as typed; of absolute paths only the last part, for they name a machine."""
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return shlex.join(["python", "-m", "bench.efficiency", *shown])
 
 
 if __name__ == "__main__":

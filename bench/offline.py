@@ -9,7 +9,6 @@ Prints a table, and adds what it measured to a JSON file. See bench/README.md.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from arag_search.evaluation.score import QuestionScore, score_question
 from arag_search.index import Index, SearchHit, open_index
 from arag_search.query import analysis
 from arag_search.tokens import count_tokens
+from bench.arguments import command_line
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say, set_up
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 with open_index(bench.index) as index:
                     made = measure_main if part == MAIN else measure_other
                     figures.append(made(index, questions, part))
-                run = circumstances(_command(arguments), bench.manifest)
+                run = circumstances(command_line("bench.offline", arguments), bench.manifest)
             run |= fingerprints(questions)
             write_results(given.json, figures[-1:], run)
     except AragError as error:
@@ -232,13 +232,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
     add("--work", type=Path, help="folder for temporary files (default: that of the system)")
     return parser
-
-
-def _command(arguments: Sequence[str] | None) -> str:
-    """The command line as typed; of absolute paths only the last part, for they name a machine."""
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return shlex.join(["python", "-m", "bench.offline", *shown])
 
 
 if __name__ == "__main__":

@@ -29,8 +29,9 @@ from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import AragError
 from arag_search.index import open_index
 from bench import BenchError
+from bench.arguments import positive
 from bench.copies import copies, write
-from bench.efficiency import DATA, positive
+from bench.efficiency import DATA
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.rounds import Side, Timings, interleaved, timed
 from bench.workbench import CORPUS, say, set_up

@@ -19,7 +19,11 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from tests.commands import SAMPLE, Command, Done
 from tests.opensearch_indexes import opensearch  # noqa: F401
-from tests.opensearch_node import opensearch_jars, opensearch_url  # noqa: F401
+from tests.opensearch_node import (  # noqa: F401
+    opensearch_cluster,
+    opensearch_jars,
+    opensearch_url,
+)
 from tests.passages import VIVALDI, index_of
 
 # Decided before the home changes, so that tests and the processes they start download jars once.

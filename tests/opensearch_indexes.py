@@ -63,11 +63,16 @@ class Site:
             self.client.call("DELETE", f"/{index}")
 
 
+def fresh_site(url: str) -> Site:
+    """A name on a server that nothing else uses; whoever made it removes and closes it."""
+    address = f"{url}/arag-test-{uuid.uuid4().hex}-x"
+    return Site(address, Client.connect(parse_address(address)))
+
+
 @pytest.fixture
 def opensearch(opensearch_url: str) -> Iterator[Site]:
     """A name of one test; what it leaves is deleted."""
-    address = f"{opensearch_url}/arag-test-{uuid.uuid4().hex}-x"
-    site = Site(address, Client.connect(parse_address(address)))
+    site = fresh_site(opensearch_url)
     try:
         yield site
     finally:

@@ -1,12 +1,15 @@
-"""One real OpenSearch node for all tests of a session, or the cluster that is named for them."""
+"""Real OpenSearch for all tests of a session: one node, or the cluster that is named for them; and
+three nodes."""
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from arag_search.engines.opensearch.nodes import cluster, jars
 from arag_search.errors import EngineError
+from bench.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``: only ``arag-test-<uuid>-*`` is made there."""
@@ -30,6 +33,18 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     else:
         yield started.url
         cluster.down(data)
+
+
+@pytest.fixture(scope="session")
+def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three nodes, green, which a test that kills one has to revive."""
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(local_cluster(tmp_path_factory.mktemp("three-nodes")))
+        except EngineError as error:
+            no_server(str(error))
+        else:
+            yield made
 
 
 @pytest.fixture(scope="session")

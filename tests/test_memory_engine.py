@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -264,6 +265,17 @@ def test_sentences_are_judged_alone_and_give_chunks_by_their_best() -> None:
     title = And((Term("vivaldi", "title"), Term("born")))
     page = engine.search(SearchRequest(title, granularity="sentence"))
     assert [(hit.id, hit.matched_sentences) for hit in page.hits] == [("d0.1", (0, 2))]
+
+
+def test_the_sentences_that_do_not_match_are_empty_where_the_whole_text_is_not_wanted() -> None:
+    engine = MemoryEngine(document_chunks(0, "T", [["One. ", "Two. ", "One é. ", "Three."]], {}))
+    request = SearchRequest(Term("one"), granularity="sentence", whole_text=False)
+    (hit,) = engine.search(request).hits
+    assert (hit.content, hit.sentence_ends) == ("One. One é. ", (5, 5, 12, 12))
+    (hit,) = engine.search(replace(request, with_text=False)).hits
+    assert (hit.content, hit.sentence_ends, hit.matched_sentences) == (None, (), (0, 2))
+    (hit,) = engine.search(replace(request, granularity="chunk")).hits
+    assert hit.content == "One. Two. One é. Three."
 
 
 def test_hits_hold_what_was_indexed_and_text_where_asked_for() -> None:

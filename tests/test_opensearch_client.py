@@ -3,10 +3,10 @@
 import logging
 import re
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +102,27 @@ def test_a_slow_answer_is_given_more_time_at_each_attempt(server: Unruly, client
     assert re.fullmatch(r"No answer within 0\.\d+ s \(3 attempts in [12] s\)\.", caught.value.what)
     limits = [path.partition("interval=")[2] for _, path, _, _ in server.requests]
     assert limits[:2] == ["300ms", "600ms"]
+
+
+def test_more_time_is_given_when_every_host_had_its_turn(server: Unruly) -> None:
+    """One that hangs would take all that is left of the budget else."""
+    with unruly() as other:
+        for each in (server, other):
+            each.will(version())
+        address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
+        client = Client.connect(address, QUICK)
+        for each in (server, other):
+            each.will(Answer(silent=True))
+        with pytest.raises(UnavailableError):
+            search(client)
+        client.close()
+        limits = sorted(
+            path.partition("interval=")[2]
+            for each in (server, other)
+            for _, path, _, _ in each.requests
+        )
+        assert limits[-3:] == ["300ms", "300ms", "600ms"]
+        assert len(limits) == 4
 
 
 def test_a_host_that_is_down_is_replaced_by_the_next(server: Unruly) -> None:
@@ -259,12 +280,6 @@ def test_a_user_without_a_password_is_refused(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_a_missing_file_of_authorities_is_told() -> None:
-    with pytest.raises(ArgumentError) as caught:
-        ConnectionOptions.from_environment("/nowhere/ca.pem")
-    assert caught.value.where == "/nowhere/ca.pem"
-
-
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
@@ -293,31 +308,45 @@ def test_a_web_page_is_no_answer(server: Unruly) -> None:
     )
 
 
-def test_a_certificate_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
-    certificate, key = self_signed(tmp_path)
-    with unruly(certificate, key) as server:
-        server.will(version())
-        address = parse_address(f"{server.url}/wiki")
-        with pytest.raises(AccessError) as caught:
-            Client.connect(address, QUICK)
-        assert caught.value.what.startswith("The certificate of the server is not trusted: ")
-        assert "CERTIFICATE_VERIFY_FAILED" in caught.value.what
-        assert caught.value.do == "Name the file of its authority: OPENSEARCH_CA_CERTS=FILE."
-        Client.connect(address, ConnectionOptions(ca_certs=str(certificate))).close()
-
-
-def test_tls_with_a_server_that_has_none_is_told(server: Unruly) -> None:
-    server.will(version())
-    with pytest.raises(EngineError) as caught:
-        Client.connect(parse_address(f"{server.url.replace('http', 'https')}/wiki"), QUICK)
-    assert caught.value.what == "The server does not speak TLS."
-    assert caught.value.do == "Write http:// in the address."
-
-
 def test_a_closed_connection_says_so(client: Client) -> None:
     client.close()
     with pytest.raises(IndexClosedError):
         search(client)
+
+
+def test_threads_keep_a_connection_each(server: Unruly) -> None:
+    server.will(version())
+    client = Client.connect(parse_address(f"{server.url}/wiki"), ConnectionOptions())
+    server.will(Answer(WHOLE))
+    before = server.connections
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(lambda _: search(client), range(800)))
+    client.close()
+    assert found == [WHOLE] * 800
+    assert server.connections - before <= 16
+
+
+def test_a_password_does_not_go_unencrypted_to_another_machine() -> None:
+    address = parse_address("http://127.0.0.1:9200,search.example.org:9200/wiki")
+    with pytest.raises(ArgumentError) as caught:
+        Client.connect(address, replace(QUICK, username="anna", password="s3cret"))
+    assert str(caught.value) == (
+        "The password would go over the network unencrypted.\n"
+        "Where: http://127.0.0.1:9200,search.example.org:9200\n"
+        "Allowed: https://, or http:// to this machine\n"
+        "Do: Write https:// in the address, or set OPENSEARCH_ALLOW_UNENCRYPTED=1."
+    )
+
+
+def test_a_password_goes_unencrypted_where_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in (("USERNAME", "a"), ("PASSWORD", "b"), ("ALLOW_UNENCRYPTED", "1")):
+        monkeypatch.setenv(f"OPENSEARCH_{name}", value)
+    options = replace(ConnectionOptions.from_environment(), opening_budget_s=0.1)
+    with pytest.raises(UnavailableError):  # 192.0.2.0/24 is nobody's
+        Client.connect(parse_address("http://192.0.2.1:9/wiki"), replace(options,
+                       attempt_timeout_s=0.1))  # fmt: skip
 
 
 def test_failures_are_raised_and_not_logged_to_stderr(
@@ -334,18 +363,3 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
-
-
-def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that no authority signed, and its key."""
-    certificate, key = folder / "certificate.pem", folder / "key.pem"
-    command = [
-        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-        "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2",
-        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-    ]  # fmt: skip
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no openssl on this machine")
-    return certificate, key

@@ -154,9 +154,10 @@ def test_a_search_is_one_request(engine: OpenSearchEngine, monkeypatch: pytest.M
     query = tree("opera OR venice")
     engine.search(SearchRequest(query))
     engine.search(SearchRequest(query, granularity="sentence", with_text=False))
+    engine.search(SearchRequest(query, granularity="sentence", whole_text=False))
     engine.keyword_search(KeywordRequest(("opera",)))
     engine.counts([(query, "chunk"), (query, "sentence")], None)
-    assert paths == ["_search", "_search", "_search", "_msearch"]
+    assert paths == ["_search", "_search", "_search", "_search", "_msearch"]
 
 
 def test_words_of_one_shard_score_as_if_there_were_one(server: Server) -> None:

@@ -55,13 +55,13 @@ def test_a_chunk_comes_back_from_its_document_as_it_was() -> None:
     assert str(document["metadata"]["year"]) == "0.0", "-0 is found as 0"
 
 
-def test_a_sentence_tells_all_of_its_chunk_that_a_hit_shows_but_its_text() -> None:
+def test_a_sentence_tells_all_of_its_chunk_that_a_hit_shows_but_the_other_texts() -> None:
     first, second = schema.sentence_documents(CHUNK, METADATA)
     assert (first["content"], second["content"]) == ("It is wide. ", "It is deep.")
     assert (first["ordinal"], second["ordinal"]) == (1 << 40, (1 << 40) + 1)
     for each in (first, second):
         assert (each["chunk_id"], each["doc_id"], each["title"]) == ("a.2", "a", "The Sea")
-        assert (each["part"], each["parts"]) == (2, 3)
+        assert (each["part"], each["parts"], each["record"]["sentences"]) == (2, 3, 2)
         assert schema.metadata_of(orjson.loads(orjson.dumps(each))) == CHUNK.metadata
 
 
@@ -80,11 +80,11 @@ def test_another_version_and_a_damaged_meta_are_told_apart() -> None:
     with pytest.raises(IndexVersionError) as version:
         schema.read_meta({"_meta": {"arag_search": {"version": 9}}}, "here")
     assert str(version.value) == (
-        "The index has format version 9.\nWhere: here\nAllowed: version 1\n"
+        "The index has format version 9.\nWhere: here\nAllowed: version 2\n"
         "Do: Build it again with --overwrite, or use the release that wrote it."
     )
     with pytest.raises(IndexDamagedError) as damaged:
-        schema.read_meta({"_meta": {"arag_search": {"version": 1}}}, "here")
+        schema.read_meta({"_meta": {"arag_search": {"version": 2}}}, "here")
     assert str(damaged.value) == (
         "The _meta of the index cannot be read (KeyError('shard_terms')).\nWhere: here\n"
         "Do: Build the index again with --overwrite."

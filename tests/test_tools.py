@@ -9,6 +9,7 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import Description, LogicalSearch
+from arag_search.tools.search import ReplyStyle
 from tests.passages import VIVALDI, chunk, index_of
 
 
@@ -368,3 +369,11 @@ def test_a_description_of_logical_search_is_short_and_fits_its_arguments(
 def test_the_other_descriptions_are_short_too(keyword: KeywordSearch, read: ChunkRead) -> None:
     assert count_tokens(keyword.description) < 400
     assert count_tokens(read.description) < 400
+
+
+def test_whole_passages_are_shown_at_sentence_granularity_too(index: Index) -> None:
+    found = index.logical_search("libretto", granularity="sentence", top_k=1)
+    assert "Venice" not in found.hits[0].content
+    tool = LogicalSearch(index, style=ReplyStyle(full_text=True, chunk_read=False))
+    reply = tool.run({"query": "libretto", "granularity": "sentence"}).text
+    assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in reply

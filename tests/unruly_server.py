@@ -21,11 +21,13 @@ WHOLE: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What one request is answered with; ``silent`` answers nothing until the server is closed."""
+    """What one request is answered with; ``silent`` answers nothing until the server is closed,
+    ``broken`` ends the connection at once."""
 
     body: Any = None
     status: int = 200
     silent: bool = False
+    broken: bool = False
 
 
 def version(number: str = "3.8.0", distribution: str | None = "opensearch") -> Answer:
@@ -60,6 +62,7 @@ class Unruly:
         self.url = f"{scheme}://127.0.0.1:{port}"
         self.answers: list[Answer] = []
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.connections = 0
         self.closing = threading.Event()
         self._lock = threading.Lock()
 
@@ -75,8 +78,11 @@ class Unruly:
 
 
 @contextmanager
-def unruly(certificate: Path | None = None, key: Path | None = None) -> Iterator[Unruly]:
-    """A server in a thread, on a free port; with a certificate it speaks TLS."""
+def unruly(
+    certificate: Path | None = None, key: Path | None = None, clients: Path | None = None
+) -> Iterator[Unruly]:
+    """A server in a thread, on a free port; with a certificate it speaks TLS, and with that of
+    its ``clients`` no other may speak to it."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -87,6 +93,10 @@ def unruly(certificate: Path | None = None, key: Path | None = None) -> Iterator
             answer = server.answer(self.command, self.path, dict(self.headers), body)
             if answer.silent:
                 server.closing.wait()
+                self.close_connection = True
+                return
+            if answer.broken:
+                self.connection.close()
                 self.close_connection = True
                 return
             text = isinstance(answer.body, str)
@@ -104,6 +114,11 @@ def unruly(certificate: Path | None = None, key: Path | None = None) -> Iterator
 
     class Quiet(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 64
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            server.connections += 1
+            super().process_request(request, client_address)
 
         def handle_error(self, *_: Any) -> None:
             """Clients that hang up are what is tested."""
@@ -112,6 +127,9 @@ def unruly(certificate: Path | None = None, key: Path | None = None) -> Iterator
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
+        if clients is not None:
+            context.load_verify_locations(clients)
+            context.verify_mode = ssl.CERT_REQUIRED
         http.socket = context.wrap_socket(http.socket, server_side=True)
     server = Unruly(http.server_address[1], "http" if certificate is None else "https")
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))

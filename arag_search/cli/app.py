@@ -19,6 +19,8 @@ FAILURE = 1
 QUERY_PROBLEMS = 2
 INTERRUPTED = 130
 
+_WITH_INDEX = ("index", "search", "ask", "read", "check", "info", "run")
+
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
@@ -83,6 +85,7 @@ def _command() -> Any:
 
     from arag_search.cli.ask import ask_command
     from arag_search.cli.check import check_command
+    from arag_search.cli.connection import add_connection_options
     from arag_search.cli.demo import demo_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
@@ -131,7 +134,10 @@ def _command() -> Any:
     app.command("show")(show_command)
     app.command("score")(score_command)
     app.add_typer(opensearch_commands(), name="opensearch")
-    return typer.main.get_command(app)
+    made: Any = typer.main.get_command(app)
+    for name in _WITH_INDEX:
+        add_connection_options(made.commands[name])
+    return made
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,10 +8,10 @@ order (by ordinal).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
-from arag_search.corpus import Chunk, MetadataValue
+from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Node, Scope
 
@@ -27,6 +27,8 @@ class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
     ``with_text`` False leaves ``Hit.content`` None, which is cheaper where no text is shown.
+    ``whole_text`` False leaves empty, at sentence granularity, the sentences that do not match: a
+    cluster then answers in one request.
     """
 
     query: Node
@@ -35,6 +37,7 @@ class SearchRequest:
     granularity: Granularity = "chunk"
     scope: Scope | None = None
     with_text: bool = True
+    whole_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class KeywordRequest:
 class Hit(NamedTuple):
     """One chunk that was found. ``matched_sentences`` (0-based numbers within the chunk, growing)
     are given at sentence granularity only. ``content`` is None and ``sentence_ends`` empty where
-    the request asked for no text.
+    the request asked for no text; where it asked for less than the whole text, ``content`` is the
+    matched sentences, and all others end where they begin.
     """
 
     id: str
@@ -72,6 +76,26 @@ class Hit(NamedTuple):
     content: str | None = None
     sentence_ends: tuple[int, ...] = ()
     matched_sentences: tuple[int, ...] = ()
+
+    def with_matched_text(self) -> Hit:
+        """The same with the text of the matched sentences alone."""
+        if self.content is None:
+            return self
+        texts = split_at(self.content, self.sentence_ends)
+        matched = {number: texts[number] for number in self.matched_sentences}
+        content, ends = only_matched(matched, len(texts))
+        return self._replace(content=content, sentence_ends=ends)
+
+
+def only_matched(texts: Mapping[int, str], sentences: int) -> tuple[str, tuple[int, ...]]:
+    """Content and sentence ends of a chunk of so many sentences that has the text of these only,
+    given by number."""
+    ends: list[int] = []
+    end = 0
+    for number in range(sentences):
+        end += len(texts.get(number, ""))
+        ends.append(end)
+    return "".join(texts[number] for number in sorted(texts)), tuple(ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +121,10 @@ class Page:
     def total_is_exact(self) -> bool:
         """False means "more than 1,000"."""
         return self.count_is_exact and self.count <= MAX_TOTAL
+
+    def with_matched_text(self) -> Page:
+        """The same, its hits with the text of their matched sentences alone."""
+        return replace(self, hits=tuple(hit.with_matched_text() for hit in self.hits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ class MemoryEngine:
         best, numbers = self._best_sentences(scores)
         by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         # Equal scores are in corpus order of the sentences, which is that of their chunks.
-        return self._page(by_chunk, len(scores), request, numbers)
+        page = self._page(by_chunk, len(scores), request, numbers)
+        return page if request.whole_text else page.with_matched_text()
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine."""

@@ -75,6 +75,7 @@ class LogicalSearch(SearchTool):
                 default_operator=arguments.default_operator,
                 granularity=arguments.granularity,
                 operators=self.operators,
+                full_text=self.style.full_text,
             )
         except QueryError as error:
             return error_result(str(error))

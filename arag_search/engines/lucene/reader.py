@@ -282,7 +282,8 @@ class LuceneEngine:
         records = self._records_at(chosen, request.with_text)
         hits = _hits(records, [best[ordinal].score for ordinal in chosen], matched)
         passages = len(best) if complete and len(best) < end else None
-        return Page(hits, top.count, top.count_is_exact, passages)
+        page = Page(hits, top.count, top.count_is_exact, passages)
+        return page if request.whole_text else page.with_matched_text()
 
     def _sentences_within(self, index: Snapshot, query: str, chunks: Sequence[int]) -> list[Found]:
         """All matches in the chunks with these ordinals."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from arag_search.errors import ArgumentError
 
@@ -37,6 +38,11 @@ class Address:
         return self.hosts[0].startswith("https://")
 
     @property
+    def is_local(self) -> bool:
+        """Whether all nodes are on this machine, so that nobody listens on the way."""
+        return all(map(_is_loopback, self.hosts))
+
+    @property
     def server(self) -> str:
         """The address without the name, as shown in messages about the cluster."""
         first, *others = self.hosts
@@ -45,6 +51,14 @@ class Address:
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
+
+
+def _is_loopback(host: str) -> bool:
+    name = host.partition("://")[2].rpartition(":")[0].strip("[]")
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def is_address(location: str) -> bool:

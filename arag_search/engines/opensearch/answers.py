@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.corpus import chunk_ordinal
-from arag_search.engines.base import MAX_TOTAL, Hit, KeywordRequest, Page, SearchRequest
+from arag_search.engines.base import (
+    MAX_TOTAL,
+    Hit,
+    KeywordRequest,
+    Page,
+    SearchRequest,
+    only_matched,
+)
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.compile import Dsl, float32
 
@@ -77,12 +84,20 @@ def page_of(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) 
 
 
 def sentence_hit(hit: Mapping[str, Any]) -> Hit:
-    """The chunk of a sentence, the best of those that match there; without its text."""
+    """The chunk of a sentence, the best of those that match there; with the texts of the matched
+    ones where they came."""
     source: dict[str, Any] = hit["_source"]
     first = chunk_ordinal(int(source[schema.ORDINAL]))
     inner = hits_of(hit["inner_hits"][MATCHED])
     numbers = tuple(int(each["sort"][0]) - first for each in inner)
-    return hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
+    found = hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
+    if "_source" not in inner[0]:
+        return found
+    texts = {
+        number: each["_source"][schema.CONTENT] for number, each in zip(numbers, inner, strict=True)
+    }
+    content, ends = only_matched(texts, source[schema.RECORD][schema.SENTENCES])
+    return found._replace(content=content, sentence_ends=ends)
 
 
 def hit_of(

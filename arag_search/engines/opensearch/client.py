@@ -21,14 +21,17 @@ import orjson
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.faults import (
     CA_CERTS_VARIABLE,
+    CLIENT_CERT_VARIABLE,
+    CLIENT_KEY_VARIABLE,
     PASSWORD_VARIABLE,
     USERNAME_VARIABLE,
     Fault,
     RefusedError,
     fault_of_reply,
+    fault_of_tls,
     unavailable,
-    untrusted,
 )
+from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
 ATTEMPT_TIMEOUT_S = 5.0
@@ -38,6 +41,8 @@ OPENING_BUDGET_S = 5.0
 POOL_SIZE = 64
 """Connections kept to each host; more threads than that at once share no connection."""
 MIN_MAJOR_VERSION = 3
+UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
+"""1 lets a password go over http:// to another machine."""
 
 Check = Callable[[Any, str], Fault | None]
 """Finds what is wrong with an answer of status 200, given the address of the server."""
@@ -53,13 +58,16 @@ _QUIET = logging.NullHandler()
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
     """How to connect. ``ca_certs`` is a file of trusted authorities, instead of the usual ones;
-    ``client_cert`` and ``client_key`` are files for servers that ask for a certificate."""
+    ``client_cert`` and ``client_key`` are files for servers that ask for a certificate (the key may
+    be in the file of the certificate). ``allow_unencrypted`` lets a password go over http:// to
+    another machine."""
 
     username: str = ""
     password: str = field(default="", repr=False)
     ca_certs: str | None = None
     client_cert: str | None = None
     client_key: str | None = None
+    allow_unencrypted: bool = False
     attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
     request_budget_s: float = REQUEST_BUDGET_S
     opening_budget_s: float = OPENING_BUDGET_S
@@ -68,9 +76,10 @@ class ConnectionOptions:
     def from_environment(
         ca_certs: str | None = None, client_cert: str | None = None, client_key: str | None = None
     ) -> ConnectionOptions:
-        """User and password from the environment, and the file of authorities unless given.
+        """User and password from the environment, and the files unless given.
 
-        Raises ArgumentError where one of user and password is missing, or a file is.
+        Raises ArgumentError where one of user and password is missing, or a file is, or cannot be
+        used.
         """
         username = os.environ.get(USERNAME_VARIABLE, "")
         password = os.environ.get(PASSWORD_VARIABLE, "")
@@ -82,15 +91,11 @@ class ConnectionOptions:
                 do="Set it, or unset the other.",
             )
         ca_certs = ca_certs or os.environ.get(CA_CERTS_VARIABLE) or None
-        for file in (ca_certs, client_cert, client_key):
-            if file is not None and not os.path.isfile(file):
-                raise ArgumentError(
-                    "The file for the TLS connection is missing.",
-                    where=file,
-                    allowed="a PEM file",
-                    do=f"Correct the path, which comes from {CA_CERTS_VARIABLE} or an option.",
-                )
-        return ConnectionOptions(username, password, ca_certs, client_cert, client_key)
+        client_cert = client_cert or os.environ.get(CLIENT_CERT_VARIABLE) or None
+        client_key = client_key or os.environ.get(CLIENT_KEY_VARIABLE) or None
+        check_files(ca_certs, client_cert, client_key)
+        allowed = os.environ.get(UNENCRYPTED_VARIABLE) == "1"
+        return ConnectionOptions(username, password, ca_certs, client_cert, client_key, allowed)
 
 
 class Client:
@@ -111,9 +116,19 @@ class Client:
     def connect(address: Address, options: ConnectionOptions | None = None) -> Client:
         """Connect, and see that the server is an OpenSearch we know.
 
-        Raises AccessError, UnavailableError, and EngineError for another kind of server.
+        Raises ArgumentError for a password that would go unencrypted to another machine,
+        AccessError, UnavailableError, and EngineError for another kind of server.
         """
-        client = Client(address, options or ConnectionOptions.from_environment())
+        options = options or ConnectionOptions.from_environment()
+        exposed = options.username and not (address.is_encrypted or address.is_local)
+        if exposed and not options.allow_unencrypted:
+            raise ArgumentError(
+                "The password would go over the network unencrypted.",
+                where=address.server,
+                allowed="https://, or http:// to this machine",
+                do=f"Write https:// in the address, or set {UNENCRYPTED_VARIABLE}=1.",
+            )
+        client = Client(address, options)
         try:
             client.version()
         except BaseException:
@@ -157,9 +172,9 @@ class Client:
         """Send a request until it is answered; the JSON of the answer.
 
         A sequence of bodies is sent as lines, bytes as they are. Failures that may pass, those that
-        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After an
-        attempt that was too short the next may take twice as long. Raises AccessError,
-        UnavailableError, RefusedError for any other status, EngineError.
+        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After as
+        many attempts that were too short as there are hosts, the next may take twice as long.
+        Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
         data = body if isinstance(body, bytes) or body is None else encoded(body)
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
@@ -167,6 +182,7 @@ class Client:
         started = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         attempts = 0
+        too_short = 0
         while True:
             begun = time.monotonic()
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
@@ -178,7 +194,11 @@ class Client:
             if not found.passing or now + pause_s >= started + budget_s:
                 raise _final(found, attempts, now - started)
             if now - begun >= limit_s:
-                timeout_s *= 2  # a node that hangs is given up soon, a slow search has its time
+                # A node that hangs is given up soon, and is not given all that is left when it is
+                # asked again; a slow search has its time.
+                too_short += 1
+                if too_short % len(self._address.hosts) == 0:
+                    timeout_s *= 2
             elif attempts >= len(self._address.hosts):
                 # Not all clients at once.
                 time.sleep(pause_s * random.uniform(0.75, 1.0))
@@ -219,16 +239,22 @@ class Client:
             )
             return found if check is None else check(found, self.server) or found
         except SSLError as error:
-            return Fault(False, untrusted(_said(error), self.server))
+            return self._tls_fault(error)
         except ConnectionTimeout:
             return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
         except ConnectionError as error:
+            if self._address.is_encrypted:
+                return self._tls_fault(error)
             return Fault(True, unavailable(f"No connection: {_said(error)}", self.server))
         except TransportError as error:
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
         except SerializationError as error:
             what = f"The server answers something else than JSON: {str(error)[:80]}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
+
+    def _tls_fault(self, error: Any) -> Fault:
+        shown = self._options.client_cert is not None
+        return fault_of_tls(_said(error), self.server, shown=shown)
 
     def _connected(self) -> Any:
         if self._pid != os.getpid() or self._closed:

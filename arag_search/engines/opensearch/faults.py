@@ -21,6 +21,8 @@ from arag_search.errors import (
 USERNAME_VARIABLE = "OPENSEARCH_USERNAME"
 PASSWORD_VARIABLE = "OPENSEARCH_PASSWORD"
 CA_CERTS_VARIABLE = "OPENSEARCH_CA_CERTS"
+CLIENT_CERT_VARIABLE = "OPENSEARCH_CLIENT_CERT"
+CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
 
 MAX_REASON_CHARACTERS = 500
 
@@ -44,6 +46,16 @@ _PASSING = frozenset(
     }
 )
 """Causes that lie in the nodes and not in the request."""
+
+
+_REFUSED_CERTIFICATE = (
+    "ALERT_BAD_CERTIFICATE",
+    "ALERT_CERTIFICATE",
+    "ALERT_HANDSHAKE_FAILURE",
+    "ALERT_UNKNOWN_CA",
+    "ALERT_UNSUPPORTED_CERTIFICATE",
+)
+"""What the other side says of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +132,32 @@ def unavailable(what: str, server: str) -> UnavailableError:
     return UnavailableError(what, where=server, do="See whether all nodes run, then try again.")
 
 
-def untrusted(why: str, server: str) -> AragError:
-    """The error for a TLS connection that could not be made."""
+def fault_of_tls(why: str, server: str, *, shown: bool) -> Fault:
+    """What it means that a TLS connection could not be made, or ended; ``shown`` says that the
+    server was shown a certificate of ours."""
     if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
-        return EngineError(
+        error = EngineError(
             "The server does not speak TLS.", where=server, do="Write http:// in the address."
         )
-    return AccessError(
-        f"The certificate of the server is not trusted: {why}",
-        where=server,
-        do=f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE.",
-    )
+    elif "CERTIFICATE_VERIFY_FAILED" in why or "doesn't match" in why:
+        error = AccessError(
+            f"The certificate of the server is not trusted: {why}",
+            where=server,
+            do=f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE.",
+        )
+    elif any(alert in why for alert in _REFUSED_CERTIFICATE):
+        error = AccessError(
+            f"The server does not accept the certificate of the client: {why}",
+            where=server,
+            do=f"Name one that it trusts, and its key: {CLIENT_CERT_VARIABLE}=FILE "
+            f"{CLIENT_KEY_VARIABLE}=FILE.",
+        )
+    else:
+        lost = unavailable(f"No connection: {why}", server)
+        if not shown:  # some servers just hang up then
+            lost.do = f"{lost.do} A server may ask for a certificate: {CLIENT_CERT_VARIABLE}=FILE."
+        return Fault(True, lost)
+    return Fault(False, error)
 
 
 def deepest_reason(body: Any) -> str:

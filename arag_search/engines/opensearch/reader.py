@@ -90,15 +90,19 @@ class OpenSearchEngine:
         return self._places.manifest
 
     def search(self, request: SearchRequest) -> Page:
-        """See SearchEngine. One request; sentence granularity with text takes another."""
+        """See SearchEngine. One request. At sentence granularity one more for the whole text, and
+        for the number of passages where the page lies past their end."""
         with self._calls:
             place = self._searcher.place(request.granularity)
-            query, scored = compile.request_query(request.query, request.scope, place.statistics)
-            body = page_body(query, scored, request)
+            body, scored = self._request_body(request)
             if request.granularity == "sentence":
                 return self._search_sentences(request, body, scored)
             found = self._searcher.search(place, body, scored=scored)
             return page_of(found, request)
+
+    def request_body(self, request: SearchRequest) -> Dsl:
+        """What ``search`` sends for a request at chunk granularity, to be sent by others."""
+        return self._request_body(request)[0]
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
@@ -245,6 +249,11 @@ class OpenSearchEngine:
         if self._calls.close():
             self._client.close()
 
+    def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
+        statistics = self._searcher.place(request.granularity).statistics
+        query, scored = compile.request_query(request.query, request.scope, statistics)
+        return page_body(query, scored, request), scored
+
     # Sentences
 
     def _search_sentences(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
@@ -253,14 +262,14 @@ class OpenSearchEngine:
             "name": MATCHED,
             "size": MAX_SENTENCES,
             "sort": BY_ORDINAL,
-            "_source": False,
+            "_source": [schema.CONTENT] if request.with_text and not request.whole_text else False,
         }
         body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
         body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
         found = self._searcher.search(place, body, scored=scored)
         hits = [sentence_hit(each) for each in hits_of(found)]
-        if request.with_text and hits:
-            hits = self._with_texts(hits)
+        if request.with_text and request.whole_text and hits:
+            hits = self._with_whole_texts(hits)
         count, exact = count_of(found)
         passages: int | None = None
         if len(hits) < request.top_k:
@@ -272,7 +281,7 @@ class OpenSearchEngine:
                 passages = len(hits_of(self._searcher.search(place, body)))
         return Page(tuple(hits), count, exact, passages)
 
-    def _with_texts(self, hits: Sequence[Hit]) -> list[Hit]:
+    def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits with the texts of their chunks, which lie in the other index."""
         sources = self._chunk_sources([hit.id for hit in hits], None, True)
         texts = {source[schema.ID]: source for source in sources}

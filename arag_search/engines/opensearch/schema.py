@@ -42,12 +42,14 @@ PARTS = "parts"
 METADATA = "metadata"
 RECORD = "record"
 SENTENCE_ENDS = "sentence_ends"
+SENTENCES = "sentences"
+"""In the record of a sentence: how many its chunk has."""
 EXACT = "exact"
 SENTENCES_SUFFIX = ".sentences"
 BUILDING_SUFFIX = ".building"
 
 META_KEY = "arag_search"
-META_VERSION = 1
+META_VERSION = 2
 WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
 """What to leave out of ``_source`` for a hit that shows no text."""
 
@@ -175,6 +177,7 @@ def sentence_documents(
     chunk: Chunk, metadata: Mapping[str, MetadataType]
 ) -> Iterator[dict[str, Any]]:
     """The documents of the sentences of a chunk, in order."""
+    texts = chunk.sentences()
     common: dict[str, Any] = {
         CHUNK_ID: chunk.id,
         DOC_ID: chunk.doc_id,
@@ -182,9 +185,9 @@ def sentence_documents(
         PART: chunk.part,
         PARTS: chunk.parts,
         METADATA: _indexed(chunk.metadata, metadata),
-        RECORD: {METADATA: chunk.metadata},
+        RECORD: {METADATA: chunk.metadata, SENTENCES: len(texts)},
     }
-    for number, text in enumerate(chunk.sentences()):
+    for number, text in enumerate(texts):
         yield {**common, ORDINAL: chunk.ordinal + number, CONTENT: text}
 
 

@@ -1,0 +1,111 @@
+"""A local OpenSearch cluster whose nodes can be killed, stopped for a while, and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes.cluster import NodeStatus
+from bench import BenchError
+
+_GREEN_S = 120.0
+_PATIENT = ConnectionOptions(attempt_timeout_s=30.0)
+
+
+class LocalCluster:
+    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        hosts = [each.url.removeprefix("http://") for each in self.nodes]
+        self.url = f"http://{','.join(hosts)}"
+        self._client = Client.connect(parse_address(f"{self.url}/any"), _PATIENT)
+
+    @property
+    def nodes(self) -> tuple[NodeStatus, ...]:
+        """The nodes as they are, in the order of the hosts."""
+        found = cluster.status(self._data)
+        if found is None:
+            raise BenchError("There is no cluster.", where=str(self._data))
+        return found.nodes
+
+    def manager(self) -> int:
+        """The number of the node that manages the cluster."""
+        (found,) = self._client.call("GET", "/_cat/cluster_manager", params={"format": "json"})
+        return [each.name for each in self.nodes].index(found["node"])
+
+    def holders(self, index: str) -> dict[int, set[str]]:
+        """For each shard of an index the nodes that hold a copy of it."""
+        rows = self._client.call("GET", f"/_cat/shards/{index}", params={"format": "json"})
+        found: dict[int, set[str]] = {}
+        for row in rows:
+            if row["state"] == "STARTED":
+                found.setdefault(int(row["shard"]), set()).add(row["node"])
+        return found
+
+    def keep_copies(self, index: str, replicas: int) -> None:
+        """Have so many copies beside each shard, and wait until they are there."""
+        self.set(index, {"number_of_replicas": replicas})
+        self.wait_until_green()
+
+    def set(self, index: str, settings: Mapping[str, object]) -> None:
+        """Change settings of an index."""
+        self._client.call("PUT", f"/{index}/_settings", {"index": settings})
+
+    def signal(self, node: int, number: signal.Signals) -> None:
+        """Send a signal to the process of a node."""
+        pid = self.nodes[node].pid
+        if pid is None:
+            raise BenchError("The node does not run.", where=self.nodes[node].name)
+        os.kill(pid, number)
+
+    def revive(self) -> None:
+        """Start the nodes that were killed, and wait until all copies are there."""
+        cluster.up(self._data, owned=True)
+        self.wait_until_green()
+
+    def wait_until_green(self) -> None:
+        """Wait until all nodes are there and all copies of shards. Raises BenchError after
+        120 s."""
+        last = time.monotonic() + _GREEN_S
+        params = {"wait_for_status": "green", "timeout": "5s"}
+        params["wait_for_nodes"] = str(len(self.nodes))
+        while time.monotonic() < last:
+            # Status 408 says "not yet", and is asked again.
+            found = self._client.call("GET", "/_cluster/health", params=params)
+            if not found["timed_out"]:
+                return
+        raise BenchError(f"The cluster is not green after {_GREEN_S:.0f} s.", where=self.url)
+
+    def close(self) -> None:
+        """End the nodes."""
+        self._client.close()
+        for node in self.nodes:
+            if node.pid is not None:
+                os.kill(node.pid, signal.SIGCONT)
+        cluster.down(self._data)
+
+
+@contextmanager
+def local_cluster(data: Path, nodes: int = 3) -> Generator[LocalCluster]:
+    """A cluster of 1 or 3 nodes with 512 MB each in an empty folder, ended afterwards.
+
+    Raises EngineError where it cannot be started.
+    """
+    cluster.up(data, nodes=nodes, port=0, owned=True)
+    try:
+        made = LocalCluster(data)
+    except BaseException:
+        cluster.down(data)
+        raise
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,292 @@
+"""Searching while nodes of a cluster die or hang: whether every answer is right, and comes in time.
+
+    python -m bench.faults
+    python -m bench.faults --hang-s 60 --json
+
+Three OpenSearch processes, three shards, each with one replica. Several clients ask all the time,
+and compare every answer with that of embedded Lucene. Each node in turn is killed (the first host
+of the address and the cluster manager among them) and started again, one is stopped for a while,
+and in the end all are killed. Exit code 1 where an answer was wrong or missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import orjson
+
+from arag_search.engines.opensearch.client import REQUEST_BUDGET_S
+from arag_search.errors import AragError, UnavailableError
+from arag_search.index import Index, SearchResult, open_index
+from bench import parity
+from bench.arguments import command_line, positive
+from bench.cluster import LocalCluster, local_cluster
+from bench.parity import Question
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.workbench import say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+CLIENTS = 4
+REQUESTS = 500
+HANG_S = 60.0
+NODES = 3
+RESULTS = Path(__file__).parent / "results" / "faults.json"
+
+_QUESTIONS = 200
+_SETTLE_S = 1.0
+_NAME = "arag-faults"
+
+Fault = Callable[[], None]
+"""Does harm to a cluster and mends it again; questions are asked meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A question and its right answer."""
+
+    question: Question
+    answer: SearchResult
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the requests of all clients during one fault.
+
+    ``wrong`` are questions with another answer, ``failed`` the errors. ``slowest_s`` is the longest
+    time of a request, ``gap_s`` the longest in which no client was answered.
+    """
+
+    fault: str
+    requests: int
+    wrong: tuple[str, ...]
+    failed: tuple[str, ...]
+    slowest_s: float
+    gap_s: float
+
+    @property
+    def good(self) -> bool:
+        """Whether every question had its right answer within the budget."""
+        return not self.wrong and not self.failed and self.slowest_s <= REQUEST_BUDGET_S
+
+
+class Clients:
+    """Threads that ask an index one question after another, until they are stopped."""
+
+    def __init__(self, index: Index, known: Sequence[Known], count: int = CLIENTS) -> None:
+        self._index = index
+        self._known = known
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._times: list[tuple[float, float]] = []
+        self._wrong: list[str] = []
+        self._failed: list[str] = []
+        self._threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(count)]
+
+    def run(self, name: str, fault: Fault, requests: int) -> Outcome:
+        """Ask while the fault is there, and until so many requests are done since it began."""
+        began = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+        try:
+            time.sleep(_SETTLE_S)
+            before = self.done
+            fault()
+            while self.done < before + requests and any(t.is_alive() for t in self._threads):
+                time.sleep(0.05)
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
+        return self._outcome(name, began, self.done - before)
+
+    @property
+    def done(self) -> int:
+        """Requests that have ended, well or not."""
+        with self._lock:
+            return len(self._times)
+
+    def _ask(self, seed: int) -> None:
+        random = Random(seed)
+        while not self._stop.is_set():
+            known = random.choice(self._known)
+            began = time.monotonic()
+            wrong: list[str] = []
+            failed: list[str] = []
+            try:
+                answer = known.question.ask(self._index)
+            except AragError as error:
+                failed = [f"{known.question.query}: {error}"]
+            else:
+                kinds = [kind for kind, *_ in parity.differences(known.answer, answer)]
+                wrong = [f"{known.question.query}: {', '.join(kinds)}"] if kinds else []
+            with self._lock:
+                self._times.append((began, time.monotonic()))
+                self._wrong += wrong
+                self._failed += failed
+
+    def _outcome(self, name: str, began: float, requests: int) -> Outcome:
+        ends = [began, *sorted(end for _, end in self._times)]
+        return Outcome(
+            fault=name,
+            requests=requests,
+            wrong=tuple(self._wrong),
+            failed=tuple(self._failed),
+            slowest_s=max(end - start for start, end in self._times),
+            gap_s=max(later - earlier for earlier, later in pairwise(ends)),
+        )
+
+
+# Faults
+
+
+def kill(cluster: LocalCluster, node: int) -> None:
+    """Kill a node, and start it again a few seconds later."""
+    cluster.signal(node, signal.SIGKILL)
+    time.sleep(3.0)
+    cluster.revive()
+
+
+def hang(cluster: LocalCluster, node: int, seconds: float) -> None:
+    """Stop the process of a node for so long, and wait until it is back in the cluster."""
+    cluster.signal(node, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)
+    finally:
+        cluster.signal(node, signal.SIGCONT)
+    cluster.wait_until_green()
+
+
+def give_up_without_nodes(
+    cluster: LocalCluster, question: Question, index: Index
+) -> tuple[float, UnavailableError | None]:
+    """How a question ends that is asked while no node runs: after how many seconds, with which
+    error, None where it was answered. The nodes run again afterwards."""
+    for node in range(len(cluster.nodes)):
+        cluster.signal(node, signal.SIGKILL)
+    began = time.monotonic()
+    told: UnavailableError | None = None
+    try:
+        question.ask(index)
+    except UnavailableError as error:
+        told = error
+    seconds = time.monotonic() - began
+    cluster.revive()
+    return seconds, told
+
+
+# What is asked
+
+
+@contextmanager
+def known_answers(corpus: Path, folder: Path, count: int) -> Generator[list[Known]]:
+    """Questions on a corpus, and their answers by embedded Lucene; the index is in ``folder``."""
+    build_index([str(corpus)], folder, BuildOptions())
+    with open_index(folder) as index:
+        asked = parity.questions(list(index.scan()), count, 1678)
+        yield [Known(each, each.ask(index)) for each in asked]
+
+
+def build_with_copies(cluster: LocalCluster, corpus: Path, name: str) -> str:
+    """An index of a corpus with a shard on each node and one replica of each; its location."""
+    location = f"{cluster.url}/{name}"
+    build_index([str(corpus)], location, BuildOptions(shards=NODES))
+    cluster.keep_copies(f"{name}*", 1)
+    return location
+
+
+# Command line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do all harm in turn, and print what became of the requests."""
+    given = _parser().parse_args(arguments)
+    try:
+        outcomes, gave_up_s, run = _measure(given, command_line("bench.faults", arguments))
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    figure = _figure(outcomes, gave_up_s)
+    write_results(given.results, [figure], run)
+    if given.json:
+        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
+    else:
+        print(table([figure]))
+    for outcome in outcomes:
+        for each in (*outcome.wrong[:3], *outcome.failed[:3]):
+            say(f"{outcome.fault}: {each}")
+    good = all(each.good for each in outcomes) and 0 < gave_up_s <= REQUEST_BUDGET_S
+    return 0 if good else 1
+
+
+def _measure(
+    given: argparse.Namespace, command: str
+) -> tuple[list[Outcome], float, dict[str, object]]:
+    with tempfile.TemporaryDirectory(prefix="arag-faults-") as name:
+        folder = Path(name)
+        with (
+            known_answers(given.corpus, folder / "index", _QUESTIONS) as known,
+            local_cluster(folder / "cluster", NODES) as cluster,
+            open_index(build_with_copies(cluster, given.corpus, _NAME)) as index,
+        ):
+            run = circumstances(command, index.manifest)
+            outcomes: list[Outcome] = []
+
+            def done(name: str, fault: Fault) -> None:
+                outcomes.append(Clients(index, known, given.clients).run(name, fault, REQUESTS))
+                say(f"{name}: {outcomes[-1].requests:,} requests")
+
+            for node in range(NODES):
+                what = "the manager" if node == cluster.manager() else f"node {node + 1}"
+                done(f"{what} killed", lambda node=node: kill(cluster, node))
+            manager = cluster.manager()
+            other = next(node for node in range(NODES) if node != manager)
+            for what, node in ((f"node {other + 1}", other), ("the manager", manager)):
+                done(f"{what} hung", lambda node=node: hang(cluster, node, given.hang_s))
+            seconds, error = give_up_without_nodes(cluster, known[0].question, index)
+            say(str(error))
+            return outcomes, seconds if error else 0.0, run
+
+
+def _figure(outcomes: Sequence[Outcome], gave_up_s: float) -> Figure:
+    rows: list[Row] = []
+    none, budget = Target("at most", 0), Target("at most", REQUEST_BUDGET_S)
+    for each in outcomes:
+        rows += [
+            Row(f"{each.fault}: requests", each.requests, "", target=Target("at least", REQUESTS)),
+            Row(f"{each.fault}: wrong answers", len(each.wrong), "", target=none),
+            Row(f"{each.fault}: errors", len(each.failed), "", target=none),
+            Row(f"{each.fault}: slowest answer", each.slowest_s, "s", target=budget),
+            Row(f"{each.fault}: longest time without any answer", each.gap_s, "s"),
+        ]
+    rows.append(Row("all nodes killed: until the error", gave_up_s, "s", target=budget))
+    return Figure("faults", tuple(rows))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.faults",
+        description="Search a cluster of three nodes while they die and hang. Takes five minutes.",
+    )
+    add = parser.add_argument
+    add("--corpus", type=Path, default=parity.DATA, help="what to search (default %(default)s)")
+    add("--clients", type=positive, default=CLIENTS, help="threads (default %(default)s)")
+    add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
+    add("--json", action="store_true", help="print JSON")
+    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

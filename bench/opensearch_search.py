@@ -1,0 +1,252 @@
+"""Our search of an OpenSearch index against bare opensearch-py that sends the same requests.
+
+    python -m bench.opensearch_search
+    python -m bench.opensearch_search --rounds 3 --queries 200 --json
+
+Ours begins with the text of a query and ends with hits and snippets; the bare loop has the bodies
+of the requests ready, and ends with the parsed JSON. One client and sixteen; embedded Lucene runs
+the same queries. Every round runs every side, in an order that is turned round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from arag_search.engines.base import SearchRequest
+from arag_search.engines.opensearch.compile import Dsl
+from arag_search.engines.opensearch.reader import OpenSearchEngine
+from arag_search.errors import AragError
+from arag_search.index import Index, open_index
+from bench import BenchError, parity
+from bench.arguments import command_line, positive
+from bench.cluster import local_cluster
+from bench.queries import Query, logical_queries
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.rounds import Side, Timings, interleaved, percentile
+from bench.workbench import say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+TARGET = Target("at least", 0.8)
+CLIENTS = (1, 16)
+QUERIES = 500
+ROUNDS = 5
+WARM_UP = 3
+TOP_K = 5
+RESULTS = Path(__file__).parent / "results" / "opensearch.json"
+
+_NAME = "arag-search-figure"
+
+Ask = Callable[[int], object]
+"""Runs the query of a number."""
+
+
+class Bare:
+    """opensearch-py as its documentation shows it, with requests that are ready to be sent."""
+
+    def __init__(self, url: str, index: str, bodies: Sequence[Dsl]) -> None:
+        from opensearchpy import OpenSearch
+
+        host = urlsplit(url)
+        self._client = OpenSearch(
+            hosts=[{"host": host.hostname, "port": host.port}], pool_maxsize=max(CLIENTS)
+        )
+        self._index = index
+        self._bodies = bodies
+
+    def ask(self, number: int) -> Any:
+        """The answer to a request."""
+        return self._client.search(index=self._index, body=self._bodies[number])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class Latencies:
+    """Seconds of single requests by side, of all rounds that count."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {}
+
+    def side(self, name: str, ask: Ask, count: int, clients: int) -> Side:
+        """All queries once, by so many clients."""
+
+        def run() -> float:
+            kept: list[float] = []
+
+            def timed(number: int) -> None:
+                began = time.perf_counter()
+                ask(number)
+                kept.append(time.perf_counter() - began)
+
+            with ThreadPoolExecutor(clients) as threads:
+                began = time.perf_counter()
+                list(threads.map(timed, range(count)))
+                spent = time.perf_counter() - began
+            self.seconds.setdefault(name, []).extend(kept)
+            return spent
+
+        return run
+
+
+def measure(
+    indexes: tuple[Index, Index], url: str, queries: Sequence[Query], rounds: int, warm_up: int
+) -> Figure:
+    """Throughput of ours on OpenSearch to that of the bare loop; ``indexes`` are embedded and on
+    the server at ``url``. Raises BenchError where the two sides find different passages."""
+    embedded, served = indexes
+    asked = _requests(served, queries)
+    latencies = Latencies()
+    sides: dict[str, Side] = {}
+    bares: list[Bare] = []
+    for with_text in (False, True):
+        suffix = ", snippets" if with_text else ""
+        bare = Bare(url, asked[0], [bodies[with_text] for bodies in asked[1]])
+        bares.append(bare)
+        compare(served, bare, queries)
+        for clients in CLIENTS:
+            of = f"{clients} client{'s' if clients > 1 else ''}{suffix}"
+            for who, ask in (
+                ("ours", _asker(served, queries, with_text)),
+                ("bare", bare.ask),
+                ("embedded", _asker(embedded, queries, with_text)),
+            ):
+                name = f"{who}, {of}"
+                sides[name] = latencies.side(name, ask, len(queries), clients)
+    try:
+        timings = interleaved(sides, rounds, warm_up=warm_up)
+    finally:
+        for bare in bares:
+            bare.close()
+    return _figure(timings, latencies, len(queries))
+
+
+def _asker(index: Index, queries: Sequence[Query], with_text: bool) -> Ask:
+    texts = [query.text for query in queries]
+    return lambda number: index.logical_search(
+        texts[number], top_k=TOP_K, snippets=with_text, feedback=False
+    )
+
+
+def _requests(index: Index, queries: Sequence[Query]) -> tuple[str, list[tuple[Dsl, Dsl]]]:
+    """The name that is searched, and for each query the bodies that our engine sends, without and
+    with text."""
+    engine = index.engine
+    if not isinstance(engine, OpenSearchEngine):
+        raise BenchError("The index is not on a server.", where=index.location)
+    found = [
+        (
+            engine.request_body(SearchRequest(query.tree, TOP_K, with_text=False)),
+            engine.request_body(SearchRequest(query.tree, TOP_K, with_text=True)),
+        )
+        for query in queries
+    ]
+    return index.location.rpartition("/")[2], found
+
+
+def compare(index: Index, bare: Bare, queries: Sequence[Query]) -> None:
+    """Raise BenchError where the two find other passages, or other scores."""
+    for number, query in enumerate(queries):
+        hits = index.logical_search(query.text, top_k=TOP_K, snippets=False, feedback=False).hits
+        ours = [(hit.id, hit.score) for hit in hits]
+        found = bare.ask(number)["hits"]["hits"]
+        theirs = [(str(hit["_source"]["id"]), float(hit["_score"] or 0.0)) for hit in found]
+        same = [one for one, _ in ours] == [one for one, _ in theirs] and all(
+            math.isclose(one, other, rel_tol=1e-6)
+            for (_, one), (_, other) in zip(ours, theirs, strict=True)
+        )
+        if not same:
+            raise BenchError(
+                "The bare loop finds other passages than ours.",
+                where=f"{query.text}: {ours} | {theirs}",
+            )
+
+
+def _figure(timings: Timings, latencies: Latencies, count: int) -> Figure:
+    rows: list[Row] = []
+    names = [name.partition(", ")[2] for name in timings.seconds if name.startswith("ours")]
+    for of in names:
+        ratio = timings.ratio(f"bare, {of}", f"ours, {of}")
+        rows.append(Row.of_ratio(f"throughput of ours to the bare client, {of}", ratio, TARGET))
+    for of in names:
+        ratio = timings.ratio(f"ours, {of}", f"embedded, {of}")
+        rows.append(Row.of_ratio(f"throughput of embedded Lucene to OpenSearch, {of}", ratio))
+    for name in timings.seconds:
+        # The first rounds are there too, but for those that warm up.
+        spent = latencies.seconds[name][-timings.rounds * count :]
+        rows += [
+            Row(f"{name}: rate", count / timings.median_s(name), "queries/s"),
+            Row(f"{name}: mean", 1000 * sum(spent) / len(spent), "ms"),
+            Row(f"{name}: P95", 1000 * percentile(spent, 0.95), "ms"),
+        ]
+    return Figure("search", tuple(rows), {"seconds": timings.seconds, "queries": count})
+
+
+# Command line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure. Exit code 1 for a failure; a missed target is none."""
+    given = _parser().parse_args(arguments)
+    try:
+        with _indexes(given.corpus) as (indexes, url):
+            run = circumstances(command_line("bench.opensearch_search", arguments),
+                                indexes[0].manifest)  # fmt: skip
+            queries = logical_queries(list(indexes[0].scan()), given.queries)
+            say(f"{len(queries):,} queries, {WARM_UP} + {given.rounds} rounds")
+            figure = measure(indexes, url, queries, given.rounds, WARM_UP)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    write_results(given.results, [figure], run)
+    if given.json:
+        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
+    else:
+        print(table([figure]))
+    return 0
+
+
+@contextmanager
+def _indexes(corpus: Path) -> Generator[tuple[tuple[Index, Index], str]]:
+    """A corpus on embedded Lucene, and on one shard of one node whose request cache is off."""
+    with (
+        tempfile.TemporaryDirectory(prefix="arag-search-") as name,
+        local_cluster(Path(name) / "cluster", 1) as cluster,
+    ):
+        location = f"{cluster.url}/{_NAME}"
+        for place in (str(Path(name) / "index"), location):
+            build_index([str(corpus)], place, BuildOptions())
+        cluster.set(f"{_NAME}*", {"requests.cache.enable": False})
+        with open_index(Path(name) / "index") as embedded, open_index(location) as served:
+            yield (embedded, served), cluster.url
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.opensearch_search",
+        description="Measure our search of OpenSearch against bare opensearch-py.",
+    )
+    add = parser.add_argument
+    add("--corpus", type=Path, default=parity.DATA, help="what to search (default %(default)s)")
+    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    add("--rounds", type=positive, default=ROUNDS, help="interleaved (default %(default)s)")
+    add("--json", action="store_true", help="print JSON")
+    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""Whether engines that hold the same corpus give the same answers.
+
+    python -m bench.parity --nodes 3
+    python -m bench.parity my-index http://127.0.0.1:9200/arag-wiki
+
+Indexes of a corpus are built on the engines asked for, or those of the locations are taken. The
+same queries run on all, and every answer is compared with that of the first. Exit code 1 where
+any differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.engines.base import Granularity
+from arag_search.errors import AragError
+from arag_search.index import Index, SearchResult, open_index
+from arag_search.query import analysis
+from arag_search.query.tree import Node
+from bench import BenchError
+from bench.arguments import command_line, positive
+from bench.cluster import local_cluster
+from bench.queries import keyword_sets, logical_queries
+from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.workbench import CORPUS, say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+ENGINES = ("lucene", "opensearch")
+QUERIES = 1000
+PHRASES = 500
+TOP_K = 10
+TOLERANCE = 1e-4
+"""How far scores may differ, as a share of them."""
+KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
+"""What two answers may differ in."""
+DATA = Path("..") / "shared" / "data" / CORPUS
+RESULTS = Path(__file__).parent / "results" / "parity.json"
+
+_GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
+_EXAMPLES = 20
+_BATCH = 25
+_TELL_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, or keywords, to be asked of each index."""
+
+    kind: str
+    query: str
+    granularity: Granularity = "chunk"
+    keywords: tuple[str, ...] = ()
+
+    def ask(self, index: Index) -> SearchResult:
+        """The answer of an index."""
+        if self.keywords:
+            return index.keyword_search(self.keywords, top_k=TOP_K)
+        return index.logical_search(self.query, top_k=TOP_K, granularity=self.granularity)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which the answer of an index is not that of the first."""
+
+    location: str
+    kind: str
+    question: Question
+    expected: object
+    found: object
+
+
+# Questions
+
+
+def questions(
+    chunks: Sequence[Chunk], count: int, seed: int, *, phrases: int = PHRASES
+) -> list[Question]:
+    """``count`` logical queries, as many titles as phrases as are wanted and there are, and pairs
+    of a tenth of the queries, which match little, all at both granularities; and ``count`` / 5 sets
+    of keywords."""
+    random = Random(seed)
+    logical = [query.text for query in logical_queries(chunks, count, seed)]
+    titles = sorted({chunk.title for chunk in chunks if analysis.terms(chunk.title)})
+    quoted = [_quoted(title) for title in random.sample(titles, min(phrases, len(titles)))]
+    texts = [("logical", text) for text in logical] + [("title phrase", text) for text in quoted]
+    firsts, seconds = (random.sample(logical, count // 10) for _ in range(2))
+    pairs = zip(firsts, seconds, strict=True)
+    texts += [("both", f"({one}) AND ({other})") for one, other in pairs]
+    found = [
+        Question(kind, text, granularity) for kind, text in texts for granularity in _GRANULARITIES
+    ]
+    sets = keyword_sets(chunks, max(1, count // 5), seed)
+    return [*found, *(Question("keywords", ", ".join(words), keywords=words) for words in sets)]
+
+
+def _quoted(title: str) -> str:
+    return '"' + title.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# Comparison
+
+
+def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Difference]:
+    """All differences of the other indexes from the first."""
+    first, *others = indexes
+    found: list[Difference] = []
+    for start in range(0, len(asked), _BATCH):
+        batch = asked[start : start + _BATCH]
+        expected, counts = [each.ask(first) for each in batch], _counts(first, batch)
+        for other in others:
+            for question, right, count, counted in zip(
+                batch, expected, counts, _counts(other, batch), strict=True
+            ):
+                pairs = [*differences(right, question.ask(other))]
+                if counted != count:
+                    pairs.append(("counts", count, counted))
+                found += [
+                    Difference(other.location, kind, question, *pair) for kind, *pair in pairs
+                ]
+        if start % _TELL_EVERY == 0 and start:
+            say(f"{start:,} of {len(asked):,} queries, {len(found):,} differences")
+    return found
+
+
+def _counts(index: Index, asked: Sequence[Question]) -> list[int | None]:
+    """How often each whole query matches, counted together; None for keywords."""
+    trees: list[tuple[Node, Granularity]] = [
+        (index.parse(each.query).tree, each.granularity) for each in asked if not each.keywords
+    ]
+    counted = iter(index.engine.counts(trees, index.scope))
+    return [None if each.keywords else next(counted) for each in asked]
+
+
+def differences(one: SearchResult, other: SearchResult) -> Iterator[tuple[str, object, object]]:
+    """Kind and both sides of everything in which the answers of two indexes differ."""
+    ids, others = [hit.id for hit in one.hits], [hit.id for hit in other.hits]
+    if sorted(ids) != sorted(others):
+        yield "ids", ids, others
+    elif ids != others:
+        yield "order", ids, others
+    scores = {hit.id: hit.score for hit in other.hits}
+    for hit in one.hits:
+        score = scores.get(hit.id, hit.score)
+        if not math.isclose(hit.score, score, rel_tol=TOLERANCE):
+            yield "scores", hit.score, score
+            break
+    texts = {hit.id: (hit.title, hit.part, hit.parts, hit.snippet) for hit in other.hits}
+    for hit in one.hits:
+        text = (hit.title, hit.part, hit.parts, hit.snippet)
+        if texts.get(hit.id, text) != text:
+            yield "snippets", text, texts[hit.id]
+            break
+    pairs = {
+        "totals": [(each.total, each.total_is_exact, each.passages) for each in (one, other)],
+        "notes": [each.notes for each in (one, other)],
+        "feedback": [
+            None if each.feedback is None else str(each.feedback) for each in (one, other)
+        ],
+    }
+    for kind, (right, wrong) in pairs.items():
+        if right != wrong:
+            yield kind, right, wrong
+
+
+# Indexes
+
+
+def check_comparable(index: Index) -> None:
+    """Raise BenchError for an index with deleted documents: they count in the scores until they
+    are merged away."""
+    from arag_search.engines.lucene.reader import LuceneEngine
+    from arag_search.engines.opensearch.reader import OpenSearchEngine
+
+    engine = index.engine
+    if not isinstance(engine, LuceneEngine | OpenSearchEngine):
+        return
+    statistics = engine.statistics()
+    deleted = {"chunks": statistics.chunks.deleted}
+    if statistics.sentences is not None:
+        deleted["sentences"] = statistics.sentences.deleted
+    for name, number in deleted.items():
+        if number:
+            raise BenchError(
+                f"The index holds deleted {name}, which change its scores.",
+                where=index.location,
+                do="Build it again, or compact it.",
+            )
+
+
+def check_same_corpus(indexes: Sequence[Index]) -> None:
+    """Raise BenchError where two indexes are not of the same corpus, or do not serve the same."""
+    first, *others = (index.manifest for index in indexes)
+    for index, other in zip(indexes[1:], others, strict=True):
+        for what in ("fingerprint", "k1", "b", "metadata", "has_sentences"):
+            here, there = getattr(first, what), getattr(other, what)
+            if here != there:
+                raise BenchError(
+                    f"The indexes differ in {what}: {here}, {there}.",
+                    where=f"{indexes[0].location} and {index.location}",
+                    do="Name indexes that were built alike from one corpus.",
+                )
+
+
+@contextmanager
+def built(corpus: Path, engines: Sequence[str], nodes: int) -> Generator[list[Index]]:
+    """Indexes of a corpus on these engines, OpenSearch with a shard on each of its nodes; all gone
+    afterwards."""
+    if not corpus.is_file():
+        raise BenchError("The corpus is not there.", where=str(corpus), do="Name a file: --corpus.")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arag-parity-")))
+        indexes: list[Index] = []
+        for engine in engines:
+            say(f"Building {corpus.name} on {engine}.")
+            location, shards = str(folder / "index"), None
+            if engine == "opensearch":
+                cluster = stack.enter_context(local_cluster(folder / "cluster", nodes))
+                location, shards = f"{cluster.url}/arag-parity", nodes
+            build_index([str(corpus)], location, BuildOptions(shards=shards))
+            indexes.append(stack.enter_context(open_index(location)))
+        yield indexes
+
+
+# Command line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare what the arguments name. Exit code 1 for a difference or a failure."""
+    given = _parser().parse_args(arguments)
+    try:
+        with _indexes(given) as indexes:
+            check_same_corpus(indexes)
+            for index in indexes:
+                check_comparable(index)
+            chunks = list(indexes[0].scan())
+            asked = questions(chunks, given.queries, given.seed, phrases=given.phrases)
+            if not indexes[0].manifest.has_sentences:
+                asked = [each for each in asked if each.granularity == "chunk"]
+            run = circumstances(command_line("bench.parity", arguments), indexes[0].manifest)
+            found = compare(indexes, asked)
+            figure = _figure(_name(given, indexes), asked, found)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    write_results(given.results, [figure], run)
+    if given.json:
+        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
+    else:
+        print(table([figure]))
+        for each in found[:_EXAMPLES]:
+            print(f"{each.kind}: {each.question.query}\n  {each.expected}\n  {each.found}")
+    return 1 if found else 0
+
+
+@contextmanager
+def _indexes(given: argparse.Namespace) -> Generator[list[Index]]:
+    if not given.locations:
+        with built(given.corpus, given.engines, given.nodes) as indexes:
+            yield indexes
+        return
+    if len(given.locations) < 2:
+        raise BenchError(
+            "One index alone has nothing to be compared with.",
+            where=given.locations[0],
+            do="Name two locations or more, or none to build indexes.",
+        )
+    with ExitStack() as stack:
+        yield [stack.enter_context(open_index(each)) for each in given.locations]
+
+
+def _name(given: argparse.Namespace, indexes: Sequence[Index]) -> str:
+    """What the figure is called: which engines, and how many nodes OpenSearch had."""
+    engines = ", ".join(index.manifest.engine for index in indexes)
+    if given.locations:
+        return f"{engines}, as named"
+    return f"{engines}, {given.nodes} node{'s' if given.nodes > 1 else ''}"
+
+
+def _figure(name: str, asked: Sequence[Question], found: Sequence[Difference]) -> Figure:
+    differing = Counter(each.kind for each in found)
+    rows = [Row("queries run", len(asked), "queries")]
+    rows += [Row(f"differ in {kind}", differing[kind], "", target=Target("at most", 0)) for kind in
+             KINDS]  # fmt: skip
+    details = {
+        "questions": dict(Counter(f"{each.kind}, {each.granularity}" for each in asked)),
+        "tolerance": TOLERANCE,
+        "examples": [
+            {"kind": each.kind, "query": each.question.query, "expected": str(each.expected),
+             "found": str(each.found)}
+            for each in found[:_EXAMPLES]
+        ],
+    }  # fmt: skip
+    return Figure(name, tuple(rows), details)
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if len(names) < 2 or not set(names) <= set(ENGINES):
+        raise argparse.ArgumentTypeError(f"{text} is not two of {', '.join(ENGINES)}")
+    return names
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.parity",
+        description="Compare the answers of engines that hold the same corpus.",
+    )
+    add = parser.add_argument
+    add("locations", nargs="*", help="indexes to compare, instead of building some")
+    add("--engines", type=_engines, default=ENGINES, help="to build on (default lucene,opensearch)")
+    add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
+    add("--corpus", type=Path, default=DATA, help="what to build (default %(default)s)")
+    add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
+    add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
+    add("--seed", type=int, default=1678, help="of the queries (default %(default)s)")
+    add("--json", action="store_true", help="print JSON")
+    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The comparison of engines: that it sees every difference, and that there is none on real text."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from arag_search.engines.memory import MemoryEngine
+from arag_search.index import Index, open_index
+from bench import BenchError, parity
+from bench.cluster import LocalCluster
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from tests.opensearch_indexes import Site, fresh_site
+from tests.passages import chunk
+
+DATA = Path(__file__).parents[1] / parity.DATA
+LOGICAL = 50
+
+
+def in_memory(*texts: str, title: str = "Venice", k1: float = 1.2) -> Index:
+    chunks = [chunk(n, f"d{n}", title, text) for n, text in enumerate(texts)]
+    return Index(MemoryEngine(chunks, k1=k1), "memory")
+
+
+@pytest.mark.parametrize(
+    ("changed", "kinds"),
+    [
+        (in_memory("opera", "opera house one"), []),
+        (in_memory("opera house one", "opera"), ["order", "scores", "snippets"]),
+        (in_memory("opera", "opera house one", k1=2.0), ["scores"]),
+        (in_memory("opera", "opera house one", title="Vienna"), ["snippets"]),
+        (in_memory("opera"), ["counts", "ids", "scores", "totals"]),
+        (in_memory("opera", "opera house one", title=""), ["notes", "snippets"]),
+        (in_memory("house", "one"), ["counts", "feedback", "ids", "totals"]),
+    ],
+)
+def test_every_kind_of_difference_is_seen(changed: Index, kinds: list[str]) -> None:
+    first = in_memory("opera", "opera house one")
+    asked = [parity.Question("logical", "opera AND NOT title:rome")]
+    assert sorted(each.kind for each in parity.compare([first, changed], asked)) == kinds
+
+
+def test_keywords_are_compared_too() -> None:
+    asked = [parity.Question("keywords", "opera", keywords=("opera",))]
+    found = parity.compare([in_memory("opera"), in_memory("opera opera")], asked)
+    assert [each.kind for each in found] == ["scores", "snippets"]
+
+
+def test_indexes_of_two_corpora_are_not_compared() -> None:
+    one, other = in_memory("opera"), in_memory("opera", k1=2.0)
+    with pytest.raises(BenchError) as caught:
+        parity.check_same_corpus([one, other])
+    assert str(caught.value) == (
+        "The indexes differ in k1: 1.2, 2.0.\n"
+        "Where: memory and memory\n"
+        "Do: Name indexes that were built alike from one corpus."
+    )
+
+
+def test_one_location_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parity.main(["my-index"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "One index alone has nothing to be compared with.\nWhere: my-index\n"
+        "Do: Name two locations or more, or none to build indexes.\n",
+    )
+
+
+# On real text and real servers
+
+
+@pytest.fixture(name="sites", scope="module")
+def two_sites(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator[list[Site]]:
+    """A name on one node, and one on three."""
+    sites = [fresh_site(url) for url in (opensearch_url, opensearch_cluster.url)]
+    yield sites
+    for site in sites:
+        site.remove()
+        site.client.close()
+
+
+@pytest.fixture(name="locations", scope="module")
+def everywhere(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The passages of 2WikiMultiHopQA on Lucene, on one shard, and on three shards."""
+    folder = str(tmp_path_factory.mktemp("parity") / "index")
+    for location, shards in ((folder, None), (sites[0].address, 1), (sites[1].address, 3)):
+        build_index([str(DATA)], location, BuildOptions(shards=shards))
+    return [folder, *(site.address for site in sites)]
+
+
+@pytest.mark.opensearch
+def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
+    locations: list[str],
+) -> None:
+    with ExitStack() as stack:
+        indexes = [stack.enter_context(open_index(each)) for each in locations]
+        parity.check_same_corpus(indexes)
+        asked = parity.questions(list(indexes[0].scan()), LOGICAL, 1678)
+        kinds = [each.kind for each in asked]
+        assert kinds.count("title phrase") == 2 * parity.PHRASES
+        assert kinds.count("logical") == 2 * LOGICAL
+        found = parity.compare(indexes, asked)
+        assert not found, found[:3]
+        assert any(each.ask(indexes[0]).feedback for each in asked if each.kind == "both")
+
+
+@pytest.mark.opensearch
+def test_what_was_compared_is_printed_and_kept(
+    locations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "parity.json"
+    arguments = [
+        *locations[:2],
+        "--queries",
+        "5",
+        "--phrases",
+        "20",
+        "--json",
+        "--results",
+        str(results),
+    ]
+    assert parity.main(arguments) == 0
+    printed: dict[str, Any] = orjson.loads(capsys.readouterr().out)
+    assert [row["value"] for row in printed["rows"]] == [51, 0, 0, 0, 0, 0, 0, 0, 0]
+    kept = orjson.loads(results.read_bytes())["figures"]
+    assert kept["lucene, opensearch, as named"]["rows"] == printed["rows"]
+
+
+@pytest.mark.opensearch
+def test_an_index_with_deleted_documents_is_not_compared(
+    locations: list[str], sites: list[Site]
+) -> None:
+    site = sites[0]
+    (physical, _) = site.live()
+    document = site.documents(physical)[0]
+    path = f"/{physical}/_doc/{document['_id']}"
+    site.client.call("DELETE", path, params={"routing": document["doc_id"], "refresh": "true"})
+    with open_index(site.address) as index, pytest.raises(BenchError) as caught:
+        parity.check_comparable(index)
+    assert str(caught.value) == (
+        "The index holds deleted chunks, which change its scores.\n"
+        f"Where: {site.address}\n"
+        "Do: Build it again, or compact it."
+    )

@@ -1,0 +1,129 @@
+"""Searching three nodes while they die and hang: every answer is right, and comes in time.
+
+A node hangs for 15 s here; ``python -m bench.faults`` has it hang for 60 s.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import ConnectionOptions
+from arag_search.engines.opensearch.reader import OpenSearchEngine
+from arag_search.index import Index, open_index
+from bench import faults
+from bench.cluster import LocalCluster
+from bench.faults import Clients, Known, Outcome
+from bench.parity import Question, differences
+from tests.opensearch_indexes import fresh_site
+from tests.test_bench_parity import in_memory
+
+CORPUS = Path(__file__).parents[2] / "shared" / "data" / "musique" / "corpus.jsonl"
+HANG_S = 15.0
+BUDGET_S = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """An index of three shards with a replica each, and what it should answer."""
+
+    cluster: LocalCluster
+    location: str
+    known: list[Known]
+
+    def ask_during(self, fault: faults.Fault) -> Outcome:
+        """What clients with a new connection are told while the fault is there."""
+        with open_index(self.location) as index:
+            outcome = Clients(index, self.known).run("", fault, faults.REQUESTS)
+        print(f"slowest answer {outcome.slowest_s:.1f} s, none at all for {outcome.gap_s:.1f} s")
+        return outcome
+
+
+@pytest.fixture(name="searched", scope="module")
+def index_on_three_nodes(
+    opensearch_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Searched]:
+    cluster = opensearch_cluster
+    site = fresh_site(cluster.url)
+    try:
+        with faults.known_answers(CORPUS, tmp_path_factory.mktemp("faults") / "i", 100) as known:
+            location = faults.build_with_copies(cluster, CORPUS, site.name)
+            holders = cluster.holders(f"{site.name}*")
+            assert [len(nodes) for nodes in holders.values()] == [2, 2, 2]
+            yield Searched(cluster, location, known)
+    finally:
+        site.remove()
+        site.client.close()
+
+
+@pytest.mark.opensearch
+def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
+    """The first host of the address among them, and the cluster manager, wherever that is."""
+    were_managers: list[bool] = []
+    for node in range(faults.NODES):
+        were_managers.append(searched.cluster.manager() == node)
+        outcome = searched.ask_during(lambda node=node: faults.kill(searched.cluster, node))
+        assert (outcome.wrong, outcome.failed) == ((), ())
+        assert outcome.requests >= faults.REQUESTS
+        assert outcome.good
+    assert any(were_managers)
+
+
+@pytest.mark.opensearch
+def test_a_node_may_hang(searched: Searched) -> None:
+    """The first host of the address, which all clients know of."""
+    outcome = searched.ask_during(lambda: faults.hang(searched.cluster, 0, HANG_S))
+    assert (outcome.wrong, outcome.failed) == ((), ())
+    assert outcome.requests >= faults.REQUESTS
+    assert outcome.good
+
+
+@pytest.mark.opensearch
+def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: Searched) -> None:
+    address = parse_address(searched.location)
+    options = ConnectionOptions(request_budget_s=BUDGET_S)
+    with Index(OpenSearchEngine.open(address, options), searched.location) as index:
+        first = searched.known[0]
+        seconds, error = faults.give_up_without_nodes(searched.cluster, first.question, index)
+        assert error is not None
+        assert 0 < seconds <= BUDGET_S
+        assert error.what.startswith("No connection: [Errno 111] Connection refused (")
+        assert error.where == address.server
+        assert error.do == "See whether all nodes run, then try again."
+        assert not list(differences(first.answer, first.question.ask(index)))
+
+
+# The clients themselves
+
+
+def known(answer_of: Index, query: str = "opera") -> list[Known]:
+    question = Question("logical", query)
+    return [Known(question, question.ask(answer_of))]
+
+
+def test_a_wrong_answer_is_seen() -> None:
+    outcome = Clients(in_memory("opera"), known(in_memory("opera", "opera"))).run(
+        "nothing", lambda: None, 20
+    )
+    assert outcome.requests >= 20
+    assert outcome.wrong[0] == "opera: ids, scores, totals"
+    assert not outcome.good
+
+
+def test_an_error_is_seen() -> None:
+    index, right = in_memory("opera"), known(in_memory("opera"))
+    outcome = Clients(index, right).run("closing", index.close, 20)
+    assert "is closed" in outcome.failed[0]
+    assert (outcome.wrong, outcome.good) == ((), False)
+
+
+def test_the_longest_time_without_an_answer_is_measured() -> None:
+    outcome = Clients(in_memory("opera"), known(in_memory("opera")), 2).run(
+        "nothing", lambda: time.sleep(0.2), 20
+    )
+    assert outcome.good
+    assert 0 < outcome.gap_s < 1
+    assert not replace(outcome, slowest_s=61.0).good

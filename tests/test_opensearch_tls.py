@@ -1,0 +1,232 @@
+"""TLS with a server: which certificates are trusted, shown, and what is told where they are not."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.faults import fault_of_tls
+from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
+from arag_search.index import open_index
+from tests.commands import Command
+from tests.unruly_server import WHOLE, Answer, Unruly, unruly, version
+
+QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
+FILES = ("OPENSEARCH_CA_CERTS", "OPENSEARCH_CLIENT_CERT", "OPENSEARCH_CLIENT_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate that no authority signed, and its key."""
+
+    file: Path
+    key: Path
+
+
+@pytest.fixture(name="ours", scope="module")
+def certificate_of_the_server(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return Certificate(*self_signed(tmp_path_factory.mktemp("server")))
+
+
+@pytest.fixture(name="theirs", scope="module")
+def certificate_of_the_client(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return Certificate(*self_signed(tmp_path_factory.mktemp("client")))
+
+
+@pytest.fixture(name="strict")
+def server_that_asks_for_a_certificate(ours: Certificate, theirs: Certificate) -> Iterator[Unruly]:
+    with unruly(ours.file, ours.key, theirs.file) as server:
+        server.will(version())
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FILES:
+        monkeypatch.setenv(name, "")
+
+
+def test_a_certificate_nobody_vouches_for_is_not_trusted(ours: Certificate) -> None:
+    with unruly(ours.file, ours.key) as server:
+        server.will(version())
+        address = parse_address(f"{server.url}/wiki")
+        with pytest.raises(AccessError) as caught:
+            Client.connect(address, QUICK)
+        assert caught.value.what.startswith("The certificate of the server is not trusted: ")
+        assert "CERTIFICATE_VERIFY_FAILED" in caught.value.what
+        assert caught.value.do == "Name the file of its authority: OPENSEARCH_CA_CERTS=FILE."
+        Client.connect(address, ConnectionOptions(ca_certs=str(ours.file))).close()
+
+
+def test_tls_with_a_server_that_has_none_is_told() -> None:
+    with unruly() as server, pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url.replace('http', 'https')}/wiki"), QUICK)
+    assert caught.value.what == "The server does not speak TLS."
+    assert caught.value.do == "Write http:// in the address."
+
+
+# Certificates of clients
+
+
+def test_a_server_that_asks_for_a_certificate_is_shown_one(
+    strict: Unruly, ours: Certificate, theirs: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = parse_address(f"{strict.url}/wiki")
+    files = str(ours.file), str(theirs.file), str(theirs.key)
+    Client.connect(address, ConnectionOptions.from_environment(*files)).close()
+    for name, file in zip(FILES, files, strict=True):
+        monkeypatch.setenv(name, file)
+    Client.connect(address, ConnectionOptions.from_environment()).close()
+    assert len(strict.requests) == 2
+
+
+def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told(
+    strict: Unruly, ours: Certificate
+) -> None:
+    """It may say so, or just hang up."""
+    with pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{strict.url}/wiki"), replace(QUICK, ca_certs=str(ours.file)))
+    assert "OPENSEARCH_CLIENT_CERT=FILE" in caught.value.do
+
+
+@pytest.mark.parametrize(
+    ("why", "passing", "what"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] x", False, "The server does not speak TLS."),
+        (
+            "certificate verify failed: CERTIFICATE_VERIFY_FAILED",
+            False,
+            "The certificate of the server is not trusted: "
+            "certificate verify failed: CERTIFICATE_VERIFY_FAILED",
+        ),
+        (
+            "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x",
+            False,
+            "The server does not accept the certificate of the client: "
+            "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x",
+        ),
+        (
+            "[SSL: TLSV1_ALERT_UNKNOWN_CA] x",
+            False,
+            "The server does not accept the certificate of the client: "
+            "[SSL: TLSV1_ALERT_UNKNOWN_CA] x",
+        ),
+        ("EOF occurred in violation of protocol", True,
+         "No connection: EOF occurred in violation of protocol"),
+        ("[SSL: TLSV1_ALERT_INTERNAL_ERROR] x", True,
+         "No connection: [SSL: TLSV1_ALERT_INTERNAL_ERROR] x"),
+    ],
+)  # fmt: skip
+def test_a_node_that_dies_is_told_apart_from_a_certificate_that_is_refused(
+    why: str, passing: bool, what: str
+) -> None:
+    fault = fault_of_tls(why, "https://h:1", shown=True)
+    assert (fault.passing, fault.error.what) == (passing, what)
+
+
+def test_a_connection_that_breaks_is_made_again(ours: Certificate) -> None:
+    with unruly(ours.file, ours.key) as server:
+        server.will(version())
+        client = Client.connect(
+            parse_address(f"{server.url}/wiki"), replace(QUICK, ca_certs=str(ours.file))
+        )
+        server.will(Answer(broken=True), Answer(WHOLE))
+        assert client.call("POST", "/wiki/_search", {"size": 0}) == WHOLE
+        client.close()
+
+
+def test_python_takes_the_files_as_arguments(
+    strict: Unruly, ours: Certificate, theirs: Certificate
+) -> None:
+    strict.will(version(), Answer({}))
+    with pytest.raises(IndexNotFoundError):
+        open_index(f"{strict.url}/wiki", ca_certs=str(ours.file), client_cert=str(theirs.file),
+                   client_key=str(theirs.key))  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["info {}", "search {} opera", "read {} a.1", "ask {} who"])
+def test_commands_take_the_files_as_options(
+    command: str, strict: Unruly, ours: Certificate, theirs: Certificate, arag: Command
+) -> None:
+    strict.will(version(), Answer({}))
+    location = f"{strict.url}/wiki"
+    done = arag(
+        *command.format(location).split(),
+        *("--ca-certs", str(ours.file)),
+        *("--client-cert", str(theirs.file), "--client-key", str(theirs.key)),
+    )
+    assert done.code == 1
+    assert f"There is no such index on the server.\nWhere: {location}" in done.err
+    assert os.environ["OPENSEARCH_CLIENT_KEY"] == str(theirs.key)
+
+
+def test_building_takes_the_files_as_options(ours: Certificate, arag: Command) -> None:
+    with unruly(ours.file, ours.key) as server:
+        server.will(version("2.19.1"))
+        arguments = ["index", str(Path(__file__)), "--format", "passages", "--to"]
+        trusted = ["--ca-certs", str(ours.file)]
+        location = f"{server.url}/wiki"
+        assert "The certificate of the server is not trusted" in arag(*arguments, location).err
+        done = arag(*arguments, location, *trusted)
+        assert "The server is OpenSearch 2.19.1." in done.err
+
+
+# Files that cannot be used
+
+
+def test_a_missing_file_of_authorities_is_told() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        ConnectionOptions.from_environment("/nowhere/ca.pem")
+    assert caught.value.where == "/nowhere/ca.pem"
+
+
+def test_a_key_without_its_certificate_is_refused(ours: Certificate) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        ConnectionOptions.from_environment(None, None, str(ours.key))
+    assert str(caught.value) == (
+        f"There is a key without its certificate.\nWhere: {ours.key}\n"
+        "Do: Name the certificate too: --client-cert FILE or OPENSEARCH_CLIENT_CERT=FILE."
+    )
+
+
+@pytest.mark.parametrize("which", ["text", "mismatch", "locked"])
+def test_files_that_cannot_be_used_are_told_before_connecting(
+    which: str, ours: Certificate, theirs: Certificate, tmp_path: Path
+) -> None:
+    text, locked = tmp_path / "text", tmp_path / "locked.pem"
+    text.write_text("hello")
+    openssl("ec", "-in", ours.key, "-aes256", "-passout", "pass:abcd", "-out", locked)
+    files = {
+        "text": (str(text), None, None),
+        "mismatch": (None, str(ours.file), str(theirs.key)),
+        "locked": (None, str(ours.file), str(locked)),
+    }[which]
+    with pytest.raises(ArgumentError) as caught:
+        ConnectionOptions.from_environment(*files)
+    assert caught.value.what.startswith("The file for the TLS connection cannot be used: ")
+    assert caught.value.where == " and ".join(filter(None, files))
+    assert caught.value.do == "Name another file."
+
+
+def openssl(*words: object) -> None:
+    """Run openssl, or skip the test where there is none."""
+    try:
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("no openssl on this machine")
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that no authority signed, and its key."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    openssl(
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+        "-nodes", "-keyout", key, "-out", certificate, "-days", "2",
+        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+    )  # fmt: skip
+    return certificate, key
