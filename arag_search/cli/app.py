@@ -83,6 +83,8 @@ def _command() -> Any:
 
     from arag_search.cli.ask import ask_command
     from arag_search.cli.check import check_command
+    from arag_search.cli.compact import compact_command
+    from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
@@ -121,6 +123,8 @@ def _command() -> Any:
         demo_command
     )
     app.command("index")(index_command)
+    app.command("delete")(delete_command)
+    app.command("compact")(compact_command)
     app.command("search")(search_command)
     app.command("ask")(ask_command)
     app.command("read")(read_command)

@@ -103,6 +103,14 @@ def index_command(
             help="Replace the index that is there. It is searched until the new one is finished.",
         ),
     ] = False,
+    add: Annotated[
+        bool,
+        typer.Option(
+            "--add",
+            help="Add to the index that is there, as it was built; documents with ids that are in "
+            "it are replaced.",
+        ),
+    ] = False,
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
@@ -112,6 +120,7 @@ def index_command(
     json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
+    context: typer.Context = None,  # pyright: ignore[reportArgumentType] -- typer gives it
 ) -> int:
     """Build an index from a corpus.
 
@@ -133,6 +142,7 @@ def index_command(
       arag-search index pages.jsonl.gz --to my-index --text-field body --id-field url
       arag-search index chunks.json --to my-index --overwrite --json > report.json
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
+      arag-search index today.jsonl --to my-index --add
 
     Then:
 
@@ -165,6 +175,10 @@ def index_command(
         skip_bad_lines=skip_bad_lines,
         shards=shards,
     )
+    if add:
+        from arag_search.cli.add import add_command
+
+        return add_command(context, source, to, options, json)
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from arag_search.engines.deletions import Deletions
     from arag_search.engines.lucene.reader import IndexStatistics
     from arag_search.engines.lucene.snapshot import PartStatistics
     from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
@@ -33,6 +34,7 @@ def info_command(
 
     Prints the manifest in words, and compares files and counts with it; with --checksums also every
     byte that is on disk. On a server, counts are compared. Exit code 1 where they do not agree.
+    Says how much of it is deleted documents, which scores count until arag-search compact.
 
     Examples:
 
@@ -42,15 +44,17 @@ def info_command(
       arag-search info http://localhost:9200/my-index
     """
     from arag_search.cli.results import print_json, print_text
+    from arag_search.engines.deletions import deletions_of
     from arag_search.index import open_index
 
     with open_index(index) as opened:
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
+    deletions = deletions_of(statistics.chunks, statistics.sentences)
     if json:
-        print_json(_info_json(index, manifest, statistics, verified), pretty=True)
+        print_json(_info_json(index, manifest, statistics, deletions, verified), pretty=True)
         return 0
-    print_text("\n".join(_lines(index, manifest, statistics, verified)))
+    print_text("\n".join(_lines(index, manifest, statistics, deletions, verified)))
     return 0
 
 
@@ -98,7 +102,11 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
 
 
 def _info_json(
-    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
+    location: str,
+    manifest: Manifest,
+    statistics: Statistics,
+    deletions: Deletions,
+    verified: list[str],
 ) -> dict[str, Any]:
     import dataclasses
 
@@ -111,13 +119,20 @@ def _info_json(
         "files": {
             name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
         },
+        "deleted_share": round(deletions.share, 6),
         "verified": verified,
     }
 
 
 def _lines(
-    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
+    location: str,
+    manifest: Manifest,
+    statistics: Statistics,
+    deletions: Deletions,
+    verified: list[str],
 ) -> list[str]:
+    from arag_search.engines.deletions import MAX_DELETED_SHARE
+
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
@@ -155,6 +170,11 @@ def _lines(
             f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
         )
         lines.append(f"  ignored      metadata that was not declared: {keys}")
+    if deletions.share > MAX_DELETED_SHARE:
+        lines.append(
+            f"  advice       {deletions.share:.1%} deleted: scores are off until "
+            f"arag-search compact {location}"
+        )
     *others, last = [each for each in ("files", "counts", "checksums") if each in verified]
     checked = f"{', '.join(others)} and {last}" if others else last
     lines.append(f"  verified     {checked} agree")

@@ -18,6 +18,7 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.calls import Calls
+from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.answers import (
@@ -225,6 +226,11 @@ class OpenSearchEngine:
                 if places.sentences is None
                 else shard_statistics(indexes[places.sentences.index], places.sentences.shards),
             )
+
+    def deletions(self) -> Deletions:
+        """See SearchEngine."""
+        found = self.statistics()
+        return deletions_of(found.chunks, found.sentences)
 
     def verify(self) -> None:
         """Compare the numbers of documents with the manifest. Raises IndexDamagedError."""
