@@ -10,7 +10,6 @@ from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.update_record import Settled, UpdateRecord
-from arag_search.errors import NotServedError
 from arag_search.index import check_path
 from arag_search.manifest import Manifest
 
@@ -85,12 +84,10 @@ def open_update(location: str | Path) -> IndexUpdate:
     """What ``location`` leads to. Raises ArgumentError for an address that is none."""
     name = str(location)
     if isinstance(location, str) and is_address(name):
-        raise NotServedError(
-            "An index on a server cannot be updated.",
-            where=name,
-            allowed="an index in a folder",
-            do="Build it anew with --overwrite.",
-        )
+        from arag_search.engines.opensearch.address import parse_address
+        from arag_search.engines.opensearch.update import OpenSearchUpdate
+
+        return OpenSearchUpdate(parse_address(name))
     check_path(name, "the index")
     from arag_search.engines.lucene.update import LuceneUpdate
 

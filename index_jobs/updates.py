@@ -263,7 +263,8 @@ def _everything(where: str) -> ArgumentError:
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """What was merged: how many deleted documents went, and how many are left."""
+    """What was merged: how many deleted entries (passages, sentences, and the marks that a server
+    keeps of deletions) went, and how many are left."""
 
     location: str
     removed: int
@@ -278,10 +279,10 @@ class CompactReport:
         """The report in words."""
         lines = [
             f"Compacted {self.location}: one segment a shard,"
-            f" {self.removed:,} deleted passages and sentences gone; {duration(self.seconds)}."
+            f" {self.removed:,} deleted entries gone; {duration(self.seconds)}."
         ]
         if self.left:
-            lines.append(f"left: {self.left:,} deleted passages and sentences; compact again later")
+            lines.append(f"left: {self.left:,} deleted entries; compact again later")
         return "\n".join(lines)
 
 

@@ -120,14 +120,21 @@ def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
         assert (one.previous_id, one.next_id) == (other.previous_id, other.next_id)
 
 
-def random_updates(seed: int, location: str, folder: Path, steps: int) -> None:
+def random_updates(
+    seed: int,
+    location: str,
+    folder: Path,
+    steps: int,
+    options: BuildOptions = OPTIONS,
+    actions: Sequence[str] = ("add", "add", "delete", "compact"),
+) -> None:
     """Build, change and compact an index at random, and compare it with fresh builds in folders."""
     random = Random(seed)
     corpus = Corpus(random, folder)
-    build_index([corpus.file_of([f"d{n}" for n in range(8)])], _typed(location), OPTIONS)
+    build_index([corpus.file_of([f"d{n}" for n in range(8)])], _typed(location), options)
     compact, checked = True, 0
     for step in range(steps):
-        action = random.choice(("add", "add", "delete", "compact"))
+        action = random.choice(actions)
         if (action == "compact" and not compact) or step == steps - 1:
             compact_index(_typed(location))
             compact = True

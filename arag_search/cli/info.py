@@ -50,11 +50,16 @@ def info_command(
     with open_index(index) as opened:
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
+        unfinished = _unfinished_update(opened)
     deletions = deletions_of(statistics.chunks, statistics.sentences)
     if json:
-        print_json(_info_json(index, manifest, statistics, deletions, verified), pretty=True)
+        described = _info_json(index, manifest, statistics, deletions, verified)
+        print_json({**described, "unfinished_update": unfinished}, pretty=True)
         return 0
-    print_text("\n".join(_lines(index, manifest, statistics, deletions, verified)))
+    lines = _lines(index, manifest, statistics, deletions, verified)
+    if unfinished:
+        lines.append(f"  unfinished   an update is under way or was stopped: {unfinished}")
+    print_text("\n".join(lines))
     return 0
 
 
@@ -74,6 +79,8 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
                 do="Leave it out; the server checks its files itself.",
             )
         found = engine.statistics()
+        if engine.unfinished_update:
+            return found, []
         check_counts(opened.manifest, found, opened.location)
         return found, ["counts"]
     if not isinstance(engine, LuceneEngine):
@@ -83,6 +90,14 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
     if checksums:
         engine.verify()
     return statistics, ["counts", "files", *(["checksums"] if checksums else [])]
+
+
+def _unfinished_update(opened: Index) -> str:
+    """The command of an update that is not finished; one in a folder leaves nothing."""
+    from arag_search.engines.opensearch.reader import OpenSearchEngine
+
+    engine = opened.engine
+    return engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
@@ -175,6 +190,8 @@ def _lines(
             f"  advice       {deletions.share:.1%} deleted: scores are off until "
             f"arag-search compact {location}"
         )
+    if not verified:
+        return lines
     *others, last = [each for each in ("files", "counts", "checksums") if each in verified]
     checked = f"{', '.join(others)} and {last}" if others else last
     lines.append(f"  verified     {checked} agree")

@@ -94,7 +94,7 @@ class OpenSearchWriter:
         long, for text that is not Unicode, and for what the cluster does not take.
         """
         for chunk in chunks:
-            self._check_lengths(chunk)
+            check_lengths(chunk, self._metadata)
             try:
                 self._add(chunk)
             except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
@@ -197,25 +197,6 @@ class OpenSearchWriter:
             for sentence in schema.sentence_documents(chunk, self._metadata):
                 self._bulks.add(alias, sentence[schema.ORDINAL], chunk.doc_id, sentence)
 
-    def _check_lengths(self, chunk: Chunk) -> None:
-        values: list[object] = [chunk.id, chunk.doc_id]
-        for name, kind in self._metadata.items():
-            value = chunk.metadata.get(name)
-            if kind == "keyword" and value is not None:
-                values += value if isinstance(value, tuple) else (value,)
-        for value in values:
-            text = str(value)
-            if len(text) <= schema.MAX_TERM_BYTES // 4:
-                continue
-            size = len(text.encode("utf-8", "surrogatepass"))
-            if size > schema.MAX_TERM_BYTES:
-                raise BuildError(
-                    f"An id or keyword of {size:,} bytes.",
-                    where=f"chunk {chunk.id[:60]!r}",
-                    allowed=f"at most {schema.MAX_TERM_BYTES:,} bytes in UTF-8",
-                    do="Shorten it, or leave that metadata field undeclared.",
-                )
-
     def _up_to_last(self) -> dict[str, Any]:
         return {"range": {schema.ORDINAL: {"lte": self._last}}}
 
@@ -275,3 +256,24 @@ class OpenSearchWriter:
 
     def _both(self) -> str:
         return ",".join(self._indexes)
+
+
+def check_lengths(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> None:
+    """Raise BuildError for an id or keyword that the server would not take."""
+    values: list[object] = [chunk.id, chunk.doc_id]
+    for name, kind in metadata.items():
+        value = chunk.metadata.get(name)
+        if kind == "keyword" and value is not None:
+            values += value if isinstance(value, tuple) else (value,)
+    for value in values:
+        text = str(value)
+        if len(text) <= schema.MAX_TERM_BYTES // 4:
+            continue
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > schema.MAX_TERM_BYTES:
+            raise BuildError(
+                f"An id or keyword of {size:,} bytes.",
+                where=f"chunk {chunk.id[:60]!r}",
+                allowed=f"at most {schema.MAX_TERM_BYTES:,} bytes in UTF-8",
+                do="Shorten it, or leave that metadata field undeclared.",
+            )
