@@ -25,6 +25,7 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
 )
+from arag_search.engines.deletions import check_compact
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.memory import MemoryEngine
@@ -88,7 +89,9 @@ def in_lucene(
         writer.add(chunks[start : start + size])
     manifest = replace(memory.manifest, engine="lucene")
     writer.finish({"manifest": manifest.to_json(), "update": "1"})
-    return LuceneEngine.open(folder, str(folder))
+    engine = LuceneEngine.open(folder, str(folder))
+    check_compact(engine.deletions(), str(folder))
+    return engine
 
 
 def tried(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., Any]:

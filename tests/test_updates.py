@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -15,7 +13,6 @@ from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.snapshot import Snapshot
 from arag_search.errors import (
-    AragError,
     IndexLockedError,
     IndexNotFoundError,
     IndexProblemError,
@@ -28,7 +25,7 @@ from index_jobs.options import BuildOptions
 from index_jobs.progress import SilentProgress
 from index_jobs.updates import compact_index, delete_documents
 from tests.commands import SAMPLE, Command, file_of, process
-from tests.updated_corpora import Corpus, random_updates
+from tests.updated_corpora import Corpus, killed, random_updates, refusal
 
 INDEX = Path("index")
 
@@ -54,12 +51,6 @@ def added(*documents: dict[str, object], **options: object) -> dict[str, object]
 def ids() -> list[str]:
     with open_index(INDEX) as index:
         return [chunk.id for chunk in index.scan()]
-
-
-def refusal(call: object, *arguments: object, **options: object) -> str:
-    with pytest.raises(AragError) as caught:
-        call(*arguments, **options)  # type: ignore[operator]
-    return str(caught.value)
 
 
 @pytest.mark.engine
@@ -312,12 +303,6 @@ sys.exit(run(command))
 MOMENTS = ("add:1", "prepare:1", "commit:1", "forget:0", "done:0")
 
 
-def killed(moment: str, *command: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, moment, *command], check=False,
-                             capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, done.stderr
-
-
 @pytest.mark.faults
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_completes_it(
@@ -328,7 +313,7 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
     before = ids()
     names = [f"n{n}" for n in range(70)]
     source = file_of("new.jsonl", *(document(each, "New. Sea.") for each in [*names, "d3"]))
-    killed(moment, "index", source, "--add", "--to", "index")
+    killed(KILLED, moment, "index", source, "--add", "--to", "index")
     done = moment in ("forget:0", "done:0")
     expected = [each for each in before if not each.startswith("d3.")]
     expected += [f"{each}.1" for each in [*names, "d3"]]
@@ -350,12 +335,12 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
 @pytest.mark.parametrize("moment", ["commit:1", "done:0"])
 def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     built(document("a", "One."), document("b", "Two."), document("c", "Three."))
-    killed(moment, "delete", "index", "a", "b")
+    killed(KILLED, moment, "delete", "index", "a", "b")
     assert ids() == (["c.1"] if moment == "done:0" else ["a.1", "b.1", "c.1"])
     report = arag("delete", "index", "a", "b", "--json").json
     assert (report["deleted"], report["documents"]) == (2, 1)
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
-    killed("prepare:0", "index", "built.jsonl", "--add", "--to", "index")
+    killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
     assert arag("delete", "index", "c", "--dry-run").err.splitlines()[0] == (
         "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
     )
@@ -366,7 +351,7 @@ def test_a_compaction_that_is_killed_changes_nothing() -> None:
     built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
     delete_documents(INDEX, ["d1"])
     for moment in ("prepare:0", "commit:1"):
-        killed(moment, "compact", "index")
+        killed(KILLED, moment, "compact", "index")
         assert len(ids()) == 8
         with open_index(INDEX) as index:
             assert len(index.logical_search("sea", granularity="sentence", top_k=9).hits) == 8

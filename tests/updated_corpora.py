@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from arag_search.corpus import Chunk
+from arag_search.errors import AragError
 from arag_search.index import Index, SearchResult, open_index
 from arag_search.manifest import Manifest
 from index_jobs.adding import add_documents
@@ -27,6 +33,20 @@ QUERIES = (
     "year:>=1700 AND (sea OR w2)",
     "ÿđ",
 )
+
+
+def refusal(call: Callable[..., object], *arguments: object, **options: object) -> str:
+    """What a call says that is refused."""
+    with pytest.raises(AragError) as caught:
+        call(*arguments, **options)
+    return str(caught.value)
+
+
+def killed(script: str, moment: str, *command: str) -> None:
+    """Run a command in a process that kills itself at a moment that the script knows."""
+    arguments = [sys.executable, "-c", script, moment, *command]
+    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 class Corpus:

@@ -169,7 +169,7 @@ class OpenSearchUpdate:
         actions = [
             {"add": {"index": each, "alias": updating_alias(each)}} for each in self._indexes
         ]
-        self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
+        self._call("POST", "/_aliases", {"actions": actions})
         if doc_ids:
             return
         if self._first is None:
@@ -249,7 +249,7 @@ class OpenSearchUpdate:
         # Who adds shows sentences first: no chunk is found whose sentences are not; who deletes,
         # last.
         for index in self._indexes if first is None else reversed(self._indexes):
-            self._client.call("POST", f"/{index}/_refresh", attempt_timeout_s=_SLOW_S)
+            self._refresh(index)
         self._check_counts(manifest)
         self._check_live()
         terms = [find_shard_terms(self._client, each, self._shards) for each in self._indexes]
@@ -270,10 +270,10 @@ class OpenSearchUpdate:
         """Delete what was added by a process that has died. It is seen for a moment: what cannot be
         found cannot be deleted."""
         for index in self._indexes:
-            self._client.call("POST", f"/{index}/_refresh", attempt_timeout_s=_SLOW_S)
+            self._refresh(index)
             query = {"range": {schema.ORDINAL: {"gte": first}}}
             remove_documents(self._client, self._places_of(index, query), self._where)
-            self._client.call("POST", f"/{index}/_refresh", attempt_timeout_s=_SLOW_S)
+            self._refresh(index)
         self._forget_update()
 
     def _forget_update(self) -> None:
@@ -310,7 +310,7 @@ class OpenSearchUpdate:
     def _check_counts(self, manifest: Manifest) -> None:
         expected = (manifest.chunks, manifest.sentences)
         for index, due in zip(self._indexes, expected, strict=False):
-            held = int(self._client.call("GET", f"/{index}/_count", attempt_timeout_s=60)["count"])
+            held = int(self._call("GET", f"/{index}/_count")["count"])
             if held != due:
                 raise IndexDamagedError(
                     f"After the update {index} holds {held:,} documents, but {due:,} are due.",
@@ -347,14 +347,32 @@ class OpenSearchUpdate:
                 bulks.add(updating_alias(index), ordinal, chunk.doc_id, sentence)
 
     def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
-        reply = self._client.call(
-            "POST",
-            f"/{index or self._chunks}/_search",
-            {**body, "track_total_hits": False},
-            {"allow_partial_search_results": "false"},
-            attempt_timeout_s=60,
-        )
+        path = f"/{index or self._chunks}/_search"
+        params = {"allow_partial_search_results": "false"}
+        reply = self._call("POST", path, {**body, "track_total_hits": False}, params)
         return reply["hits"]["hits"]
+
+    def _refresh(self, index: str) -> None:
+        self._call("POST", f"/{index}/_refresh")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Any:
+        """As Client.call. Raises BuildError where the index is gone."""
+        try:
+            return self._client.call(method, path, body, params, attempt_timeout_s=_SLOW_S)
+        except RefusedError as error:
+            if error.kind != "index_not_found_exception":
+                raise
+            raise BuildError(
+                "The index was deleted meanwhile.",
+                where=self._where,
+                do="Build it again.",
+            ) from error
 
     def _stopped(self) -> tuple[str, int, UpdateRecord] | None:
         """Stage, first ordinal and record of the update that ``_meta`` says is under way."""
@@ -371,7 +389,7 @@ class OpenSearchUpdate:
         return str(found["stage"]), int(found["first"] or 0), record
 
     def _read_meta(self) -> Meta:
-        reply = self._client.call("GET", f"/{self._chunks}/_mapping")
+        reply = self._call("GET", f"/{self._chunks}/_mapping")
         meta = schema.read_meta(reply[self._chunks]["mappings"], self._where)
         if meta is None:
             raise IndexDamagedError("The index has no _meta of ours.", where=self._where)
@@ -379,17 +397,7 @@ class OpenSearchUpdate:
 
     def _put_meta(self, meta: Meta) -> None:
         body = {"_meta": {schema.META_KEY: meta.to_json()}}
-        try:
-            path = f"/{self._chunks}/_mapping"
-            self._client.call("PUT", path, body, attempt_timeout_s=60)
-        except RefusedError as error:
-            if error.kind != "index_not_found_exception":
-                raise
-            raise BuildError(
-                "The index was deleted meanwhile.",
-                where=self._where,
-                do="Build it again.",
-            ) from error
+        self._call("PUT", f"/{self._chunks}/_mapping", body)
         self._meta = meta
 
     def _remove_aliases(self) -> None:
@@ -397,4 +405,4 @@ class OpenSearchUpdate:
             {"remove": {"index": each, "alias": updating_alias(each), "must_exist": False}}
             for each in self._indexes
         ]
-        self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
+        self._call("POST", "/_aliases", {"actions": actions})
