@@ -160,7 +160,9 @@ def delete_documents(
         ids = sorted(wanted)
         command = f"arag-search delete {location} {shown_ids(ids)}"
         record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
-        record, done = settle(target, record, shown)
+        done = False
+        if not dry_run:
+            record, done = settle(target, record, shown)
         if done:
             return _delete_report(location, record.deleted, (), before, began, finished=True)
         before = target.manifest

@@ -214,8 +214,14 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
         assert ids(opensearch) == (after if shown else before)
     else:
         assert ids(opensearch) == before
-        with open_index(opensearch.address) as index, pytest.raises(IndexDamagedError):
+        with open_index(opensearch.address) as index, pytest.raises(IndexDamagedError) as caught:
             index.logical_search("new", granularity="sentence")
+        assert str(caught.value) == (
+            f"There are sentences of chunks that are not there.\nWhere: {opensearch.address}\n"
+            "Do: Wait for an update that is under way; run one that was stopped again, or "
+            f"arag-search compact {opensearch.address}. Else: Build the index again with"
+            " --overwrite."
+        )
     if moment in ("written:0", "refresh:1"):
         told = arag("info", opensearch.address).lines[-1]
         assert told.startswith(
@@ -235,6 +241,11 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
 
 
+class Interrupted(SilentProgress):
+    def begin(self, total_bytes: int, done_bytes: int) -> None:
+        raise KeyboardInterrupt
+
+
 @pytest.mark.faults
 def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     opensearch: Site, arag: Command
@@ -249,6 +260,11 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
         f"Where: {address}\n"
         f"Do: Run that command again; or undo it: arag-search compact {address}\n"
     )
+    with pytest.raises(KeyboardInterrupt):
+        add_documents([source], address, None, Interrupted())
+    physical = opensearch.live()[0]
+    assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
+    assert arag("delete", address, "a", "--dry-run").code == 0
     with open_update(address) as target:  # as compact does, without waiting for merges
         note = target.settle(None).note
     assert note == f"An update that was stopped has been undone: {command}"

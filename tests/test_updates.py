@@ -341,7 +341,7 @@ def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     assert (report["deleted"], report["documents"]) == (2, 1)
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
     killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
-    assert arag("delete", "index", "c", "--dry-run").err.splitlines()[0] == (
+    assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
         "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
     )
 

@@ -65,6 +65,7 @@ class OpenSearchUpdate:
         self._address = address
         self._where = str(address)
         self._first: int | None = None
+        self._is_continued = False
         self._removed: dict[str, None] = {}
         self._written: list[tuple[str, int, int]] = []
         self._bulks: Bulks | None = None
@@ -127,7 +128,7 @@ class OpenSearchUpdate:
                 return Settled(done=done)
             return Settled(f"An update that was stopped has been finished: {known.command}")
         if known.digest == digest:
-            self._first = first
+            self._first, self._is_continued = first, True
             return Settled(f"Continuing an update that was stopped: {known.command}")
         if record is None:
             self._undo_unknown(first)
@@ -215,12 +216,15 @@ class OpenSearchUpdate:
         self._complete()
 
     def give_up(self) -> None:
-        """See IndexUpdate. What the cluster does not let be undone, the next command does."""
+        """See IndexUpdate. What the cluster does not let be undone, and what a process before has
+        written, is left to the next command."""
         stopped = self._stopped()
         if stopped is None or stopped[0] != _LOADING or self._bulks is None:
             return
         self._bulks.abort()
         self._bulks = None
+        if self._is_continued:
+            return
         try:
             lines: list[tuple[str, int, str]] = []
             for doc_id, ordinal, sentences in self._written:
