@@ -162,12 +162,6 @@ class Snapshot:
         manager = self._top_manager(self._sorts.by_ordinal_down, 1, None, 1)
         return [int(each.doc) for each in self._searcher.search(query, manager).scoreDocs]
 
-    def top_ordinal(self, query: Any) -> int | None:
-        """The greatest ordinal among the matches."""
-        manager = self._top_manager(self._sorts.by_ordinal_down, 1, None, 1)
-        found = self._searcher.search(query, manager).scoreDocs
-        return next((each.ordinal for each in _found(found, self._printed, _PRINTED_MATCH)), None)
-
     def count(self, query: Any) -> int:
         """How many documents match, at most MAX_TOTAL + 1; stops counting there."""
         manager = self._top_manager(self._sorts.any_order, 1, None, MAX_TOTAL)

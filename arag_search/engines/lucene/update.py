@@ -21,11 +21,9 @@ from arag_search.corpus import Chunk, source_shard
 from arag_search.durable import write_atomically
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.lucene import schema
-from arag_search.engines.lucene.compile import compiler
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.snapshot import Snapshot
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.update_record import Settled, UpdateRecord
 from arag_search.errors import BuildError
@@ -106,13 +104,17 @@ class LuceneUpdate:
 
     def first_shard(self) -> int:
         """A source shard that lies behind all documents there are and were."""
-        folder = self._held.path / schema.CHUNKS_FOLDER
-        snapshot = Snapshot(folder, self._where, self.manifest.update)
+        path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
+        directory = java("org.apache.lucene.store.FSDirectory").open(path)
+        reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
         try:
-            found = snapshot.top_ordinal(compiler().everything())
+            points = java("org.apache.lucene.index.PointValues")
+            packed = points.getMaxPackedValue(reader, schema.ORDINAL)
+            numbers = java("org.apache.lucene.util.NumericUtils")
+            behind = source_shard(int(numbers.sortableBytesToLong(packed, 0))) + 1
         finally:
-            snapshot.close()
-        behind = 0 if found is None else source_shard(found) + 1
+            reader.close()
+            directory.close()
         return max(behind, len(self.manifest.sources))
 
     def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
