@@ -49,6 +49,11 @@ def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
     return (packed << SENTENCE_BITS) | sentence
 
 
+def source_shard(ordinal: int) -> int:
+    """The source shard (from 0) that an ordinal lies in."""
+    return ordinal >> (DOCUMENT_BITS + PART_BITS + SENTENCE_BITS)
+
+
 def chunk_ordinal(ordinal: int) -> int:
     """The ordinal of the chunk that holds the sentence with this ordinal."""
     return ordinal >> SENTENCE_BITS << SENTENCE_BITS

@@ -4,11 +4,13 @@ AragError                     anything this project raises on purpose
 ├── ArgumentError             a value given by the caller is not allowed
 ├── QueryError                a query was refused; holds every problem (in query/problems.py)
 ├── UnknownChunkError         a chunk id that the index does not hold
+├── UnknownDocumentError      a document id that the index does not hold
 ├── NotServedError            the index was built without what was asked for
 ├── IndexProblemError         something about a location
 │   ├── IndexNotFoundError    nothing there, or nothing finished yet
 │   ├── IndexExistsError      a build would replace an index, and was not told to
 │   ├── IndexLockedError      another builder is at work there
+│   ├── UnfinishedUpdateError an update was stopped, and is to be finished or undone first
 │   ├── IndexVersionError     the index was written by another version of the format
 │   ├── IndexDamagedError     files and manifest do not agree
 │   └── IndexClosedError      the index was used after close()
@@ -68,6 +70,10 @@ class UnknownChunkError(AragError, LookupError):
     """A chunk id that the index does not hold."""
 
 
+class UnknownDocumentError(AragError, LookupError):
+    """A document id that the index does not hold."""
+
+
 class NotServedError(AragError):
     """The index was built without what was asked for."""
 
@@ -86,6 +92,10 @@ class IndexExistsError(IndexProblemError):
 
 class IndexLockedError(IndexProblemError):
     """Another builder is at work there."""
+
+
+class UnfinishedUpdateError(IndexProblemError):
+    """An update was stopped, and is to be finished or undone first."""
 
 
 class IndexVersionError(IndexProblemError):

@@ -169,6 +169,11 @@ def add_fingerprints(first: int, second: int) -> int:
     return (first + second) % _MODULUS
 
 
+def subtract_fingerprints(whole: int, part: int) -> int:
+    """The fingerprint of a corpus without a part of it."""
+    return (whole - part) % _MODULUS
+
+
 def fingerprint_hex(fingerprint: int) -> str:
     """64 hexadecimal digits."""
     return f"{fingerprint:064x}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
+from arag_search.engines.deletions import check_compact
 from arag_search.errors import BuildError
 from arag_search.index import open_index
 from arag_search.manifest import Manifest
@@ -57,6 +58,7 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
         location = folder / "index"
         build_index([str(corpus)], location, BuildOptions())
         with open_index(location) as index:
+            check_compact(index.engine.deletions(), str(location))
             yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
 
 

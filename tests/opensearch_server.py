@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arag_search.corpus import Chunk
+from arag_search.engines.deletions import check_compact
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address, parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
@@ -62,7 +63,9 @@ class Server:
             meta = replace(meta, sentence_terms=terms)
         self.describe(main, meta.to_json())
         self.alias(main, name)
-        return OpenSearchEngine.open(self.address(name), LONG)
+        engine = OpenSearchEngine.open(self.address(name), LONG)
+        check_compact(engine.deletions(), str(self.address(name)))
+        return engine
 
     def fill(self, index: str, documents: Sequence[Mapping[str, object]]) -> None:
         """Write documents into a physical index, and make them visible."""

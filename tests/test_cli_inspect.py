@@ -191,7 +191,14 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
 
 def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> None:
     shown = arag("info", "plain", "--json").json
-    assert list(shown) == ["location", "manifest", "files", "verified"]
+    assert list(shown) == [
+        "location",
+        "manifest",
+        "files",
+        "deleted_share",
+        "verified",
+        "unfinished_update",
+    ]
     manifest = Manifest.from_json(json.dumps(shown["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
     assert shown["files"]["sentences"] is None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity, SearchRequest
+from arag_search.engines.deletions import check_compact
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.memory import MemoryEngine
@@ -50,7 +51,9 @@ def in_lucene(
         writer.add(chunks[start : start + size])
     manifest = replace(memory.manifest, engine="lucene")
     writer.finish({"manifest": manifest.to_json(), "update": "1"})
-    return LuceneEngine.open(folder, str(folder))
+    engine = LuceneEngine.open(folder, str(folder))
+    check_compact(engine.deletions(), str(folder))
+    return engine
 
 
 def test_lucene_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:

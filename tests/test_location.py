@@ -204,7 +204,8 @@ def test_a_second_builder_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(IndexLockedError) as caught, BuildSite(location):
             pass
         assert message(caught) == (
-            f"Another build is at work there (process {os.getpid()}).\nWhere: {location}\n"
+            f"Another build or update is at work there (process {os.getpid()}).\n"
+            f"Where: {location}\n"
             "Do: Wait for it, or stop it; or name another folder."
         )
     assert not location.exists(), "nothing was built, so nothing stays"

@@ -19,7 +19,7 @@ FAILURE = 1
 QUERY_PROBLEMS = 2
 INTERRUPTED = 130
 
-_WITH_INDEX = ("index", "search", "ask", "read", "check", "info", "run")
+_WITH_INDEX = ("index", "delete", "compact", "search", "ask", "read", "check", "info", "run")
 
 
 def main() -> None:
@@ -85,7 +85,9 @@ def _command() -> Any:
 
     from arag_search.cli.ask import ask_command
     from arag_search.cli.check import check_command
+    from arag_search.cli.compact import compact_command
     from arag_search.cli.connection import add_connection_options
+    from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
@@ -124,6 +126,8 @@ def _command() -> Any:
         demo_command
     )
     app.command("index")(index_command)
+    app.command("delete")(delete_command)
+    app.command("compact")(compact_command)
     app.command("search")(search_command)
     app.command("ask")(ask_command)
     app.command("read")(read_command)

@@ -137,6 +137,14 @@ def index_command(
             help="Replace the index that is there. It is searched until the new one is finished.",
         ),
     ] = False,
+    add: Annotated[
+        bool,
+        typer.Option(
+            "--add",
+            help="Add to the index that is there, as it was built; documents with ids that are in "
+            "it are replaced.",
+        ),
+    ] = False,
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
@@ -160,6 +168,7 @@ def index_command(
     json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
+    context: typer.Context = None,  # pyright: ignore[reportArgumentType] -- typer gives it
 ) -> int:
     """Build an index from a corpus.
 
@@ -186,6 +195,7 @@ def index_command(
       arag-search index corpus.jsonl --to http://localhost:9200/my-index --shards 3
       arag-search index dump.jsonl.gz --to http://localhost:9200/my-index --dry-run
       arag-search index --rollback --to http://localhost:9200/my-index
+      arag-search index today.jsonl --to my-index --add
 
     Then:
 
@@ -229,6 +239,10 @@ def index_command(
         found = estimate(source, to, options)
         typer.echo(found.to_json() if json else found.to_text())
         return 0
+    if add:
+        from arag_search.cli.add import add_command
+
+        return add_command(context, source, to, options, json)
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from arag_search.engines.deletions import Deletions
     from arag_search.engines.lucene.reader import IndexStatistics
     from arag_search.engines.lucene.snapshot import PartStatistics
     from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
@@ -33,6 +34,7 @@ def info_command(
 
     Prints the manifest in words, and compares files and counts with it; with --checksums also every
     byte that is on disk. On a server, counts are compared. Exit code 1 where they do not agree.
+    Says how much of it is deleted documents, which scores count until arag-search compact.
 
     Examples:
 
@@ -42,15 +44,22 @@ def info_command(
       arag-search info http://localhost:9200/my-index
     """
     from arag_search.cli.results import print_json, print_text
+    from arag_search.engines.deletions import deletions_of
     from arag_search.index import open_index
 
     with open_index(index) as opened:
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
+        unfinished = _unfinished_update(opened)
+    deletions = deletions_of(statistics.chunks, statistics.sentences)
     if json:
-        print_json(_info_json(index, manifest, statistics, verified), pretty=True)
+        described = _info_json(index, manifest, statistics, deletions, verified)
+        print_json({**described, "unfinished_update": unfinished}, pretty=True)
         return 0
-    print_text("\n".join(_lines(index, manifest, statistics, verified)))
+    lines = _lines(index, manifest, statistics, deletions, verified)
+    if unfinished:
+        lines.append(f"  unfinished   an update is under way or was stopped: {unfinished}")
+    print_text("\n".join(lines))
     return 0
 
 
@@ -70,6 +79,8 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
                 do="Leave it out; the server checks its files itself.",
             )
         found = engine.statistics()
+        if engine.unfinished_update:
+            return found, []
         check_counts(opened.manifest, found, opened.location)
         return found, ["counts"]
     if not isinstance(engine, LuceneEngine):
@@ -79,6 +90,14 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
     if checksums:
         engine.verify()
     return statistics, ["counts", "files", *(["checksums"] if checksums else [])]
+
+
+def _unfinished_update(opened: Index) -> str:
+    """The command of an update that is not finished; one in a folder leaves nothing."""
+    from arag_search.engines.opensearch.reader import OpenSearchEngine
+
+    engine = opened.engine
+    return engine.unfinished_update if isinstance(engine, OpenSearchEngine) else ""
 
 
 def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None:
@@ -98,7 +117,11 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
 
 
 def _info_json(
-    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
+    location: str,
+    manifest: Manifest,
+    statistics: Statistics,
+    deletions: Deletions,
+    verified: list[str],
 ) -> dict[str, Any]:
     import dataclasses
 
@@ -111,13 +134,20 @@ def _info_json(
         "files": {
             name: None if part is None else dataclasses.asdict(part) for name, part in parts.items()
         },
+        "deleted_share": round(deletions.share, 6),
         "verified": verified,
     }
 
 
 def _lines(
-    location: str, manifest: Manifest, statistics: Statistics, verified: list[str]
+    location: str,
+    manifest: Manifest,
+    statistics: Statistics,
+    deletions: Deletions,
+    verified: list[str],
 ) -> list[str]:
+    from arag_search.engines.deletions import MAX_DELETED_SHARE
+
     serves = "chunks and sentences" if manifest.has_sentences else "chunks"
     if "exact" in manifest.without:
         serves += ", no keyword search"
@@ -155,6 +185,13 @@ def _lines(
             f"{key} ({count:,})" for key, count in manifest.undeclared_metadata.items()
         )
         lines.append(f"  ignored      metadata that was not declared: {keys}")
+    if deletions.share > MAX_DELETED_SHARE:
+        lines.append(
+            f"  advice       {deletions.share:.1%} deleted: scores are off until "
+            f"arag-search compact {location}"
+        )
+    if not verified:
+        return lines
     *others, last = [each for each in ("files", "counts", "checksums") if each in verified]
     checked = f"{', '.join(others)} and {last}" if others else last
     lines.append(f"  verified     {checked} agree")

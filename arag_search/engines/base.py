@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
+from arag_search.engines.deletions import Deletions
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Node, Scope
 
@@ -172,6 +173,10 @@ class SearchEngine(Protocol):
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
         """Ids of the previous and the next chunk: of the document, or in corpus order where the
         corpus came already chunked."""
+        ...
+
+    def deletions(self) -> Deletions:
+        """The deleted documents that the index still holds, and its scores count."""
         ...
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:

@@ -21,6 +21,7 @@ from arag_search.engines.base import (
     Page,
     SearchRequest,
 )
+from arag_search.engines.deletions import Deletions
 from arag_search.engines.memory_documents import Documents
 from arag_search.engines.memory_field import float32
 from arag_search.engines.memory_plan import plan_of
@@ -191,6 +192,10 @@ class MemoryEngine:
                 if other.ordinal < chunk.ordinal:
                     before = other.id
         return before, None
+
+    def deletions(self) -> Deletions:
+        """See SearchEngine. There are none."""
+        return Deletions(0, 0.0)
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
         """See SearchEngine."""

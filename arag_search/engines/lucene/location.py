@@ -249,10 +249,11 @@ class BuildSite:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(path, flags, 0o666)
             if not _locked(descriptor, fcntl.LOCK_EX):
-                pid = os.pread(descriptor, 200, len(_BUILDER)).decode("ascii", "replace")
+                told = os.pread(descriptor, 200, len(_BUILDER)).decode("ascii", "replace")
+                pid = told.strip() or "unknown"
                 os.close(descriptor)
                 raise IndexLockedError(
-                    f"Another build is at work there (process {pid.strip() or 'unknown'}).",
+                    f"Another build or update is at work there (process {pid}).",
                     where=self._where,
                     do="Wait for it, or stop it; or name another folder.",
                 )

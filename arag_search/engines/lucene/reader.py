@@ -19,7 +19,8 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.calls import Calls
-from arag_search.engines.lucene import jvm, schema
+from arag_search.engines.deletions import Deletions, deletions_of
+from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
     LAST_ORDINAL,
     any_of,
@@ -33,6 +34,7 @@ from arag_search.engines.lucene.compile import (
     ordinals,
     scope_query,
 )
+from arag_search.engines.lucene.pair import open_pair
 from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
@@ -78,29 +80,12 @@ class LuceneEngine:
 
     @staticmethod
     def open(generation: Path, where: str) -> LuceneEngine:
-        """Open the newest commit in a generation's folder; ``where`` names the index in errors.
+        """Open the newest update in a generation's folder; ``where`` names the index in errors.
 
         Raises IndexDamagedError where files are missing or do not belong together,
         IndexVersionError for another format, JvmError where Java cannot be started.
         """
-        chunks = Snapshot(generation / schema.CHUNKS_FOLDER, where)
-        try:
-            data = chunks.user_data()
-            if schema.MANIFEST_KEY not in data:
-                raise IndexDamagedError("The index has no manifest.", where=where, do=REBUILD)
-            manifest = Manifest.from_json(data[schema.MANIFEST_KEY], where)
-            if manifest.engine != schema.ENGINE:
-                raise IndexDamagedError(
-                    f'The manifest is of an index of engine "{manifest.engine}".',
-                    where=where,
-                    allowed=f"engine {schema.ENGINE}",
-                    do=REBUILD,
-                )
-            chunks.use_bm25(manifest.k1, manifest.b)
-            sentences = _open_sentences(generation, manifest, where)
-        except BaseException:
-            chunks.close()
-            raise
+        chunks, sentences, manifest = open_pair(generation, where)
         return LuceneEngine(chunks, sentences, manifest, where)
 
     @property
@@ -203,6 +188,16 @@ class LuceneEngine:
         with self._calls:
             sentences = None if self._sentences is None else self._sentences.statistics()
             return IndexStatistics(self._chunks.statistics(), sentences)
+
+    def deletions(self) -> Deletions:
+        """See SearchEngine."""
+        found = self.statistics()
+        return deletions_of(found.chunks, found.sentences)
+
+    def commit_data(self) -> Mapping[str, str]:
+        """What the writer wrote beside the commit of the chunks."""
+        with self._calls:
+            return self._chunks.user_data()
 
     def verify(self) -> None:
         """Compare the checksums of all files. Raises IndexDamagedError."""
@@ -396,22 +391,6 @@ def _hits(
 def _chunk(record: Record) -> Chunk:
     id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
     return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata)
-
-
-def _open_sentences(generation: Path, manifest: Manifest, where: str) -> Snapshot | None:
-    if not manifest.has_sentences:
-        return None
-    sentences = Snapshot(generation / schema.SENTENCES_FOLDER, where)
-    update = sentences.user_data().get(schema.UPDATE_KEY)
-    if update != str(manifest.update):
-        sentences.close()
-        raise IndexDamagedError(
-            f"The sentences are of update {update}, the chunks of update {manifest.update}.",
-            where=where,
-            do=REBUILD,
-        )
-    sentences.use_bm25(manifest.k1, manifest.b)
-    return sentences
 
 
 class _Calls(Calls):

@@ -24,6 +24,7 @@ from arag_search.engines.lucene.schema import (
     ORDINAL,
     RECORD,
     TEXT,
+    UPDATE_KEY,
     Record,
     decode_records,
 )
@@ -84,8 +85,9 @@ class PartStatistics:
 class Snapshot:
     """A Lucene index opened for searching with BM25, and with plain frequencies."""
 
-    def __init__(self, folder: Path, where: str) -> None:
-        """Open the newest commit. ``where`` names the index in errors.
+    def __init__(self, folder: Path, where: str, update: int | None = None) -> None:
+        """Open the newest commit, or the newest one of this update (see ``updates``). ``where``
+        names the index in errors.
 
         Raises IndexDamagedError for files that are missing or broken, IndexVersionError for ones
         of another Lucene.
@@ -99,7 +101,14 @@ class Snapshot:
         try:
             path = java("java.nio.file.Paths").get(str(folder))
             self._directory = java("org.apache.lucene.store.FSDirectory").open(path)
-            self._reader = java(f"{_INDEX}.DirectoryReader").open(self._directory)
+            self._reader = java(f"{_INDEX}.DirectoryReader").open(
+                self._directory if update is None else _commits(self._directory)[update]
+            )
+        except KeyError as error:
+            self._close_directory()
+            raise IndexDamagedError(
+                f"The {folder.name} of the index hold no update {update}.", where=where, do=REBUILD
+            ) from error
         except jvm.java_error() as error:
             self._close_directory()
             raise _opening_error(error, folder, where) from error
@@ -113,6 +122,10 @@ class Snapshot:
         """What the writer wrote beside the commit."""
         data = self._reader.getIndexCommit().getUserData()
         return {str(entry.getKey()): str(entry.getValue()) for entry in data.entrySet()}
+
+    def updates(self) -> set[int]:
+        """The updates that the folder holds commits of now, newer and older ones too."""
+        return set(_commits(self._directory))
 
     def use_bm25(self, k1: float, b: float) -> None:
         """Score with these parameters from now on."""
@@ -169,15 +182,25 @@ class Snapshot:
         return decode_records(orjson.loads(head), texts)
 
     def statistics(self) -> PartStatistics:
-        """Documents, segments and files. Files of other commits are not counted."""
+        """Documents, segments and files. Files of other commits are not counted, nor those that a
+        newer one has removed meanwhile."""
         names = [str(name) for name in self._reader.getIndexCommit().getFileNames()]
+        sizes = [size for name in names if (size := self._size_of(name)) is not None]
         return PartStatistics(
             documents=int(self._reader.numDocs()),
             deleted=int(self._reader.numDeletedDocs()),
             segments=int(self._reader.leaves().size()),
-            files=len(names),
-            bytes=sum(int(self._directory.fileLength(name)) for name in names),
+            files=len(sizes),
+            bytes=sum(sizes),
         )
+
+    def _size_of(self, name: str) -> int | None:
+        try:
+            return int(self._directory.fileLength(name))
+        except jvm.java_error() as error:
+            if jvm.is_a(error, "NoSuchFileException"):
+                return None
+            raise
 
     def verify(self) -> None:
         """Read every file and compare checksums; takes as long as reading takes.
@@ -213,6 +236,16 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 def _numbers(longs: Any) -> list[int]:
     """The numbers of a Java array of long."""
     return array("q", bytes(memoryview(longs))).tolist()
+
+
+def _commits(directory: Any) -> dict[int, Any]:
+    """The newest commit of each update."""
+    found: dict[int, Any] = {}
+    for commit in java(f"{_INDEX}.DirectoryReader").listCommits(directory):
+        update = commit.getUserData().get(UPDATE_KEY)
+        if update is not None:
+            found[int(str(update))] = commit
+    return found
 
 
 def _floats(bits: Sequence[int]) -> list[float]:

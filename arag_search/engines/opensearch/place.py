@@ -40,6 +40,8 @@ class Places:
     chunks: Place
     sentences: Place | None
     manifest: Manifest
+    unfinished_update: str = ""
+    """The command of an update that is under way or was stopped."""
 
 
 def find_places(client: Client, address: Address) -> Places:
@@ -92,7 +94,8 @@ def find_places(client: Client, address: Address) -> Places:
                 "The sentences of the index are missing.", where=where, do=REBUILD
             )
         sentences = _place(meta.sentences, indexes, meta.sentence_terms)
-    return Places(_place(chunks, indexes, meta.chunk_terms), sentences, meta.manifest)
+    place = _place(chunks, indexes, meta.chunk_terms)
+    return Places(place, sentences, meta.manifest, meta.unfinished_update)
 
 
 def _place(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
@@ -18,6 +19,7 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.calls import Calls
+from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.answers import (
@@ -46,6 +48,9 @@ from arag_search.query.tree import Node, Scope
 
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
+_SETTLING_S = 5.0
+"""For so long an update may have shown its sentences and not yet its chunks, or the reverse."""
+_SETTLING_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class ClusterStatistics:
 
     chunks: ShardStatistics
     sentences: ShardStatistics | None
+
+
+class _MovedError(Exception):
+    """Sentences and chunks were read in different states of the index."""
 
 
 class OpenSearchEngine:
@@ -88,6 +97,11 @@ class OpenSearchEngine:
     def manifest(self) -> Manifest:
         """What the index is."""
         return self._places.manifest
+
+    @property
+    def unfinished_update(self) -> str:
+        """The command of an update that was under way on opening, or was stopped; else empty."""
+        return self._places.unfinished_update
 
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine. One request. At sentence granularity one more for the whole text, and
@@ -230,6 +244,11 @@ class OpenSearchEngine:
                 else shard_statistics(indexes[places.sentences.index], places.sentences.shards),
             )
 
+    def deletions(self) -> Deletions:
+        """See SearchEngine."""
+        found = self.statistics()
+        return deletions_of(found.chunks, found.sentences)
+
     def verify(self) -> None:
         """Compare the numbers of documents with the manifest. Raises IndexDamagedError."""
         statistics = self.statistics()
@@ -257,6 +276,16 @@ class OpenSearchEngine:
     # Sentences
 
     def _search_sentences(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
+        until = time.monotonic() + _SETTLING_S
+        while True:
+            try:
+                return self._sentence_page(request, body, scored)
+            except _MovedError:
+                if time.monotonic() > until:
+                    raise self._torn() from None
+            time.sleep(_SETTLING_PAUSE_S)
+
+    def _sentence_page(self, request: SearchRequest, body: Dsl, scored: bool) -> Page:
         place = self._searcher.place("sentence")
         matched: Dsl = {
             "name": MATCHED,
@@ -282,19 +311,25 @@ class OpenSearchEngine:
         return Page(tuple(hits), count, exact, passages)
 
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
-        """The hits with the texts of their chunks, which lie in the other index."""
+        """The hits with the texts of their chunks, which lie in the other index. Raises _MovedError
+        where that is of another state."""
         sources = self._chunk_sources([hit.id for hit in hits], None, True)
         texts = {source[schema.ID]: source for source in sources}
-        if len(texts) < len(hits):
-            raise IndexDamagedError(
-                "There are sentences of chunks that are not there.",
-                where=self._calls.where,
-                do=REBUILD,
-            )
+        for hit in hits:
+            if hit.id not in texts or texts[hit.id][schema.ORDINAL] != hit.ordinal:
+                raise _MovedError
         return [
             hit_of(texts[hit.id], hit.id, hit.ordinal, hit.score, hit.matched_sentences)
             for hit in hits
         ]
+
+    def _torn(self) -> IndexDamagedError:
+        return IndexDamagedError(
+            "There are sentences of chunks that are not there.",
+            where=self._calls.where,
+            do="Wait for an update that is under way; run one that was stopped again, or "
+            f"arag-search compact {self._calls.where}. Else: {REBUILD}",
+        )
 
     # Explaining
 

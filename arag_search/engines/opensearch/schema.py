@@ -47,9 +47,14 @@ SENTENCES = "sentences"
 EXACT = "exact"
 SENTENCES_SUFFIX = ".sentences"
 BUILDING_SUFFIX = ".building"
+UPDATING_SUFFIX = ".updating"
+LOCK_SUFFIX = ".lock"
 
 META_KEY = "arag_search"
 META_VERSION = 2
+UPDATE_KEY = "update"
+"""In ``build`` of ``_meta``: an update that has begun and is not finished."""
+
 WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
 """What to leave out of ``_source`` for a hit that shows no text."""
 
@@ -82,6 +87,16 @@ def sentences_name(name: str) -> str:
 def building_alias(physical: str) -> str:
     """The alias that bulks are written through until the build is finished."""
     return physical + BUILDING_SUFFIX
+
+
+def lock_name(physical: str) -> str:
+    """The index that says who updates a chunk index."""
+    return physical + LOCK_SUFFIX
+
+
+def updating_alias(index: str) -> str:
+    """The alias that an update writes through, so that it brings back no index that was deleted."""
+    return index + UPDATING_SUFFIX
 
 
 def opensearch_field(name: str) -> str:
@@ -253,6 +268,12 @@ class Meta:
     chunk_terms: Terms = field(default_factory=dict[str, tuple[str, ...]])
     sentence_terms: Terms = field(default_factory=dict[str, tuple[str, ...]])
     build: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def unfinished_update(self) -> str:
+        """The command of an update that has begun and is not finished, or nothing."""
+        update = self.build.get(UPDATE_KEY)
+        return "" if update is None else str(update["record"]["command"])
 
     def to_json(self) -> dict[str, Any]:
         """What stands below ``META_KEY``."""

@@ -23,6 +23,7 @@ from arag_search.engines.opensearch.schema import (
     Meta,
     building_alias,
     is_physical,
+    lock_name,
     physical_name,
     read_meta,
     sentences_name,
@@ -271,7 +272,7 @@ class OpenSearchSite:
         return found
 
     def _delete(self, physical: str, budget_s: float | None = None) -> None:
-        path = f"/{physical},{sentences_name(physical)}"
+        path = f"/{physical},{sentences_name(physical)},{lock_name(physical)}"
         self._client.call("DELETE", path, params=_IF_THERE, budget_s=budget_s, attempt_timeout_s=60)
 
     # Builders
@@ -280,7 +281,7 @@ class OpenSearchSite:
         """Raise IndexLockedError where the one who builds it is at work."""
         found: Any = {} if physical.meta is None else physical.meta.build.get(BUILDER_KEY, {})
         builder = cast("dict[str, Any]", found)
-        if not builder or not _is_at_work(builder):
+        if not builder or not is_at_work(builder):
             return
         raise IndexLockedError(
             f"Another build is at work there (process {builder['process']}"
@@ -288,6 +289,12 @@ class OpenSearchSite:
             where=self._where,
             do="Wait for it, or stop it; or name another index.",
         )
+
+    def check_no_builder(self) -> None:
+        """Raise IndexLockedError where a build of the name is at work."""
+        for each in self._physical().values():
+            if each.is_unfinished:
+                self._check_builder(each)
 
     def _restore_replicas(self, indexes: Sequence[str]) -> None:
         """One replica where there is a node for it, and wait until all are there."""
@@ -338,7 +345,8 @@ def this_builder() -> dict[str, Any]:
     }
 
 
-def _is_at_work(builder: Mapping[str, Any]) -> bool:
+def is_at_work(builder: Mapping[str, Any]) -> bool:
+    """Whether the process that ``this_builder`` has described runs, as far as is known here."""
     if builder["machine"] != platform.node():
         return time.time() - builder["seen"] < SEEN_S
     process = int(builder["process"])

@@ -1,0 +1,58 @@
+"""arag-search index --add: documents into an index that is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from index_jobs.options import BuildOptions
+
+INTERRUPTED = 130
+
+
+def add_command(
+    context: typer.Context, sources: list[str], to: str, options: BuildOptions, json: bool
+) -> int:
+    """Add the sources to the index. Of the options of a build only those that were given count, and
+    must be the index's."""
+    from arag_search.errors import ArgumentError
+    from index_jobs.adding import AddOptions, add_documents
+    from index_jobs.progress import open_progress
+
+    def if_given(name: str, value: Any) -> Any:
+        source = context.get_parameter_source(name)
+        return value if source is not None and source.name != "DEFAULT" else None
+
+    for option, given in (("--overwrite", options.overwrite), ("--shards", options.shards)):
+        if given:
+            raise ArgumentError(
+                f"--add: {option} is for building an index.",
+                allowed="--add, or a new index",
+                do=f"Leave out --add or {option}.",
+            )
+    progress = open_progress()
+    try:
+        report = add_documents(
+            sources,
+            to,
+            AddOptions(
+                format=options.format,
+                fields=options.fields,
+                skip_bad_lines=options.skip_bad_lines,
+                chunk_tokens=if_given("chunk_tokens", options.chunk_tokens),
+                bm25=if_given("bm25", (options.k1, options.b)),
+                metadata=if_given("metadata", options.metadata),
+                without=if_given("without", options.without),
+            ),
+            progress,
+        )
+    except KeyboardInterrupt:
+        progress.note("Stopped. Nothing was added; run the same command again.")
+        return INTERRUPTED
+    if json:
+        for warning in report.warnings():
+            typer.echo(warning, err=True)
+    typer.echo(report.to_json() if json else report.to_text())
+    return 0

@@ -1,0 +1,48 @@
+"""arag-search compact: an index as a build would have made it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+INTERRUPTED = 130
+
+
+def compact_command(
+    index: Annotated[
+        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+    ],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON object.")
+    ] = False,
+) -> int:
+    """Merge what updates left behind.
+
+    Documents that were deleted or replaced count in the scores of the others until their segments
+    are merged. Afterwards each shard is one segment, and scores and order are those of a build of
+    the same documents. It rewrites the index, which takes as long as copying it, and room for a
+    second one meanwhile; searches go on.
+
+    Also mends: what an update that was stopped has begun is finished, or undone.
+
+    Examples:
+
+    \b
+      arag-search compact my-index
+      arag-search compact http://localhost:9200/my-index --json
+    """
+    from arag_search.cli.results import print_text
+    from index_jobs.progress import open_progress
+    from index_jobs.updates import compact_index
+
+    progress = open_progress()
+    try:
+        report = compact_index(index, progress)
+    except KeyboardInterrupt:
+        progress.note("Stopped. The index is as it was; run the same command again.")
+        return INTERRUPTED
+    finally:
+        progress.end()
+    print_text(report.to_json() if json else report.to_text())
+    return 0

@@ -1,0 +1,103 @@
+"""arag-search delete: documents leave an index."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+INTERRUPTED = 130
+
+
+def delete_command(
+    index: Annotated[
+        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+    ],
+    doc_ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Ids of documents; - reads them from standard input, one a line.",
+            metavar="[DOC_ID]...",
+            show_default=False,
+        ),
+    ] = None,
+    ids_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="A file of ids, one a line.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    missing_ok: Annotated[
+        bool,
+        typer.Option("--missing-ok", help="Pass over ids that are not there, and name them."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON object.")
+    ] = False,
+) -> int:
+    """Delete documents, with all of their passages, from an index.
+
+    All that are named or, where an id is unknown, none. They are gone for everybody who opens the
+    index afterwards. What is left keeps its order; scores still count the deleted documents, until
+    arag-search compact.
+
+    Examples:
+
+    \b
+      arag-search delete my-index vivaldi goldoni
+      arag-search delete my-index --from withdrawn.txt --missing-ok
+      cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
+    """
+    from arag_search.cli.results import print_text
+    from index_jobs.progress import open_progress
+    from index_jobs.updates import delete_documents
+
+    wanted: list[str] = []
+    for each in doc_ids or []:
+        wanted += _lines_of_input() if each == "-" else [each]
+    if ids_from is not None:
+        wanted += _lines_of(ids_from)
+    progress = open_progress()
+    try:
+        report = delete_documents(
+            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=progress
+        )
+    except KeyboardInterrupt:
+        progress.note("Stopped. Run the same command again.")
+        return INTERRUPTED
+    finally:
+        progress.end()
+    print_text(report.to_json() if json else report.to_text())
+    return 0
+
+
+def _lines_of_input() -> list[str]:
+    import sys
+
+    return _ids(sys.stdin.buffer.read(), "standard input")
+
+
+def _lines_of(name: str) -> list[str]:
+    from pathlib import Path
+
+    return _ids(Path(name).read_bytes(), name)
+
+
+def _ids(data: bytes, where: str) -> list[str]:
+    from arag_search.corpus import nfc
+    from arag_search.errors import ArgumentError
+
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ArgumentError(
+            "The ids are not UTF-8.",
+            where=f"{where}, line {line}",
+            allowed="one id a line, in UTF-8",
+            do="Convert the file.",
+        ) from error
+    return [nfc(line) for each in text.split("\n") if (line := each.strip())]

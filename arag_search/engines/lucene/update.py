@@ -1,0 +1,240 @@
+"""LuceneUpdate: documents added to and deleted from the live generation of an index on disk.
+
+An update is one commit of the chunks and one of the sentences, with the same number. What was
+written before is not seen by anybody, and a process that dies leaves nothing of it; between the two
+commits, readers and the next update take the newest update that both have (see pair.py). Readers
+keep the commit that they opened.
+
+``update.json`` in the location says what is being done, from before the first write until the
+update is finished: whoever repeats a command that died learns whether it was done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from arag_search.corpus import Chunk, source_shard
+from arag_search.durable import write_atomically
+from arag_search.engines.deletions import Deletions
+from arag_search.engines.lucene import schema
+from arag_search.engines.lucene.jvm import java, java_array
+from arag_search.engines.lucene.location import BuildSite, hold_live
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.update_record import Settled, UpdateRecord
+from arag_search.errors import BuildError
+from arag_search.manifest import Manifest
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import KeywordEquals, Scope, any_of
+
+LAST_UPDATE_KEY = "arag-last-update"
+"""In the user data of a commit: the record of the update that made it."""
+
+_RECORD = "update.json"
+
+
+class LuceneUpdate:
+    """See IndexUpdate in index_jobs. A context manager that holds the location for one writer.
+
+    Entering raises IndexNotFoundError and what else opening raises, IndexLockedError where a build
+    or another update is at work, BuildError where the folder cannot be written.
+    """
+
+    def __init__(self, location: Path) -> None:
+        self._location = location.absolute()
+        self._where = str(location)
+        self._writer: _Writer | None = None
+
+    def __enter__(self) -> LuceneUpdate:
+        hold_live(Path(self._where)).release()  # where there is no index, none is begun
+        self._site = BuildSite(Path(self._where), overwrite=True)
+        self._site.__enter__()
+        try:
+            self._held = hold_live(Path(self._where))
+            try:
+                self._engine = LuceneEngine.open(self._held.path, self._where)
+            except BaseException:
+                self._held.release()
+                raise
+        except BaseException:
+            self._site.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+        self._engine.close()
+        self._held.release()
+        self._site.__exit__()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the index is before the update."""
+        return self._engine.manifest
+
+    @property
+    def deletions(self) -> Deletions:
+        """The deleted documents that the index still holds before the update."""
+        return self._engine.deletions()
+
+    def settle(self, record: UpdateRecord | None) -> Settled:
+        """See IndexUpdate. Of an update that was not committed nothing is left here."""
+        try:
+            loaded: Any = json.loads((self._location / _RECORD).read_bytes())
+        except FileNotFoundError:
+            return Settled()
+        except (OSError, ValueError):
+            loaded = None
+        stopped = UpdateRecord.from_json(loaded)
+        last = self._engine.commit_data().get(LAST_UPDATE_KEY)
+        done = None if last is None else UpdateRecord.from_json(json.loads(last))
+        self._forget()
+        if stopped is None:
+            return Settled()
+        if not stopped.same(done):
+            return Settled(f"An update was stopped and left nothing: {stopped.command}")
+        if record is not None and stopped.digest == record.digest:
+            return Settled(done=done)
+        return Settled()
+
+    def first_shard(self) -> int:
+        """A source shard that lies behind all documents there are and were."""
+        path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
+        directory = java("org.apache.lucene.store.FSDirectory").open(path)
+        reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
+        try:
+            points = java("org.apache.lucene.index.PointValues")
+            packed = points.getMaxPackedValue(reader, schema.ORDINAL)
+            numbers = java("org.apache.lucene.util.NumericUtils")
+            behind = source_shard(int(numbers.sortableBytesToLong(packed, 0))) + 1
+        finally:
+            reader.close()
+            directory.close()
+        return max(behind, len(self.manifest.sources))
+
+    def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
+        """The chunks that documents with these ids have before the update."""
+        if not doc_ids:
+            return iter(())
+        wanted = any_of(*(KeywordEquals(DOC_ID, each) for each in doc_ids))
+        return self._engine.scan(Scope((wanted,)))
+
+    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+        """See IndexUpdate. The ids need no keeping here."""
+        try:
+            data = json.dumps(record.to_json()).encode() + b"\n"
+            write_atomically(self._location / _RECORD, data)
+        except OSError as error:
+            raise BuildError(
+                f"The folder of the index cannot be written ({error.strerror}).",
+                where=self._where,
+            ) from error
+        self._writer = self._new_writer()
+
+    def remove(self, doc_ids: Sequence[str]) -> None:
+        """Delete documents that were there before the update."""
+        self._open_writer().remove(doc_ids)
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """Add the chunks of whole documents, in corpus order."""
+        self._open_writer().add(chunks)
+
+    def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
+        """See IndexUpdate."""
+        writer = self._open_writer()
+        counted = writer.counts()
+        expected = (manifest.chunks, *([manifest.sentences] if manifest.has_sentences else []))
+        if counted != expected:
+            raise BuildError(
+                f"The index would hold {counted} chunks and sentences, but {expected} are due.",
+                where=self._where,
+                do="Build the index again with --overwrite.",
+            )
+        writer.finish(
+            {
+                schema.MANIFEST_KEY: manifest.to_json(),
+                schema.UPDATE_KEY: str(manifest.update),
+                LAST_UPDATE_KEY: json.dumps(record.to_json()),
+            }
+        )
+        self._writer = None
+        self._forget()
+
+    def give_up(self) -> None:
+        """See IndexUpdate."""
+        if self._writer is not None:
+            self._writer.abort()
+            self._writer = None
+            self._forget()
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):  # read-only: it does no harm
+            (self._location / _RECORD).unlink(missing_ok=True)
+
+    def compact(self, note: Callable[[str], None]) -> Deletions:
+        """See IndexUpdate."""
+        writer = self._writer = self._new_writer()
+        writer.merge(note)
+        data = self._engine.commit_data()
+        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
+        writer.finish({key: data[key] for key in kept if key in data})
+        self._writer = None
+        merged = LuceneEngine.open(self._held.path, self._where)
+        try:
+            return merged.deletions()
+        finally:
+            merged.close()
+
+    def _open_writer(self) -> _Writer:
+        if self._writer is None:
+            raise RuntimeError("the update has not begun")
+        return self._writer
+
+    def _new_writer(self) -> _Writer:
+        return _Writer(
+            self._held.path,
+            metadata=self.manifest.metadata,
+            sentences=self.manifest.has_sentences,
+            resume=True,
+        )
+
+
+class _Writer(LuceneWriter):
+    """A LuceneWriter that goes on from a finished generation, and deletes."""
+
+    def remove(self, doc_ids: Iterable[str]) -> None:
+        """Delete the chunks and sentences of the documents that were added before."""
+        term = java("org.apache.lucene.index.Term")
+        terms = [term(DOC_ID, each) for each in doc_ids]
+        if not terms:
+            return
+        self._wait()
+        with self._failures():
+            for index in self._indexes:
+                index.writer.deleteDocuments(java_array("org.apache.lucene.index.Term", terms))
+
+    def counts(self) -> tuple[int, ...]:
+        """How many documents each index holds with what was written, deleted ones left out."""
+        counted: list[int] = []
+        self._wait()
+        with self._failures():
+            for index in self._indexes:
+                reader = java("org.apache.lucene.index.DirectoryReader").open(index.writer)
+                try:
+                    counted.append(int(reader.numDocs()))
+                finally:
+                    reader.close()
+        return tuple(counted)
+
+    def merge(self, note: Callable[[str], None]) -> None:
+        """Merge each index into one segment without deleted documents."""
+        names = (schema.CHUNKS_FOLDER, schema.SENTENCES_FOLDER)
+        with self._failures():
+            for name, index in zip(names, self._indexes, strict=False):
+                note(f"Merging the {name}, {index.writer.getDocStats().numDocs:,} documents.")
+                index.writer.forceMerge(1)

@@ -1,0 +1,401 @@
+"""OpenSearchUpdate: documents added to and deleted from the published index on a cluster.
+
+Nobody sees a document that was written or deleted until the shard is refreshed, and that is done
+once, at the end: all versions of a document are in one shard. Additions are written first; then
+``_meta`` says what is to be deleted and what the index will be; from there on any command can
+finish the update. Before, it can be undone: nothing that was there has been touched.
+
+Stopped in between, the index shows the state before, with these exceptions: a shard that is
+recovered (its node was lost, or a copy is made) shows what was written already, so that both
+versions of a document are found until the update is finished or undone; and stopped between the two
+refreshes, the sentences are of another state than the chunks, which readers notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from arag_search.corpus import Chunk, ordinal_of, source_shard
+from arag_search.engines.deletions import Deletions
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.bulk import Bulks
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.compaction import compact, deletions_on
+from arag_search.engines.opensearch.compile import any_value, filtered
+from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
+from arag_search.engines.opensearch.place import find_places
+from arag_search.engines.opensearch.removal import remove_documents
+from arag_search.engines.opensearch.schema import Meta, updating_alias
+from arag_search.engines.opensearch.shard_terms import find_shard_terms
+from arag_search.engines.opensearch.site import OpenSearchSite
+from arag_search.engines.opensearch.update_lock import UpdateLock
+from arag_search.engines.update_record import Settled, UpdateRecord
+from arag_search.errors import (
+    AragError,
+    BuildError,
+    IndexDamagedError,
+    RefusedError,
+    UnfinishedUpdateError,
+)
+from arag_search.manifest import Manifest
+from arag_search.query.fields import DOC_ID
+
+LAST_UPDATE_KEY = "last_update"
+MAX_REMOVED = 100_000
+"""The most documents that one update deletes or replaces: their ids are kept in ``_meta``."""
+
+_LOADING, _COMMITTING = "loading", "committing"
+_PAGE = 1_000
+_SLOW_S = 300.0
+
+
+class OpenSearchUpdate:
+    """See IndexUpdate in index_jobs. A context manager that holds the index for one writer.
+
+    Entering raises what opening does, and IndexLockedError where a build or another update is at
+    work.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._where = str(address)
+        self._first: int | None = None
+        self._is_continued = False
+        self._removed: dict[str, None] = {}
+        self._written: list[tuple[str, int, int]] = []
+        self._bulks: Bulks | None = None
+
+    def __enter__(self) -> OpenSearchUpdate:
+        self._client = Client.connect(self._address)
+        try:
+            places = find_places(self._client, self._address)
+            site = OpenSearchSite(self._client, self._address.name, self._where, overwrite=True)
+            site.check_no_builder()
+            self._chunks = places.chunks.index
+            self._shards = places.chunks.shards
+            sentences = None if places.sentences is None else places.sentences.index
+            self._indexes = [each for each in (self._chunks, sentences) if each]
+            self._lock = UpdateLock(self._client, self._chunks, self._where)
+            self._before_us = self._lock.take()
+            try:
+                self._meta = self._read_meta()
+            except BaseException:
+                self._lock.release()
+                raise
+        except BaseException:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bulks is not None:
+            self._bulks.abort()
+        self._lock.release()
+        self._client.close()
+
+    @property
+    def manifest(self) -> Manifest:
+        """See IndexUpdate."""
+        if self._meta.manifest is None:
+            raise IndexDamagedError("The index has no manifest.", where=self._where)
+        return self._meta.manifest
+
+    @property
+    def deletions(self) -> Deletions:
+        """See IndexUpdate."""
+        return deletions_on(self._client, self._indexes)
+
+    def settle(self, record: UpdateRecord | None) -> Settled:
+        """See IndexUpdate."""
+        stopped = self._stopped()
+        digest = None if record is None else record.digest
+        if stopped is None:
+            about = UpdateRecord.from_json(self._before_us.get("about"))
+            done = UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
+            if about is not None and about.digest == digest and about.same(done):
+                return Settled(done=done)
+            return Settled()
+        stage, first, known = stopped
+        if stage == _COMMITTING:
+            self._complete()
+            done = UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
+            if known.digest == digest:
+                return Settled(done=done)
+            return Settled(f"An update that was stopped has been finished: {known.command}")
+        if known.digest == digest:
+            self._first, self._is_continued = first, True
+            return Settled(f"Continuing an update that was stopped: {known.command}")
+        if record is None:
+            self._undo_unknown(first)
+            return Settled(f"An update that was stopped has been undone: {known.command}")
+        raise UnfinishedUpdateError(
+            f"An update of the index was stopped before its end: {known.command}",
+            where=self._where,
+            do=f"Run that command again; or undo it: arag-search compact {self._where}",
+        )
+
+    def first_shard(self) -> int:
+        """See IndexUpdate."""
+        if self._first is not None:
+            return source_shard(self._first)
+        body = {"size": 1, "sort": [{schema.ORDINAL: "desc"}], "_source": [schema.ORDINAL]}
+        hits = self._search(body)
+        behind = source_shard(int(hits[0]["_source"][schema.ORDINAL])) + 1 if hits else 0
+        return max(behind, len(self.manifest.sources))
+
+    def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
+        """See IndexUpdate."""
+        before = None
+        if self._first is not None:
+            before = {"range": {schema.ORDINAL: {"lt": self._first}}}
+        query = filtered(None, any_value(DOC_ID, doc_ids), before)
+        body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": [{schema.ORDINAL: "asc"}]}
+        while doc_ids:
+            hits = self._search(body)
+            for hit in hits:
+                yield schema.chunk_of(hit["_source"])
+            if len(hits) < _PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+        """See IndexUpdate."""
+        self._check_removed(len(doc_ids))
+        self._lock.sign(record.to_json())
+        actions = [
+            {"add": {"index": each, "alias": updating_alias(each)}} for each in self._indexes
+        ]
+        self._call("POST", "/_aliases", {"actions": actions})
+        if doc_ids:
+            return
+        if self._first is None:
+            self._first = ordinal_of(self.first_shard(), 0, 0)
+        update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
+        self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
+        self._bulks = Bulks(self._client, self._where)
+
+    def remove(self, doc_ids: Sequence[str]) -> None:
+        """See IndexUpdate. It is done when the update is published."""
+        self._removed.update(dict.fromkeys(doc_ids))
+        self._check_removed(len(self._removed))
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """See IndexUpdate. Chunks may be sent later."""
+        if self._bulks is None:
+            raise RuntimeError("the update has not begun")
+        self._lock.sign()
+        for chunk in chunks:
+            self._written.append((chunk.doc_id, chunk.ordinal, len(chunk.sentence_ends)))
+        self._bulks.add_lines(self._packed(chunks).lines)
+
+    def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
+        """See IndexUpdate."""
+        if self._bulks is not None:
+            self._bulks.drain()
+        self._lock.sign()
+        update = {
+            "stage": _COMMITTING,
+            "record": record.to_json(),
+            "first": self._first,
+            "remove": list(self._removed),
+            "manifest": orjson.loads(manifest.to_json()),
+        }
+        self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
+        self._complete()
+
+    def give_up(self) -> None:
+        """See IndexUpdate. What the cluster does not let be undone, and what a process before has
+        written, is left to the next command."""
+        stopped = self._stopped()
+        if stopped is None or stopped[0] != _LOADING or self._bulks is None:
+            return
+        self._bulks.abort()
+        self._bulks = None
+        if self._is_continued:
+            return
+        try:
+            lines: list[tuple[str, int, str]] = []
+            for doc_id, ordinal, sentences in self._written:
+                lines.append((updating_alias(self._chunks), ordinal, doc_id))
+                for index in self._indexes[1:]:
+                    alias = updating_alias(index)
+                    lines += [(alias, ordinal + n, doc_id) for n in range(sentences)]
+            remove_documents(self._client, lines, self._where)
+            self._forget_update()
+        except AragError:
+            return
+
+    def compact(self, note: Callable[[str], None]) -> Deletions:
+        """See IndexUpdate."""
+        return compact(self._client, self._indexes, note)
+
+    # The end of an update, and its undoing
+
+    def _complete(self) -> None:
+        """Do what ``_meta`` says is to be done; as often as it takes."""
+        update: Any = self._meta.build[schema.UPDATE_KEY]
+        manifest = Manifest.from_json(orjson.dumps(update["manifest"]).decode(), self._where)
+        first: int | None = update["first"]
+        for index in self._indexes:
+            self._remove_from(index, update["remove"], first)
+        # Who adds shows sentences first: no chunk is found whose sentences are not; who deletes,
+        # last.
+        for index in self._indexes if first is None else reversed(self._indexes):
+            self._refresh(index)
+        self._check_counts(manifest)
+        self._check_live()
+        terms = [find_shard_terms(self._client, each, self._shards) for each in self._indexes]
+        build = {**self._meta.build, LAST_UPDATE_KEY: update["record"]}
+        del build[schema.UPDATE_KEY]
+        self._put_meta(
+            replace(
+                self._meta,
+                manifest=manifest,
+                chunk_terms=terms[0],
+                sentence_terms=terms[1] if len(terms) > 1 else {},
+                build=build,
+            )
+        )
+        self._remove_aliases()
+
+    def _undo_unknown(self, first: int) -> None:
+        """Delete what was added by a process that has died. It is seen for a moment: what cannot be
+        found cannot be deleted."""
+        for index in self._indexes:
+            self._refresh(index)
+            query = {"range": {schema.ORDINAL: {"gte": first}}}
+            remove_documents(self._client, self._places_of(index, query), self._where)
+            self._refresh(index)
+        self._forget_update()
+
+    def _forget_update(self) -> None:
+        build = dict(self._meta.build)
+        del build[schema.UPDATE_KEY]
+        self._put_meta(replace(self._meta, build=build))
+        self._remove_aliases()
+
+    def _remove_from(self, index: str, doc_ids: Sequence[str], first: int | None) -> None:
+        before = None if first is None else {"range": {schema.ORDINAL: {"lt": first}}}
+        for at in range(0, len(doc_ids), _PAGE):
+            query = filtered(None, any_value(DOC_ID, doc_ids[at : at + _PAGE]), before)
+            remove_documents(self._client, self._places_of(index, query), self._where)
+
+    def _places_of(self, index: str, query: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+        """Alias, ordinal and routing of the documents that match."""
+        found: list[tuple[str, int, str]] = []
+        body: dict[str, Any] = {
+            "size": 10 * _PAGE,
+            "query": query,
+            "sort": [{schema.ORDINAL: "asc"}],
+            "_source": False,
+            "docvalue_fields": [DOC_ID],
+        }
+        while True:
+            hits = self._search(body, index)
+            for hit in hits:
+                place = (updating_alias(index), int(hit["_id"]), str(hit["fields"][DOC_ID][0]))
+                found.append(place)
+            if len(hits) < 10 * _PAGE:
+                return found
+            body["search_after"] = hits[-1]["sort"]
+
+    def _check_counts(self, manifest: Manifest) -> None:
+        expected = (manifest.chunks, manifest.sentences)
+        for index, due in zip(self._indexes, expected, strict=False):
+            held = int(self._call("GET", f"/{index}/_count")["count"])
+            if held != due:
+                raise IndexDamagedError(
+                    f"After the update {index} holds {held:,} documents, but {due:,} are due.",
+                    where=self._where,
+                    do="Build the index again with --overwrite.",
+                )
+
+    def _check_live(self) -> None:
+        if find_places(self._client, self._address).chunks.index != self._chunks:
+            raise BuildError(
+                "Another build was published under this name meanwhile, without this update.",
+                where=self._where,
+                do="Run the same command again: it updates that build.",
+            )
+
+    def _check_removed(self, count: int) -> None:
+        if count > MAX_REMOVED:
+            raise BuildError(
+                f"More than {MAX_REMOVED:,} documents would be deleted or replaced.",
+                where=self._where,
+                allowed=f"{MAX_REMOVED:,} in one update",
+                do="Update in several steps, or build the index anew with --overwrite.",
+            )
+
+    # Talking to the cluster
+
+    def _packed(self, chunks: Sequence[Chunk]) -> PackedChunks:
+        aliases = [updating_alias(index) for index in self._indexes]
+        sentences = aliases[1] if len(aliases) > 1 else None
+        return BulkPacker(aliases[0], sentences, self.manifest.metadata)(chunks)
+
+    def _search(self, body: Mapping[str, Any], index: str = "") -> list[dict[str, Any]]:
+        path = f"/{index or self._chunks}/_search"
+        params = {"allow_partial_search_results": "false"}
+        reply = self._call("POST", path, {**body, "track_total_hits": False}, params)
+        return reply["hits"]["hits"]
+
+    def _refresh(self, index: str) -> None:
+        self._call("POST", f"/{index}/_refresh")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Any:
+        """As Client.call. Raises BuildError where the index is gone."""
+        try:
+            return self._client.call(method, path, body, params, attempt_timeout_s=_SLOW_S)
+        except RefusedError as error:
+            if error.kind != "index_not_found_exception":
+                raise
+            raise BuildError(
+                "The index was deleted meanwhile.",
+                where=self._where,
+                do="Build it again.",
+            ) from error
+
+    def _stopped(self) -> tuple[str, int, UpdateRecord] | None:
+        """Stage, first ordinal and record of the update that ``_meta`` says is under way."""
+        found: Any = self._meta.build.get(schema.UPDATE_KEY)
+        if found is None:
+            return None
+        record = UpdateRecord.from_json(found["record"])
+        if record is None:
+            raise IndexDamagedError(
+                "The _meta of the index cannot be read (update).",
+                where=self._where,
+                do="Build the index again with --overwrite.",
+            )
+        return str(found["stage"]), int(found["first"] or 0), record
+
+    def _read_meta(self) -> Meta:
+        reply = self._call("GET", f"/{self._chunks}/_mapping")
+        meta = schema.read_meta(reply[self._chunks]["mappings"], self._where)
+        if meta is None:
+            raise IndexDamagedError("The index has no _meta of ours.", where=self._where)
+        return meta
+
+    def _put_meta(self, meta: Meta) -> None:
+        body = {"_meta": {schema.META_KEY: meta.to_json()}}
+        self._call("PUT", f"/{self._chunks}/_mapping", body)
+        self._meta = meta
+
+    def _remove_aliases(self) -> None:
+        actions = [
+            {"remove": {"index": each, "alias": updating_alias(each), "must_exist": False}}
+            for each in self._indexes
+        ]
+        self._call("POST", "/_aliases", {"actions": actions})

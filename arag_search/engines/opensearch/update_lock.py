@@ -1,0 +1,121 @@
+"""One updater at a time: a lock in an index of its own beside the one that is updated.
+
+``<physical>.lock`` holds one document that says who updates. It is written only if nobody has
+changed it since it was read, so that of two who come at the same time one is refused; the lock of a
+process that has died is taken over.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.schema import lock_name
+from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.errors import AragError, IndexLockedError, RefusedError
+
+_ATTEMPTS = 5
+_SIGN_EVERY_S = 30.0
+_SETTINGS = {
+    "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}},
+    "mappings": {"dynamic": False},
+}
+
+
+class UpdateLock:
+    """The lock of one physical index. ``take`` it, give ``sign`` while at work, ``release`` it."""
+
+    def __init__(self, client: Client, physical: str, where: str) -> None:
+        self._client = client
+        self._index = lock_name(physical)
+        self._where = where
+        self._token = secrets.token_hex(8)
+        self._version: dict[str, str] = {}
+        self._signed = 0.0
+        self._about: dict[str, Any] = {}
+
+    def take(self) -> Mapping[str, Any]:
+        """Take it. What the one who died with it said of its work; empty where nobody did.
+
+        Raises IndexLockedError where another process holds it.
+        """
+        for _ in range(_ATTEMPTS):
+            self._make_index()
+            try:
+                held: Any = self._client.call("GET", f"/{self._index}/_doc/holder")
+            except RefusedError as error:
+                if error.status != 404:
+                    raise
+                held = cast("dict[str, Any]", {})
+            holder = cast("dict[str, Any]", held.get("_source", {}))
+            if holder and holder["token"] != self._token and _is_held(holder):
+                raise self._locked(holder)
+            version = {"op_type": "create"}
+            if holder:
+                version = {
+                    "if_seq_no": str(held["_seq_no"]),
+                    "if_primary_term": str(held["_primary_term"]),
+                }
+            try:
+                self._write(version)
+            except RefusedError as error:
+                if error.status not in (404, 409):
+                    raise
+                continue  # somebody else was faster, or has just released it; or an answer was lost
+            return {} if holder.get("token") == self._token else holder
+        raise self._locked({})
+
+    def sign(self, about: Mapping[str, Any] | None = None) -> None:
+        """Show that this process is at work, and at what. Raises IndexLockedError where another
+        one has taken over."""
+        if about is None and time.monotonic() - self._signed < _SIGN_EVERY_S:
+            return
+        self._about = dict(about or self._about)
+        try:
+            self._write(self._version)
+        except RefusedError as error:
+            if error.status not in (404, 409):
+                raise
+            self.take()  # it is ours where only the answer was lost
+
+    def release(self) -> None:
+        """Give it back. Never raises: a lock that stays is that of a process that has ended."""
+        try:
+            self._client.call("DELETE", f"/{self._index}", attempt_timeout_s=60)
+        except AragError:
+            return
+
+    def _make_index(self) -> None:
+        try:
+            self._client.call("PUT", f"/{self._index}", _SETTINGS, attempt_timeout_s=60)
+        except RefusedError as error:
+            if error.kind != "resource_already_exists_exception":
+                raise
+
+    def _write(self, version: Mapping[str, str]) -> None:
+        holder = {**this_builder(), "token": self._token, "about": self._about}
+        reply = self._client.call("PUT", f"/{self._index}/_doc/holder", holder, version)
+        self._signed = time.monotonic()
+        self._version = {
+            "if_seq_no": str(reply["_seq_no"]),
+            "if_primary_term": str(reply["_primary_term"]),
+        }
+
+    def _locked(self, holder: Mapping[str, Any]) -> IndexLockedError:
+        who = f" (process {holder['process']} on {holder['machine']})" if holder else ""
+        return IndexLockedError(
+            f"Another update is at work there{who}.",
+            where=self._where,
+            do="Wait for it, or stop it.",
+        )
+
+
+def _is_held(holder: Mapping[str, Any]) -> bool:
+    """Whether the process that wrote it is at work, also where it is this one."""
+    me = this_builder()
+    return all(holder[part] == me[part] for part in ("machine", "process", "started")) or (
+        is_at_work(holder)
+    )

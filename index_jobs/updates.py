@@ -1,0 +1,324 @@
+"""Updates of an index: what they count and report; deleting documents, and compacting."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from arag_search.corpus import Chunk
+from arag_search.engines.deletions import Deletions
+from arag_search.engines.update_record import UpdateRecord
+from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
+from arag_search.manifest import (
+    Manifest,
+    add_fingerprints,
+    chunk_fingerprint,
+    fingerprint_hex,
+    subtract_fingerprints,
+)
+from arag_search.tokens import count_tokens
+from index_jobs.formats import checked_id
+from index_jobs.progress import Progress, SilentProgress, duration
+from index_jobs.update_targets import IndexUpdate, open_update
+
+LOOKUP_IDS = 64
+"""So many documents are looked up at once."""
+
+_SHOWN_IDS = 10
+
+
+class Tally:
+    """The counts of an index, as documents come and go."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.documents = manifest.documents
+        self.chunks = manifest.chunks
+        self.sentences = manifest.sentences
+        self.tokens = manifest.tokens
+        self.title_characters = manifest.title_characters
+        self._fingerprint = int(manifest.fingerprint, 16)
+
+    def add(self, chunks: Sequence[Chunk], tokens: int) -> None:
+        """Count the chunks of one document, which have so many tokens."""
+        self.tokens += tokens
+        for chunk in chunks:
+            self._count(chunk, 1)
+            self._fingerprint = add_fingerprints(self._fingerprint, chunk_fingerprint(chunk))
+
+    def remove(self, chunk: Chunk) -> None:
+        """Count a chunk off, and with its first chunk the document."""
+        self.tokens -= count_tokens(chunk.content)
+        self._count(chunk, -1)
+        self._fingerprint = subtract_fingerprints(self._fingerprint, chunk_fingerprint(chunk))
+
+    def _count(self, chunk: Chunk, sign: int) -> None:
+        self.chunks += sign
+        self.sentences += sign * len(chunk.sentence_ends)
+        if chunk.part == 1:
+            self.documents += sign
+            self.title_characters += sign * len(chunk.title)
+
+    def manifest(self, before: Manifest) -> Manifest:
+        """The manifest of the next update with these counts."""
+        return replace(
+            before,
+            documents=self.documents,
+            chunks=self.chunks,
+            sentences=self.sentences,
+            tokens=self.tokens,
+            title_characters=self.title_characters,
+            fingerprint=fingerprint_hex(self._fingerprint),
+            update=before.update + 1,
+        )
+
+
+def digest_of(*parts: object) -> str:
+    """What tells the command of an update from others."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def settle(
+    target: IndexUpdate, record: UpdateRecord, progress: Progress
+) -> tuple[UpdateRecord, bool]:
+    """See to an update that was stopped. The record of the one to do, and whether it was done."""
+    settled = target.settle(record)
+    if settled.note:
+        progress.note(settled.note)
+    return (record, False) if settled.done is None else (settled.done, True)
+
+
+# Deleting
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport:
+    """What was deleted, or would be in a ``dry_run``, and what the index holds after it.
+
+    ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
+    it before it was stopped.
+    """
+
+    location: str
+    deleted: int
+    missing: tuple[str, ...]
+    dry_run: bool
+    finished_before: bool
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    fingerprint: str
+    update: int
+    seconds: float
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The report in words, one line for each thing."""
+        verb = "Would delete" if self.dry_run else "Deleted"
+        lines = [
+            f"{verb} {counted(self.deleted, 'document')} of {self.location}; "
+            f"{'it would hold' if self.dry_run else 'it holds'} "
+            f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
+        ]
+        if self.missing:
+            lines.append(f"not there: {shown_ids(self.missing)}")
+        if self.finished_before:
+            lines.append("The same command had done so before it was stopped.")
+        return "\n".join(lines)
+
+
+def delete_documents(
+    location: str | Path,
+    doc_ids: Iterable[str],
+    *,
+    missing_ok: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> DeleteReport:
+    """Delete the documents with these ids from the index at ``location``.
+
+    All of them or, where one is unknown and not ``missing_ok``, none. Raises UnknownDocumentError,
+    ArgumentError for no ids and for those of all documents, IndexNotFoundError, IndexLockedError
+    where a build or another update is at work, BuildError, EngineError.
+    """
+    began = time.monotonic()
+    shown = progress or SilentProgress()
+    wanted = list(dict.fromkeys(doc_ids))
+    if not wanted:
+        raise ArgumentError("No document id is given.", allowed="ids of documents", do="Name some.")
+    with open_update(location) as target:
+        before = target.manifest
+        ids = sorted(wanted)
+        command = f"arag-search delete {location} {shown_ids(ids)}"
+        record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
+        done = False
+        if not dry_run:
+            record, done = settle(target, record, shown)
+        if done:
+            return _delete_report(location, record.deleted, (), before, began, finished=True)
+        before = target.manifest
+        tally = Tally(before)
+        found = _count_off(target, wanted, tally)
+        missing = tuple(each for each in wanted if each not in found)
+        if missing and not missing_ok:
+            raise _unknown(missing, str(location))
+        if not tally.documents:
+            raise _everything(str(location))
+        after = tally.manifest(before) if found else before
+        if found and not dry_run:
+            record = replace(record, update=after.update, deleted=len(found))
+            _delete(target, list(found), after, record)
+        return _delete_report(location, len(found), missing, after, began, dry_run=dry_run)
+
+
+def _count_off(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
+    """The ids that are there, in the order asked; their documents are counted off."""
+    there: set[str] = set()
+    for chunk in existing_chunks(target, [each for each in doc_ids if _is_id(each)]):
+        there.add(chunk.doc_id)
+        tally.remove(chunk)
+    return dict.fromkeys(each for each in doc_ids if each in there)
+
+
+def existing_chunks(target: IndexUpdate, doc_ids: Sequence[str]) -> Iterator[Chunk]:
+    """The chunks that these documents have before the update."""
+    for at in range(0, len(doc_ids), LOOKUP_IDS):
+        yield from target.existing(doc_ids[at : at + LOOKUP_IDS])
+
+
+def _is_id(doc_id: str) -> bool:
+    """Whether a document may have this id."""
+    try:
+        return checked_id(doc_id, "") == doc_id
+    except SourceError:
+        return False
+
+
+def _delete(target: IndexUpdate, doc_ids: list[str], after: Manifest, record: UpdateRecord) -> None:
+    target.begin(record, doc_ids)
+    try:
+        target.remove(doc_ids)
+        target.publish(after, record)
+    except BaseException:
+        target.give_up()
+        raise
+
+
+def _delete_report(
+    location: str | Path,
+    deleted: int,
+    missing: tuple[str, ...],
+    after: Manifest,
+    began: float,
+    *,
+    dry_run: bool = False,
+    finished: bool = False,
+) -> DeleteReport:
+    return DeleteReport(
+        location=str(location),
+        deleted=deleted,
+        missing=missing,
+        dry_run=dry_run,
+        finished_before=finished,
+        seconds=round(time.monotonic() - began, 3),
+        **held(after),
+    )
+
+
+def held(manifest: Manifest) -> dict[str, Any]:
+    """What reports say of the index after an update."""
+    names = ("documents", "chunks", "sentences", "tokens", "fingerprint", "update")
+    return {name: getattr(manifest, name) for name in names}
+
+
+def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:
+    return UnknownDocumentError(
+        f"No document has the id {shown_ids(missing)}; nothing was deleted."
+        if len(missing) == 1
+        else f"{len(missing):,} ids are of no document: {shown_ids(missing)}; nothing was deleted.",
+        where=where,
+        allowed="ids of documents, which searches show without the part (vivaldi of vivaldi.1)",
+        do="Correct them, or say --missing-ok to delete the others.",
+    )
+
+
+def _everything(where: str) -> ArgumentError:
+    return ArgumentError(
+        "That would delete every document of the index.",
+        where=where,
+        allowed="an index with a document or more",
+        do="Build it anew from other sources with --overwrite, or remove the index itself.",
+    )
+
+
+# Compacting
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """What was merged: how many deleted entries (passages, sentences, and the marks that a server
+    keeps of deletions) went, and how many are left."""
+
+    location: str
+    removed: int
+    left: int
+    seconds: float
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The report in words."""
+        lines = [
+            f"Compacted {self.location}: one segment a shard,"
+            f" {self.removed:,} deleted entries gone; {duration(self.seconds)}."
+        ]
+        if self.left:
+            lines.append(f"left: {self.left:,} deleted entries; compact again later")
+        return "\n".join(lines)
+
+
+def compact_index(location: str | Path, progress: Progress | None = None) -> CompactReport:
+    """Merge each shard of an index into one segment: scores and order are then those of a build of
+    the same documents.
+
+    Finishes or undoes first what a stopped update has begun. Raises IndexNotFoundError,
+    IndexLockedError, BuildError, EngineError.
+    """
+    began = time.monotonic()
+    shown = progress or SilentProgress()
+    with open_update(location) as target:
+        settled = target.settle(None)
+        if settled.note:
+            shown.note(settled.note)
+        before: Deletions = target.deletions
+        after = target.compact(shown.note)
+    removed = max(0, before.documents - after.documents)
+    return CompactReport(
+        str(location), removed, after.documents, round(time.monotonic() - began, 3)
+    )
+
+
+# Words
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 chunk``, ``2,000 chunks``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shown_ids(doc_ids: Sequence[str]) -> str:
+    """The first ten ids in quotes, and how many more there are."""
+    named = ", ".join(f'"{each[:60]}"' for each in doc_ids[:_SHOWN_IDS])
+    more = len(doc_ids) - _SHOWN_IDS
+    return f"{named} and {more:,} more" if more > 0 else named

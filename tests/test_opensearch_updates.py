@@ -1,0 +1,310 @@
+"""Updates of an index on a server: whole or not at all, finished or undone by the next command."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.deletions import check_compact
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.update import OpenSearchUpdate
+from arag_search.engines.opensearch.update_lock import UpdateLock
+from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
+from arag_search.index import open_index
+from index_jobs.adding import add_documents
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+from index_jobs.update_targets import open_update
+from index_jobs.updates import compact_index, delete_documents
+from tests.commands import Command, file_of
+from tests.opensearch_indexes import Site
+from tests.test_updates import document, in_own_folder  # noqa: F401
+from tests.updated_corpora import OPTIONS, killed, random_updates, refusal
+
+pytestmark = pytest.mark.opensearch
+SHARDED = BuildOptions(shards=2)
+
+
+def ids(site: Site) -> list[str]:
+    with open_index(site.address) as index:
+        return [chunk.id for chunk in index.scan()]
+
+
+def built(site: Site, *names: str) -> None:
+    file = file_of("built.jsonl", *(document(name, f"Old {name}. Sea.") for name in names))
+    build_index([file], site.address, SHARDED)
+
+
+def test_an_updated_index_equals_a_fresh_build_in_a_folder(
+    opensearch: Site, tmp_path: Path
+) -> None:
+    options = BuildOptions(
+        chunk_tokens=OPTIONS.chunk_tokens, metadata=dict(OPTIONS.metadata), shards=2
+    )
+    actions = ("add", "delete")
+    random_updates(5, opensearch.address, tmp_path, 6, options=options, actions=actions)
+    with open_index(opensearch.address) as index:
+        check_compact(index.engine.deletions(), index.location)
+    assert opensearch.indexes() == opensearch.live(), "no lock stays"
+
+
+def test_nothing_is_seen_before_all_of_it_is_written(opensearch: Site) -> None:
+    seen: list[list[str]] = []
+
+    class Looking(SilentProgress):
+        def update(self, read_bytes: int, documents: int) -> None:
+            opensearch.client.call("POST", f"/{opensearch.live()[0]}/_flush")
+            seen.append(ids(opensearch))
+
+    built(opensearch, "a", "b")
+    new = [document("a", "New. Sea."), *(document(f"n{n}", "New.") for n in range(150))]
+    report = add_documents([file_of("new.jsonl", *new)], opensearch.address, None, Looking())
+    assert (report.added, report.replaced) == (150, 1)
+    assert len(seen) >= 2
+    assert seen == [["a.1", "b.1"]] * len(seen)
+    assert ids(opensearch) == ["b.1", "a.1", *(f"n{n}.1" for n in range(150))]
+    Path("new.jsonl").write_text('{"id": "a", "text": "Newer."}\noops\n')
+    assert "not JSON" in refusal(add_documents, ["new.jsonl"], opensearch.address)
+    with open_index(opensearch.address) as index:
+        assert index.chunk_read(["a.1"])[0].chunk.content == "New. Sea."
+    assert opensearch.meta(opensearch.live()[0]).unfinished_update == ""
+    assert opensearch.indexes() == opensearch.live()
+
+
+def test_readers_find_whole_documents_while_updates_run(opensearch: Site) -> None:
+    built(opensearch, "a", "b")
+    stop = threading.Event()
+    wrong: list[object] = []
+    states: set[str] = set()
+
+    def read() -> None:
+        with open_index(opensearch.address) as index:
+            while not stop.is_set():
+                for granularity in ("chunk", "sentence"):
+                    hits = index.logical_search("sea", granularity=granularity).hits
+                    if sorted(hit.doc_id for hit in hits) != ["a", "b"]:
+                        wrong.append((granularity, [hit.id for hit in hits]))
+                    states.update(hit.content for hit in hits)
+                    for hit in hits:
+                        shown = [hit.content[: hit.sentence_ends[0]]] if hit.sentence_ends else []
+                        if "Sea." not in hit.content or not shown:
+                            wrong.append(hit)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for each in readers:
+        each.start()
+    try:
+        for turn in range(6):
+            text = "More. " * (turn % 3) + f"State {turn}. Sea."
+            add_documents([file_of("a.jsonl", document("a", text))], opensearch.address)
+    finally:
+        stop.set()
+        for each in readers:
+            each.join()
+    assert not wrong, wrong[:3]
+    assert len(states) > 2
+
+
+def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Command) -> None:
+    address = opensearch.address
+    for call in (delete_documents, compact_index):
+        with pytest.raises(IndexNotFoundError):
+            call(address, *([["a"]] if call is delete_documents else []))
+    opensearch.client.call("PUT", f"/{opensearch.name}", {})
+    assert refusal(delete_documents, address, ["a"]).startswith(
+        "The index was not built by arag_search: its mapping says nothing of it in _meta."
+    )
+    assert opensearch.indexes() == [opensearch.name]
+    opensearch.remove()
+    built(opensearch, "a", "b", "c")
+    physical = opensearch.live()[0]
+    lock = UpdateLock(opensearch.client, physical, address)
+    assert lock.take() == {}
+    with pytest.raises(IndexLockedError) as caught:
+        add_documents(["built.jsonl"], address)
+    assert str(caught.value) == (
+        f"Another update is at work there (process {os.getpid()} on {os.uname().nodename}).\n"
+        f"Where: {address}\nDo: Wait for it, or stop it."
+    )
+    lock.sign({"x": 1})
+    lock.release()
+    assert "no document" in refusal(delete_documents, address, ["a", "z"]).lower()
+    report = delete_documents(address, ["a"])
+    assert (report.deleted, report.documents, ids(opensearch)) == (1, 2, ["b.1", "c.1"])
+    shown = arag("info", address, "--json").json
+    assert (shown["unfinished_update"], shown["verified"]) == ("", ["counts"])
+    assert shown["deleted_share"] > 0.3
+
+
+def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Site) -> None:
+    class Replacing(SilentProgress):
+        def __init__(self, action: str) -> None:
+            self.action = action
+
+        def update(self, read_bytes: int, documents: int) -> None:
+            if self.action == "build":
+                build_index(["built.jsonl"], opensearch.address, BuildOptions(overwrite=True))
+            elif self.action:
+                opensearch.remove()
+            self.action = ""
+
+    built(opensearch, "a", "b")
+    many = file_of("many.jsonl", *(document(f"n{n}", "New.") for n in range(70)))
+    told = refusal(add_documents, [many], opensearch.address, None, Replacing("build"))
+    assert told == (
+        "Another build was published under this name meanwhile, without this update.\n"
+        f"Where: {opensearch.address}\nDo: Run the same command again: it updates that build."
+    )
+    assert ids(opensearch) == ["a.1", "b.1"]
+    assert add_documents([many], opensearch.address).added == 70
+    told = refusal(add_documents, [many], opensearch.address, None, Replacing("delete"))
+    assert told.splitlines()[0] in (
+        "The index that is being built was deleted meanwhile.",  # by the bulk that is told of it
+        "The index was deleted meanwhile.",
+    )
+    assert not [each for each in opensearch.indexes() if not each.endswith(".lock")]
+
+
+# Killed
+
+KILLED = """
+import os, signal, sys
+from arag_search.engines.opensearch import update, update_lock, client
+moment, *command = sys.argv[1:]
+place, _, after = moment.partition(":")
+left = int(after)
+owner, name = {
+    "written": (update.OpenSearchUpdate, "publish"),
+    "remove": (update.OpenSearchUpdate, "_remove_from"),
+    "refresh": (client.Client, "call"),
+    "aliases": (update.OpenSearchUpdate, "_remove_aliases"),
+    "release": (update_lock.UpdateLock, "release"),
+}[place]
+call = getattr(owner, name)
+def dying(self, *arguments, **options):
+    global left
+    if place != "refresh" or arguments[1].endswith("/_refresh"):
+        if not left:
+            if place == "written":
+                self._bulks.drain()
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+    return call(self, *arguments, **options)
+setattr(owner, name, dying)
+from arag_search.cli.app import run
+sys.exit(run(command))
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("moment", ["written:0", "remove:0", "refresh:1", "aliases:0"])
+def test_an_addition_that_is_killed_is_completed_by_the_same_command(
+    moment: str, opensearch: Site, arag: Command
+) -> None:
+    built(opensearch, "a", "b", "c")
+    new = [document("b", "New. Sea."), *(document(f"n{n}", "New. Sea.") for n in range(40))]
+    source = file_of("new.jsonl", *new)
+    command = ["index", source, "--add", "--to", opensearch.address]
+    killed(KILLED, moment, *command)
+    before, after = ["a.1", "b.1", "c.1"], ["a.1", "c.1", "b.1", *(f"n{n}.1" for n in range(40))]
+    shown = moment in ("refresh:1", "aliases:0")
+    if moment != "refresh:1":  # between the refreshes chunks are still those before
+        assert ids(opensearch) == (after if shown else before)
+    else:
+        assert ids(opensearch) == before
+        with open_index(opensearch.address) as index, pytest.raises(IndexDamagedError) as caught:
+            index.logical_search("new", granularity="sentence")
+        assert str(caught.value) == (
+            f"There are sentences of chunks that are not there.\nWhere: {opensearch.address}\n"
+            "Do: Wait for an update that is under way; run one that was stopped again, or "
+            f"arag-search compact {opensearch.address}. Else: Build the index again with"
+            " --overwrite."
+        )
+    if moment in ("written:0", "refresh:1"):
+        told = arag("info", opensearch.address).lines[-1]
+        assert told.startswith(
+            "  unfinished   an update is under way or was stopped: arag-search in"
+        )
+    again = arag(*command, "--json")
+    assert again.code == 0, again.err
+    assert (again.json["added"], again.json["replaced"]) == (40, 1)
+    assert again.json["finished_before"] is (moment != "written:0")
+    assert ids(opensearch) == after
+    with open_index(opensearch.address) as index:
+        assert index.manifest.update == 2
+        found = index.logical_search("sea", granularity="sentence", top_k=50)
+        assert found.total == 43
+    assert opensearch.indexes() == opensearch.live()
+    deleted = opensearch.deleted(opensearch.live()[0])
+    assert deleted <= 3, "one document, and a mark for each time that it was deleted"
+
+
+class Interrupted(SilentProgress):
+    def begin(self, total_bytes: int, done_bytes: int) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.faults
+def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
+    opensearch: Site, arag: Command
+) -> None:
+    address = opensearch.address
+    built(opensearch, "a", "b", "c")
+    source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
+    command = f"arag-search index {source} --add --to {address}"
+    killed(KILLED, "written:0", "index", source, "--add", "--to", address)
+    assert arag("delete", address, "a").err == (
+        f"arag-search: An update of the index was stopped before its end: {command}\n"
+        f"Where: {address}\n"
+        f"Do: Run that command again; or undo it: arag-search compact {address}\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        add_documents([source], address, None, Interrupted())
+    physical = opensearch.live()[0]
+    assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
+    assert arag("delete", address, "a", "--dry-run").code == 0
+    with open_update(address) as target:  # as compact does, without waiting for merges
+        note = target.settle(None).note
+    assert note == f"An update that was stopped has been undone: {command}"
+    assert ids(opensearch) == ["a.1", "b.1", "c.1"]
+    killed(KILLED, "remove:1", "delete", address, "a", "b")
+    done = arag("index", source, "--add", "--to", address)
+    assert done.err.splitlines()[1] == (
+        f'An update that was stopped has been finished: arag-search delete {address} "a", "b"'
+    )
+    assert ids(opensearch) == ["c.1", "b.1", "n.1"]
+    with open_index(address) as index:
+        assert index.chunk_read(["b.1"])[0].chunk.content == "New."
+        assert index.manifest.update == 3
+    killed(KILLED, "release:0", "delete", address, "c")
+    again = arag("delete", address, "c", "--json")
+    assert (again.code, again.json["finished_before"]) == (0, True)
+    assert arag("delete", address, "c").code == 1
+
+
+def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(
+    opensearch: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(opensearch, "a", "b")
+    source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
+    physical = opensearch.live()[0]
+    block = {"index.blocks.write": True}
+    begin = OpenSearchUpdate.begin
+
+    def blocked(self: OpenSearchUpdate, *arguments: object, **options: object) -> None:
+        begin(self, *arguments, **options)  # type: ignore[arg-type]
+        opensearch.client.call("PUT", f"/{physical}/_settings", block)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenSearchUpdate, "begin", blocked)
+        told = refusal(add_documents, [source], opensearch.address)
+    assert "blocked by: [FORBIDDEN/8/index write (api)]" in told
+    assert ids(opensearch) == ["a.1", "b.1"]
+    told = refusal(delete_documents, opensearch.address, ["a"])
+    assert "An update of the index was stopped" in told
+    opensearch.client.call("PUT", f"/{physical}/_settings", {"index.blocks.write": None})
+    assert add_documents([source], opensearch.address).added == 1
+    assert ids(opensearch) == ["a.1", "b.1", "n.1"]
+    assert isinstance(opensearch.client, Client)

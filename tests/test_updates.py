@@ -1,0 +1,396 @@
+"""Updates of an index in a folder: whole or not at all, and equal to a fresh build."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from arag_search.engines.deletions import check_compact
+from arag_search.engines.lucene.location import BuildSite, hold_live
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.engines.lucene.snapshot import Snapshot
+from arag_search.errors import (
+    IndexLockedError,
+    IndexNotFoundError,
+    IndexProblemError,
+    SourceError,
+)
+from arag_search.index import open_index
+from index_jobs.adding import AddOptions, add_documents
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.progress import SilentProgress
+from index_jobs.updates import compact_index, delete_documents
+from tests.commands import SAMPLE, Command, file_of, process
+from tests.updated_corpora import Corpus, killed, random_updates, refusal
+
+INDEX = Path("index")
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def document(identifier: str, text: str, **more: object) -> dict[str, object]:
+    return {"id": identifier, "title": "Title", "text": text, **more}
+
+
+def built(*documents: dict[str, object], options: BuildOptions | None = None) -> None:
+    build_index([file_of("built.jsonl", *documents)], INDEX, options or BuildOptions())
+
+
+def added(*documents: dict[str, object], **options: object) -> dict[str, object]:
+    report = add_documents([file_of("added.jsonl", *documents)], INDEX, AddOptions(**options))  # type: ignore[arg-type]
+    return json.loads(report.to_json())
+
+
+def ids() -> list[str]:
+    with open_index(INDEX) as index:
+        return [chunk.id for chunk in index.scan()]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("seed", range(3))
+def test_an_updated_index_equals_a_fresh_build_of_what_it_holds(seed: int, tmp_path: Path) -> None:
+    random_updates(seed, "index", tmp_path, steps=6)
+
+
+def test_added_documents_lie_behind_all_others_and_replaced_ones_move_there() -> None:
+    built(document("a", "One."), document("b", "Two."), document("c", "Three."))
+    report = added(document("b", "Two anew. " * 400), document("d", "Four."))
+    assert (report["added"], report["replaced"], report["documents"]) == (1, 1, 4)
+    assert ids() == ["a.1", "c.1", "b.1", "b.2", "d.1"]
+    with open_index(INDEX) as index:
+        assert index.manifest.sources == ("built.jsonl", "added.jsonl")
+        assert (index.manifest.update, index.manifest.chunks) == (2, 5)
+        ordinals = [chunk.ordinal for chunk in index.scan()]
+        assert ordinals == sorted(ordinals)
+        assert ordinals[2] >> 51 == 1, "the next source shard"
+        assert index.logical_search("two").hits[0].id == "b.1"
+    added(document("e", "Five."))
+    delete_documents(INDEX, ["e"])
+    added(document("f", "Six."))
+    assert ids()[-1] == "f.1"
+
+
+def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only() -> None:
+    Path("chunks.json").write_text(json.dumps([f"{n}:Text {n}." for n in range(5)]))
+    build_index(["chunks.json"], INDEX, BuildOptions())
+    delete_documents(INDEX, ["2", "3"])
+    Path("more.json").write_text(json.dumps(["7:Text 7.", "0:Text nil."]))
+    add_documents(["more.json"], INDEX)
+    with open_index(INDEX) as index:
+        chunks = index.chunk_read(["1", "4", "7", "0"])
+        assert [(each.previous_id, each.next_id) for each in chunks] == [
+            (None, "4"),
+            ("1", "7"),
+            ("4", "0"),
+            ("7", None),
+        ]
+    assert refusal(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
+        "The index holds chunks that came cut, and these sources do not: d.jsonl (documents).\n"
+        "Where: index\nAllowed: arag-chunks\nDo: Build an index of their own for them."
+    )
+    build_index(["d.jsonl"], Path("other"), BuildOptions())
+    assert refusal(add_documents, ["more.json"], Path("other")) == (
+        "The index holds documents, and these sources do not: more.json (arag-chunks).\n"
+        "Where: other\nAllowed: every format but arag-chunks\n"
+        "Do: Build an index of their own for them."
+    )
+
+
+def test_options_that_are_not_the_index_s_are_all_named() -> None:
+    built(document("a", "One.", year=3), options=BuildOptions(metadata={"year": "number"}))
+    options = AddOptions(
+        chunk_tokens=500, bm25=(1.2, 0.75), metadata={"lang": "keyword"}, without=("sentences",)
+    )
+    assert refusal(add_documents, ["absent.jsonl"], INDEX, options) == (
+        "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
+        " --metadata lang:keyword (the index has year:number);"
+        " --without sentences (the index has none).\nWhere: index\n"
+        "Allowed: with --add, the options of the index; they hold without being given\n"
+        "Do: Leave them out, or build the index anew with --overwrite."
+    )
+    report = added(document("b", "Two.", year=5, x=1), metadata={"year": "number"})
+    assert report["undeclared_metadata"] == {"x": 1}
+    with open_index(INDEX) as index:
+        assert [hit.id for hit in index.logical_search("year:5").hits] == ["b.1"]
+        assert index.manifest.undeclared_metadata == {"x": 1}
+
+
+def test_a_bad_record_leaves_the_index_as_it_was() -> None:
+    built(document("a", "One."))
+    bad = file_of("bad.jsonl", document("a", "New."), "oops", document("a", "Again."))
+    with pytest.raises(SourceError, match="not JSON"):
+        add_documents([bad], INDEX)
+    with open_index(INDEX) as index:
+        assert (index.manifest.update, index.chunk_read(["a.1"])[0].chunk.content) == (1, "One.")
+    report = add_documents([bad], INDEX, AddOptions(skip_bad_lines=True))
+    assert (report.added, report.replaced, report.skipped_lines) == (0, 1, 2)
+    assert report.skipped_examples[1] == 'bad.jsonl, line 3: The id "a" was there before.'
+    Path("empty.jsonl").write_text('{"id": "a", "text": 1}\n')
+    assert refusal(add_documents, ["empty.jsonl"], INDEX, AddOptions(format="documents",
+                   skip_bad_lines=True)) == (
+        "There is nothing to add: no document was found; bad records skipped: 1.\n"
+        "Where: empty.jsonl\nDo: Name a folder with .txt or .md files, or files of records."
+    )  # fmt: skip
+    assert not Path("index/update.json").exists()
+
+
+# Deleting
+
+
+def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
+    built(document("a", "One."), document("b", "Two."), document("ÿ", "Three."))
+    advice = (
+        "\nWhere: index\n"
+        "Allowed: ids of documents, which searches show without the part (vivaldi of vivaldi.1)\n"
+        "Do: Correct them, or say --missing-ok to delete the others."
+    )
+    assert refusal(delete_documents, INDEX, ["a", "A"]) == (
+        'No document has the id "A"; nothing was deleted.' + advice
+    )
+    strange = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
+    assert refusal(delete_documents, INDEX, strange).startswith("5 ids are of no document: ")
+    assert ids() == ["a.1", "b.1", "ÿ.1"]
+    report = delete_documents(INDEX, [*strange, "ÿ"], missing_ok=True, dry_run=True)
+    assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
+    assert len(ids()) == 3
+    report = delete_documents(INDEX, [*strange, "ÿ", "ÿ"], missing_ok=True)
+    assert (report.deleted, report.documents, report.update, ids()) == (2, 1, 2, ["b.1"])
+    report = delete_documents(INDEX, ["nobody"], missing_ok=True)
+    assert (report.deleted, report.update) == (0, 2), "nothing to do is no update"
+    assert refusal(delete_documents, INDEX, ["b"]) == (
+        "That would delete every document of the index.\nWhere: index\n"
+        "Allowed: an index with a document or more\n"
+        "Do: Build it anew from other sources with --overwrite, or remove the index itself."
+    )
+    assert refusal(delete_documents, INDEX, []) == (
+        "No document id is given.\nAllowed: ids of documents\nDo: Name some."
+    )
+
+
+def test_the_commands_read_ids_from_everywhere_and_report(
+    arag: Command, give_input: object
+) -> None:
+    assert arag("index", SAMPLE, "--to", "index").code == 0
+    Path("ids.txt").write_text("\ufeffvivaldi\r\n\n  goldoni \n", encoding="utf-8")
+    give_input(b"zeno")  # type: ignore[operator]
+    done = arag("delete", "index", "-", "--from", "ids.txt", "--dry-run")
+    assert done.lines == ["Would delete 3 documents of index; it would hold 60 documents in 60"
+                          " chunks."]  # fmt: skip
+    done = arag("delete", "index", "vivaldi", "none", "--missing-ok")
+    assert done.lines[1] == 'not there: "none"'
+    assert arag("delete", "index", "vivaldi", "--json").code == 1
+    assert arag("delete", "index", "goldoni", "--json").json["documents"] == 61
+    assert arag("delete", "index", "zeno", "byron", "irene").code == 0
+    assert arag("info", "index", "--json").json["deleted_share"] > 0.05
+    assert arag("info", "index").lines[-2] == (
+        "  advice       8.7% deleted: scores are off until arag-search compact index"
+    )
+    assert arag("compact", "index", "--json").json["left"] == 0
+    assert arag("info", "index", "--json").json["deleted_share"] == 0
+    done = arag("index", SAMPLE, "--to", "index", "--add", "--json")
+    assert (done.json["added"], done.json["replaced"]) == (5, 58)
+    assert done.json["sources"] == [{"name": SAMPLE, "format": "documents"}]
+    Path("ids.txt").write_bytes(b"a\n\xff")
+    assert arag("delete", "index", "--from", "ids.txt").err == (
+        "arag-search: The ids are not UTF-8.\nWhere: ids.txt, line 2\n"
+        "Allowed: one id a line, in UTF-8\nDo: Convert the file.\n"
+    )
+    assert arag("index", SAMPLE, "--to", "index", "--add", "--overwrite").err == (
+        "arag-search: --add: --overwrite is for building an index.\n"
+        "Allowed: --add, or a new index\nDo: Leave out --add or --overwrite.\n"
+    )
+    given = ("--chunk-tokens", "1000", "--bm25", "1,1")
+    assert arag("index", SAMPLE, "--to", "index", "--add", *given).err.splitlines()[0] == (
+        "arag-search: The index was built with other options: --bm25 1,1 (the index has 1.2,0.75)."
+    )
+
+
+# Who sees what
+
+
+def test_a_reader_keeps_what_it_opened_and_the_next_sees_the_update() -> None:
+    built(document("a", "One sea."), document("b", "Two."))
+    with open_index(INDEX) as before:
+        added(document("a", "Another."))
+        delete_documents(INDEX, ["b"])
+        compact_index(INDEX)
+        assert [chunk.content for chunk in before.scan()] == ["One sea.", "Two."]
+        hits = before.logical_search("sea", granularity="sentence").hits
+        assert [hit.content for hit in hits] == ["One sea."]
+    with open_index(INDEX) as after:
+        assert [chunk.content for chunk in after.scan()] == ["Another."]
+        check_compact(after.engine.deletions(), "index")
+
+
+def test_measurements_refuse_an_index_with_deleted_documents() -> None:
+    built(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
+    delete_documents(INDEX, ["d3"])
+    with open_index(INDEX) as index, pytest.raises(IndexProblemError) as caught:
+        check_compact(index.engine.deletions(), "index")
+    assert str(caught.value) == (
+        "11.1% of the index are deleted documents, which change its scores.\nWhere: index\n"
+        "Allowed: an index without deleted documents\nDo: Run: arag-search compact index"
+    )
+
+
+def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
+    assert refusal(delete_documents, INDEX, ["a"]).startswith("There is no index.\nWhere: index")
+    with pytest.raises(IndexNotFoundError):
+        add_documents(["absent.jsonl"], INDEX)
+    with pytest.raises(IndexNotFoundError):
+        compact_index(INDEX)
+    assert not INDEX.exists()
+    built(document("a", "One."), document("b", "Two."))
+    with BuildSite(INDEX, overwrite=True):
+        for call in (
+            lambda: delete_documents(INDEX, ["a"]),
+            lambda: add_documents(["built.jsonl"], INDEX),
+            lambda: compact_index(INDEX),
+        ):
+            with pytest.raises(IndexLockedError) as caught:
+                call()
+            assert str(caught.value).startswith("Another build or update is at work there (proc")
+
+
+def test_ctrl_c_leaves_the_index_as_it_was() -> None:
+    class Interrupting(SilentProgress):
+        def update(self, read_bytes: int, documents: int) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    built(document("a", "One."))
+    name = file_of("many.jsonl", *(document(f"d{n}", "Text.") for n in range(200)))
+    with pytest.raises(KeyboardInterrupt):
+        add_documents([name], INDEX, None, Interrupting())
+    assert ids() == ["a.1"]
+    assert sorted(os.listdir("index")) == ["build.lock", "g1", "manifest.json"]
+
+
+# Killed
+
+KILLED = """
+import os, signal, sys
+from arag_search.engines.lucene import update, writer
+moment, *command = sys.argv[1:]
+place, _, after = moment.partition(":")
+left = int(after)
+owner, name = {
+    "begin": (update.LuceneUpdate, "begin"),
+    "add": (update._Writer, "add"),
+    "prepare": (writer._Index, "prepare"),
+    "commit": (writer._Index, "commit"),
+    "forget": (writer._Index, "forget_previous"),
+    "done": (update.LuceneUpdate, "_forget"),
+}[place]
+call = getattr(owner, name)
+def dying(*arguments, **options):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return call(*arguments, **options)
+setattr(owner, name, dying)
+from arag_search.cli.app import run
+sys.exit(run(command))
+"""
+
+MOMENTS = ("add:1", "prepare:1", "commit:1", "forget:0", "done:0")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_completes_it(
+    moment: str, tmp_path: Path, arag: Command
+) -> None:
+    corpus = Corpus(Random(7), tmp_path)
+    built(*(corpus.document(f"d{n}") for n in range(9)))
+    before = ids()
+    names = [f"n{n}" for n in range(70)]
+    source = file_of("new.jsonl", *(document(each, "New. Sea.") for each in [*names, "d3"]))
+    killed(KILLED, moment, "index", source, "--add", "--to", "index")
+    done = moment in ("forget:0", "done:0")
+    expected = [each for each in before if not each.startswith("d3.")]
+    expected += [f"{each}.1" for each in [*names, "d3"]]
+    assert ids() == (expected if done else before)
+    with open_index(INDEX) as index:
+        found = index.logical_search("sea", granularity="sentence", top_k=100)
+        assert all(hit.sentences for hit in found.hits)
+    again = arag("index", source, "--add", "--to", "index", "--json")
+    assert again.code == 0
+    assert again.json["finished_before"] is done
+    assert (again.json["added"], again.json["replaced"]) == (70, 1)
+    assert ids() == expected
+    with open_index(INDEX) as index:
+        assert index.manifest.update == 2
+    assert not Path("index/update.json").exists()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("moment", ["commit:1", "done:0"])
+def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
+    built(document("a", "One."), document("b", "Two."), document("c", "Three."))
+    killed(KILLED, moment, "delete", "index", "a", "b")
+    assert ids() == (["c.1"] if moment == "done:0" else ["a.1", "b.1", "c.1"])
+    report = arag("delete", "index", "a", "b", "--json").json
+    assert (report["deleted"], report["documents"]) == (2, 1)
+    assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
+    killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
+    assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
+        "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
+    )
+
+
+@pytest.mark.faults
+def test_a_compaction_that_is_killed_changes_nothing() -> None:
+    built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
+    delete_documents(INDEX, ["d1"])
+    for moment in ("prepare:0", "commit:1"):
+        killed(KILLED, moment, "compact", "index")
+        assert len(ids()) == 8
+        with open_index(INDEX) as index:
+            assert len(index.logical_search("sea", granularity="sentence", top_k=9).hits) == 8
+    assert compact_index(INDEX).left == 0
+    with open_index(INDEX) as index:
+        check_compact(index.engine.deletions(), "index")
+
+
+def test_readers_that_open_while_updates_run_see_whole_states() -> None:
+    built(document("a", "State 0. Sea."), document("b", "Sea."))
+    script = (
+        "import sys\nfrom tests.test_updates import *\n"
+        "for n in range(1, 8): added(document('a', f'State {n}. Sea.'))\n"
+    )
+    child = process(script, PYTHONPATH=str(Path(__file__).parents[1]))
+    states: set[str] = set()
+    while child.poll() is None:
+        held = hold_live(INDEX)
+        engine = LuceneEngine.open(held.path, "index")
+        chunks = list(engine.scan(None))
+        assert sorted(chunk.id for chunk in chunks) == ["a.1", "b.1"]
+        statistics = engine.statistics()
+        assert statistics.sentences is not None
+        assert statistics.sentences.documents == engine.manifest.sentences == 3
+        states.update(chunk.content for chunk in chunks)
+        engine.close()
+        held.release()
+    _, errors = child.communicate()
+    assert child.returncode == 0, errors
+    assert len(states) > 2
+
+
+def test_documents_stay_in_order_of_ordinal_through_updates() -> None:
+    built(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
+    added(document("d2", "New."))
+    delete_documents(INDEX, ["d4"])
+    compact_index(INDEX)
+    held = hold_live(INDEX)
+    snapshot = Snapshot(held.path / "chunks", "index")
+    assert "arag-last-ordinal" in snapshot.user_data()
+    snapshot.close()
+    held.release()
