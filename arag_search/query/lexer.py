@@ -89,6 +89,8 @@ def unescape(raw: str) -> str:
 
 def find_special(raw: str, characters: str) -> int:
     """Index of the first of the characters (of ``:^~*?``) that has no backslash; -1 for none."""
+    if "\\" not in raw:
+        return min((at for each in characters if (at := raw.find(each)) >= 0), default=-1)
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()

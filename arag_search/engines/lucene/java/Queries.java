@@ -35,18 +35,15 @@ public final class Queries {
     }
 
     private final String text;
-    private final boolean scored;
     private int at = 0;
 
-    /** Read from a text; queries that are not scored match the same, and are faster. */
-    Queries(String text, boolean scored) {
+    Queries(String text) {
         this.text = text;
-        this.scored = scored;
     }
 
     /** The query that a text holds. */
     public static Query read(String text) {
-        return new Queries(text, true).next();
+        return new Queries(text).next();
     }
 
     /** The next query of a text that holds several. */
@@ -58,7 +55,7 @@ public final class Queries {
             case 'p':
                 return phrase();
             case 'd':
-                return scored ? new DisjunctionMaxQuery(several(), 0f) : anyOf(several());
+                return new DisjunctionMaxQuery(several(), 0f);
             case 'b':
                 return bool();
             case '^':
@@ -128,14 +125,6 @@ public final class Queries {
             queries.add(next());
         }
         return queries;
-    }
-
-    private static Query anyOf(List<Query> queries) {
-        BooleanQuery.Builder builder = new BooleanQuery.Builder();
-        for (Object each : queries) {
-            builder.add((Query) each, BooleanClause.Occur.SHOULD);
-        }
-        return builder.build();
     }
 
     private Query values() {

@@ -11,16 +11,13 @@ import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.StoredFields;
-import org.apache.lucene.search.BulkScorer;
 import org.apache.lucene.search.DocIdSetIterator;
-import org.apache.lucene.search.DocIdStream;
 import org.apache.lucene.search.FieldDoc;
 import org.apache.lucene.search.IndexSearcher;
-import org.apache.lucene.search.LeafCollector;
 import org.apache.lucene.search.Query;
-import org.apache.lucene.search.Scorable;
 import org.apache.lucene.search.ScoreDoc;
 import org.apache.lucene.search.ScoreMode;
+import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.Sort;
 import org.apache.lucene.search.SortField;
 import org.apache.lucene.search.TopDocs;
@@ -38,8 +35,6 @@ import org.apache.lucene.util.BytesRef;
  * matches go back as arrays of numbers, what they hold as bytes. Threads may share it.
  */
 public final class Searcher {
-    private static final int COUNTED_AT_ONCE = 1 << 12;
-
     private final DirectoryReader reader;
     private final List<LeafReaderContext> leaves;
     private final IndexSearcher ranked;
@@ -152,7 +147,7 @@ public final class Searcher {
 
     /** How many documents match each of several queries, at most maxTotal + 1. */
     public long[] counts(String queries, int howMany) throws IOException {
-        Queries texts = new Queries(queries, false);
+        Queries texts = new Queries(queries);
         long[] counts = new long[howMany];
         for (int i = 0; i < howMany; i++) {
             Query query = ranked.rewrite(texts.next());
@@ -161,42 +156,34 @@ public final class Searcher {
         return counts;
     }
 
-    /** Stops soon after there are too many to be counted; no score is computed. */
+    /** Stops as soon as there are too many to be counted; no score is computed. */
     private long count(Weight weight) throws IOException {
         long most = maxTotal + 1L;
-        Counter counter = new Counter();
+        long count = 0;
         for (Object each : leaves) {
             LeafReaderContext leaf = (LeafReaderContext) each;
             int known = weight.count(leaf);
-            BulkScorer scorer = known < 0 ? weight.bulkScorer(leaf) : null;
+            Scorer scorer = known < 0 ? weight.scorer(leaf) : null;
             if (known > 0) {
-                counter.count += known;
+                count += known;
             } else if (scorer != null) {
                 Bits live = leaf.reader().getLiveDocs();
-                int next = 0;
-                while (counter.count < most && next != DocIdSetIterator.NO_MORE_DOCS) {
-                    next = scorer.score(counter, live, next, next + COUNTED_AT_ONCE);
+                DocIdSetIterator matches = scorer.iterator();
+                while (count < most) {
+                    int document = matches.nextDoc();
+                    if (document == DocIdSetIterator.NO_MORE_DOCS) {
+                        break;
+                    }
+                    if (live == null || live.get(document)) {
+                        count++;
+                    }
                 }
             }
-            if (counter.count >= most) {
+            if (count >= most) {
                 return most;
             }
         }
-        return counter.count;
-    }
-
-    private static final class Counter implements LeafCollector {
-        long count = 0;
-
-        public void setScorer(Scorable scorer) {}
-
-        public void collect(int document) {
-            count++;
-        }
-
-        public void collect(DocIdStream documents) throws IOException {
-            count += documents.count();
-        }
+        return count;
     }
 
     /**
