@@ -21,10 +21,10 @@ from index_jobs.formats import SKIP, Fields, Format
 from index_jobs.metadata import MetadataReader
 from index_jobs.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.progress import Progress, SilentProgress, duration
-from index_jobs.report import SHOWN_EXAMPLES, listed
+from index_jobs.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
 from index_jobs.sources import Source, open_sources
 from index_jobs.update_targets import IndexUpdate, open_update
-from index_jobs.updates import Tally, counted, digest_of, existing_chunks, held, settle
+from index_jobs.updates import Tally, digest_of, existing_chunks, held, settle
 
 _BATCH_CHUNKS = 64
 _BATCH_CHARACTERS = 1 << 18
@@ -84,7 +84,7 @@ class AddReport:
             f" {counted(self.chunks, 'chunk')}; {duration(self.seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
-        lines += [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
+        lines += source_lines(self.sources)
         if self.finished_before:
             lines.append("The same command had done so before it was stopped.")
         if self.replaced:
@@ -93,18 +93,7 @@ class AddReport:
 
     def warnings(self) -> list[str]:
         """What was left out, one line for each."""
-        lines: list[str] = []
-        if self.left_out:
-            lines.append(f"left out: {listed(self.left_out)} (not text)")
-        if self.undeclared_metadata:
-            lines.append(
-                "ignored, not declared when the index was built: "
-                f"{listed(self.undeclared_metadata, True)}"
-            )
-        if self.skipped_lines:
-            lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
-            lines += [f"  {example}" for example in self.skipped_examples]
-        return lines
+        return left_out_lines(self, "not declared when the index was built")
 
 
 def add_documents(

@@ -25,6 +25,7 @@ from arag_search.manifest import (
 from arag_search.tokens import count_tokens
 from index_jobs.formats import checked_id
 from index_jobs.progress import Progress, SilentProgress, duration
+from index_jobs.report import counted
 from index_jobs.update_targets import IndexUpdate, open_update
 
 LOOKUP_IDS = 64
@@ -310,11 +311,6 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
 
 
 # Words
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 chunk``, ``2,000 chunks``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def shown_ids(doc_ids: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["delete", "search", "read", "check", "info", "opensearch up"])
+@pytest.mark.parametrize("command", ["search", "read", "check", "info", "opensearch up"])
 def test_examples_of_the_help_stand_on_lines_of_their_own(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")
