@@ -71,7 +71,7 @@ class Copies:
         for host in hosts:
             if time.monotonic() >= until:
                 break
-            # Else it would be the cluster manager that answers, and that may hang.
+            # Without "local" it passes the request to the cluster manager, which may hang.
             found = self._client.ask(
                 host, "GET", self._path, params={"local": "true"}, timeout_s=_PROBE_S
             )
