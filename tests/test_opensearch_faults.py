@@ -59,6 +59,7 @@ def index_on_three_nodes(
         site.client.close()
 
 
+@pytest.mark.faults
 @pytest.mark.opensearch
 def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
     """The first host of the address among them, and the cluster manager, wherever that is."""
@@ -72,15 +73,22 @@ def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
     assert any(were_managers)
 
 
+@pytest.mark.faults
 @pytest.mark.opensearch
-def test_a_node_may_hang(searched: Searched) -> None:
-    """The first host of the address, which all clients know of."""
-    outcome = searched.ask_during(lambda: faults.hang(searched.cluster, 0, HANG_S))
+@pytest.mark.parametrize("manages", [True, False], ids=["the manager", "another"])
+def test_a_node_may_hang_and_nobody_waits_until_it_is_back(
+    searched: Searched, manages: bool
+) -> None:
+    manager = searched.cluster.manager()
+    node = manager if manages else (manager + 1) % faults.NODES
+    outcome = searched.ask_during(lambda: faults.hang(searched.cluster, node, HANG_S))
     assert (outcome.wrong, outcome.failed) == ((), ())
     assert outcome.requests >= faults.REQUESTS
     assert outcome.good
+    assert outcome.slowest_s < HANG_S
 
 
+@pytest.mark.faults
 @pytest.mark.opensearch
 def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: Searched) -> None:
     address = parse_address(searched.location)

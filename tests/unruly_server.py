@@ -3,7 +3,7 @@
 import json
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,11 +56,13 @@ def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
 
 
 class Unruly:
-    """What is to be answered, in order (the last answer again and again), and what was asked."""
+    """What is to be answered, in order (the last answer again and again) or by a rule from path and
+    body, and what was asked."""
 
     def __init__(self, port: int, scheme: str) -> None:
         self.url = f"{scheme}://127.0.0.1:{port}"
         self.answers: list[Answer] = []
+        self.rule: Callable[[str, bytes], Answer] | None = None
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.connections = 0
         self.closing = threading.Event()
@@ -74,6 +76,8 @@ class Unruly:
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         with self._lock:
             self.requests.append((method, path, headers, body))
+            if self.rule is not None:
+                return self.rule(path, body)
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 

@@ -1,19 +1,17 @@
 """Calls to a cluster: over which connection, for how long, how often, and what failures are called.
 
 An attempt takes a few seconds at most, all attempts of a call together its budget. Each goes to
-another of the hosts; one that does not answer is set aside for a while. The library below neither
-retries nor logs what we raise.
+another of the hosts. The library below neither retries nor logs what we raise.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -31,6 +29,7 @@ from arag_search.engines.opensearch.faults import (
     fault_of_tls,
     unavailable,
 )
+from arag_search.engines.opensearch.hosts import Host, Hosts
 from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
@@ -38,8 +37,6 @@ ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
 OPENING_BUDGET_S = 5.0
 """An address is more often wrong than a server is about to start."""
-POOL_SIZE = 64
-"""Connections kept to each host; more threads than that at once share no connection."""
 MIN_MAJOR_VERSION = 3
 UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
 """1 lets a password go over http:// to another machine."""
@@ -47,12 +44,26 @@ UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
 Check = Callable[[Any, str], Fault | None]
 """Finds what is wrong with an answer of status 200, given the address of the server."""
 
-__all__ = ["Check", "Client", "ConnectionOptions", "RefusedError", "encoded"]
+Body = Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None
+"""A sequence is sent as lines, bytes as they are."""
+Params = Mapping[str, str] | None
+AfterTimeout = Callable[[float], tuple[Body, Params]]
+"""Gives what to send after an attempt that was not answered in time. It may send requests itself,
+until the time that it is given, of ``time.monotonic``."""
+
+__all__ = [
+    "AfterTimeout",
+    "Body",
+    "Check",
+    "Client",
+    "ConnectionOptions",
+    "Params",
+    "RefusedError",
+    "encoded",
+]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
-_ASIDE_S = 5.0
-_QUIET = logging.NullHandler()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,7 @@ class Client:
         self._address = address
         self._options = options
         self._lock = threading.Lock()
-        self._transport: Any = None
+        self._hosts: Hosts | None = None
         self._pid = 0
         self._closed = False
 
@@ -162,21 +173,23 @@ class Client:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None = None,
-        params: Mapping[str, str] | None = None,
+        body: Body = None,
+        params: Params = None,
         *,
         check: Check | None = None,
+        after_timeout: AfterTimeout | None = None,
         budget_s: float | None = None,
         attempt_timeout_s: float | None = None,
     ) -> Any:
         """Send a request until it is answered; the JSON of the answer.
 
-        A sequence of bodies is sent as lines, bytes as they are. Failures that may pass, those that
-        ``check`` finds included, are retried for ``budget_s`` seconds; 0 is one attempt. After as
-        many attempts that were too short as there are hosts, the next may take twice as long.
+        Failures that may pass, those that ``check`` finds included, are retried for ``budget_s``
+        seconds; 0 is one attempt. A host that does not answer in time is set aside, unless there is
+        ``after_timeout`` to find out whether it is to blame. After as many such attempts as there
+        are hosts, the next may take twice as long.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
-        data = body if isinstance(body, bytes) or body is None else encoded(body)
+        data = _data(body)
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
         timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
         started = time.monotonic()
@@ -186,85 +199,122 @@ class Client:
         while True:
             begun = time.monotonic()
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
-            found = self._attempt(method, path, data, params, check, limit_s)
+            found = self._attempt(
+                method, path, data, params, check, limit_s, blame=after_timeout is None
+            )
             if not isinstance(found, Fault):
                 return found
             attempts += 1
             now = time.monotonic()
             if not found.passing or now + pause_s >= started + budget_s:
                 raise _final(found, attempts, now - started)
-            if now - begun >= limit_s:
+            if found.unanswered:
                 # A node that hangs is given up soon, and is not given all that is left when it is
                 # asked again; a slow search has its time.
                 too_short += 1
                 if too_short % len(self._address.hosts) == 0:
                     timeout_s *= 2
+                if after_timeout is not None:
+                    body, params = after_timeout(started + budget_s)
+                    data = _data(body)
+                    now = time.monotonic()
+                    if now >= started + budget_s:
+                        raise _final(found, attempts, now - started)
             elif attempts >= len(self._address.hosts):
                 # Not all clients at once.
                 time.sleep(pause_s * random.uniform(0.75, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
+    @property
+    def hosts(self) -> Sequence[Host]:
+        """The hosts of the address, for ``ask``."""
+        return self._connected().all
+
+    def ask(
+        self,
+        host: Host,
+        method: str,
+        path: str,
+        body: Body = None,
+        params: Params = None,
+        *,
+        timeout_s: float,
+        blame: bool = True,
+    ) -> Any:
+        """Send a request once, to one host, whether it is set aside or not; the JSON of the answer,
+        or the Fault. ``blame`` sets the host aside where it does not answer in time."""
+        data = _data(body)
+        return self._attempt(method, path, data, params, None, timeout_s, host=host, blame=blame)
+
     def close(self) -> None:
         """Close the connections. Calls after it raise IndexClosedError."""
         with self._lock:
             self._closed = True
-            if self._transport is not None and self._pid == os.getpid():
-                self._transport.close()
+            if self._hosts is not None and self._pid == os.getpid():
+                self._hosts.close()
 
     def _attempt(
         self,
         method: str,
         path: str,
         data: bytes | None,
-        params: Mapping[str, str] | None,
+        params: Params,
         check: Check | None,
         timeout_s: float,
+        *,
+        host: Host | None = None,
+        blame: bool,
     ) -> Any:
-        """The answer, or the Fault."""
-        from opensearchpy.exceptions import (
-            ConnectionError,
-            ConnectionTimeout,
-            SerializationError,
-            SSLError,
-            TransportError,
-        )
+        """The answer, or the Fault; of the host whose turn it is, where none is given."""
+        from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
-        transport = self._connected()
+        hosts = self._connected()
+        host = host or hosts.next()
         params = dict(params or {})
         if check is not None:  # a search: the server need not go on when we have given up
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
+        begun = time.monotonic()
         try:
-            found = transport.perform_request(
+            found = host.transport.perform_request(
                 method, path, params=params, body=data, timeout=timeout_s
             )
-            return found if check is None else check(found, self.server) or found
-        except SSLError as error:
-            return self._tls_fault(error)
-        except ConnectionTimeout:
-            return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
         except ConnectionError as error:
-            if self._address.is_encrypted:
-                return self._tls_fault(error)
-            return Fault(True, unavailable(f"No connection: {_said(error)}", self.server))
+            waited = time.monotonic() - begun >= timeout_s
+            if blame or not waited:
+                hosts.set_aside(host)
+            return replace(self._connection_fault(error, timeout_s), unanswered=waited)
         except TransportError as error:
+            hosts.answered(host)
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
         except SerializationError as error:
+            hosts.answered(host)
             what = f"The server answers something else than JSON: {str(error)[:80]}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
+        hosts.answered(host)
+        return found if check is None else check(found, self.server) or found
+
+    def _connection_fault(self, error: Any, timeout_s: float) -> Fault:
+        from opensearchpy.exceptions import ConnectionTimeout, SSLError
+
+        if isinstance(error, ConnectionTimeout):
+            return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
+        if isinstance(error, SSLError) or self._address.is_encrypted:
+            return self._tls_fault(error)
+        return Fault(True, unavailable(f"No connection: {_said(error)}", self.server))
 
     def _tls_fault(self, error: Any) -> Fault:
         shown = self._options.client_cert is not None
         return fault_of_tls(_said(error), self.server, shown=shown)
 
-    def _connected(self) -> Any:
-        if self._pid != os.getpid() or self._closed:
+    def _connected(self) -> Hosts:
+        if self._hosts is None or self._pid != os.getpid() or self._closed:
             with self._lock:
                 if self._closed:
                     raise IndexClosedError(f"The connection to {self.server} is closed.")
-                if self._pid != os.getpid():
-                    self._transport = _transport(self._address, self._options)
+                if self._hosts is None or self._pid != os.getpid():
+                    self._hosts = Hosts(self._address, self._options)
                     self._pid = os.getpid()
-        return self._transport
+        return self._hosts
 
 
 def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
@@ -274,53 +324,8 @@ def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in body)
 
 
-def _transport(address: Address, options: ConnectionOptions) -> Any:
-    """The library's transport, with its own retries off."""
-    from urllib.parse import urlsplit
-
-    from opensearchpy.serializer import JSONSerializer
-    from opensearchpy.transport import Transport
-
-    class Json(JSONSerializer):
-        """As the library's, with a faster parser; bodies come as bytes."""
-
-        def loads(self, s: str) -> Any:
-            try:
-                return orjson.loads(s)
-            except orjson.JSONDecodeError:
-                return super().loads(s)
-
-        def dumps(self, data: Any) -> Any:
-            return data if isinstance(data, bytes) else super().dumps(data)
-
-    logger = logging.getLogger("opensearch")
-    if _QUIET not in logger.handlers:
-        logger.addHandler(_QUIET)  # else what we raise is on stderr too
-    tls: dict[str, Any] = {}
-    if address.is_encrypted:
-        tls = {
-            "use_ssl": True,
-            "verify_certs": True,
-            "ca_certs": options.ca_certs,
-            "client_cert": options.client_cert,
-            "client_key": options.client_key,
-        }
-    hosts = [
-        {"host": parts.hostname, "port": parts.port, "url_prefix": address.prefix}
-        for parts in map(urlsplit, address.hosts)
-    ]
-    return Transport(
-        hosts,
-        serializer=Json(),
-        http_auth=(options.username, options.password) if options.username else None,
-        max_retries=0,
-        retry_on_timeout=True,  # sets aside a host that timed out
-        retry_on_status=(),
-        pool_maxsize=POOL_SIZE,
-        dead_timeout=_ASIDE_S,
-        headers={"content-type": "application/json"},
-        **tls,
-    )
+def _data(body: Body) -> bytes | None:
+    return body if isinstance(body, bytes) or body is None else encoded(body)
 
 
 def _said(error: Any) -> str:

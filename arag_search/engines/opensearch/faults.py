@@ -60,10 +60,12 @@ _REFUSED_CERTIFICATE = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``passing``: another attempt, perhaps at another node, may succeed."""
+    """``passing``: another attempt, perhaps at another node, may succeed. ``unanswered``: nothing
+    came in the whole time of the attempt."""
 
     passing: bool
     error: AragError
+    unanswered: bool = False
 
 
 def fault_of_reply(status: int, body: Any, server: str) -> Fault:

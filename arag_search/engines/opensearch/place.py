@@ -5,16 +5,16 @@ Names are resolved once, on opening; an index published later under the same nam
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from arag_search.engines.base import Granularity
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Client
+from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Body, Check, Client, Params
 from arag_search.engines.opensearch.compile import Dsl, shard_terms
+from arag_search.engines.opensearch.copies import Copies
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_answers
 from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError, RefusedError
 from arag_search.manifest import Manifest
@@ -110,8 +110,8 @@ class Searcher:
         self._client = client
         self._where = where
         self._places = places
-        # One for all searches: copies of a shard may differ in deleted documents, so in scores.
-        self._preference = f"arag-{uuid.uuid4().hex[:12]}"
+        held = [places.chunks, *([places.sentences] if places.sentences else [])]
+        self._copies = Copies(client, [place.index for place in held])
 
     def place(self, granularity: Granularity) -> Place:
         """Where chunks or sentences are. Raises NotServedError for what was left out."""
@@ -127,40 +127,58 @@ class Searcher:
 
     def search(self, place: Place, body: Dsl, *, scored: bool = False) -> dict[str, Any]:
         """The answer to one search. ``scored`` where shards must agree on scores."""
-        params = {
-            "allow_partial_search_results": "false",
-            "preference": self._preference,
-            "search_type": _search_type(place, scored),
-        }
-        try:
-            return self._client.call(
-                "POST", f"/{place.index}/_search", body, params, check=fault_of_answer
-            )
-        except RefusedError as error:
-            raise self._removed(error) from error
+
+        def composed(preference: str) -> tuple[Body, Params]:
+            return body, {
+                "allow_partial_search_results": "false",
+                "preference": preference,
+                "search_type": _search_type(place, scored),
+            }
+
+        return self._call(f"/{place.index}/_search", composed, fault_of_answer)
 
     def searches(
         self, bodies: Sequence[tuple[Place, Dsl]], *, scored: bool = False
     ) -> list[dict[str, Any]]:
         """The answers to several searches, sent at once."""
-        lines: list[Dsl] = []
-        for place, body in bodies:
-            lines.append(
-                {
-                    "index": place.index,
-                    "allow_partial_search_results": False,
-                    "preference": self._preference,
-                    "search_type": _search_type(place, scored),
-                }
-            )
-            lines.append(body)
-        if not lines:
+        if not bodies:
             return []
+
+        def composed(preference: str) -> tuple[Body, Params]:
+            lines: list[Dsl] = []
+            for place, body in bodies:
+                lines.append(
+                    {
+                        "index": place.index,
+                        "allow_partial_search_results": False,
+                        "preference": preference,
+                        "search_type": _search_type(place, scored),
+                    }
+                )
+                lines.append(body)
+            return lines, None
+
+        return self._call("/_msearch", composed, fault_of_answers)["responses"]
+
+    def _call(
+        self, path: str, composed: Callable[[str], tuple[Body, Params]], check: Check
+    ) -> dict[str, Any]:
+        """The answer to what is composed with a preference, and again with another where a copy
+        hangs."""
+        preference = self._copies.preference
+
+        def after_timeout(until: float) -> tuple[Body, Params]:
+            nonlocal preference
+            self._copies.leave_out_hung(preference, until)
+            preference = self._copies.preference
+            return composed(preference)
+
         try:
-            found = self._client.call("POST", "/_msearch", lines, check=fault_of_answers)
+            return self._client.call(
+                "POST", path, *composed(preference), check=check, after_timeout=after_timeout
+            )
         except RefusedError as error:
             raise self._removed(error) from error
-        return found["responses"]
 
     def _removed(self, error: RefusedError) -> Exception:
         """The error for an index that was there on opening, or the error as it is."""
