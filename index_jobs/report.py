@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from arag_search.manifest import add_fingerprints, fingerprint_hex
 from arag_search.progress import duration
@@ -119,9 +119,7 @@ class BuildReport:
             f" {counted(self.tokens, 'token')}; {duration(self.run_seconds)},"
             f" {self.documents_per_second:,.0f} documents/s."
         ]
-        lines += [f"{name}: {kind}" for name, kind in self.sources[:SHOWN_EXAMPLES]]
-        if len(self.sources) > SHOWN_EXAMPLES:
-            lines.append(f"... and {len(self.sources) - SHOWN_EXAMPLES:,} more sources")
+        lines += source_lines(self.sources)
         if self.rejected or self.retries:
             lines.append(
                 f"the server was waited for: {counted(self.rejected, 'document')} rejected and"
@@ -131,19 +129,43 @@ class BuildReport:
 
     def warnings(self) -> list[str]:
         """What was left out or looks like a mistake, one line for each."""
-        lines: list[str] = []
-        if self.left_out:
-            lines.append(f"left out: {listed(self.left_out)} (not text)")
-        if self.undeclared_metadata:
-            lines.append(
-                f"ignored, not declared with --metadata: {listed(self.undeclared_metadata, True)}"
-            )
-        if self.skipped_lines:
-            lines.append(f"skipped: {counted(self.skipped_lines, 'bad record')}")
-            lines += [f"  {example}" for example in self.skipped_examples]
-            if self.skipped_lines > len(self.skipped_examples):
-                lines.append(f"  ... and {self.skipped_lines - len(self.skipped_examples):,} more")
-        return [*lines, *self.notes]
+        return [*left_out_lines(self, "not declared with --metadata"), *self.notes]
+
+
+class _LeftOut(Protocol):
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+    @property
+    def undeclared_metadata(self) -> Mapping[str, int]: ...
+
+    @property
+    def skipped_lines(self) -> int: ...
+
+    @property
+    def skipped_examples(self) -> Sequence[str]: ...
+
+
+def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
+    """What was left out of an index, one line for each; ``why_ignored`` is of metadata."""
+    lines: list[str] = []
+    if report.left_out:
+        lines.append(f"left out: {listed(report.left_out)} (not text)")
+    if report.undeclared_metadata:
+        lines.append(f"ignored, {why_ignored}: {listed(report.undeclared_metadata, True)}")
+    if report.skipped_lines:
+        lines.append(f"skipped: {counted(report.skipped_lines, 'bad record')}")
+        lines += [f"  {example}" for example in report.skipped_examples]
+        more = report.skipped_lines - len(report.skipped_examples)
+        lines += [f"  ... and {more:,} more"] if more else []
+    return lines
+
+
+def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:
+    """Names and formats of the first sources, one line for each."""
+    lines = [f"{name}: {kind}" for name, kind in sources[:SHOWN_EXAMPLES]]
+    more = len(sources) - SHOWN_EXAMPLES
+    return [*lines, f"... and {more:,} more sources"] if more > 0 else lines
 
 
 def counted(count: int, noun: str) -> str:
