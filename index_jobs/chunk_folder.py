@@ -117,7 +117,10 @@ class ChunkFolder:
                 do="Name the folder that was given to python -m index_jobs chunk as --out.",
             )
         try:
-            return FolderManifest(dict(found["options"]), tuple(found["sources"]))
+            manifest = FolderManifest(dict(found["options"]), tuple(found["sources"]))
+            if manifest.options.keys() != manifest_for((), BuildOptions()).options.keys():
+                raise KeyError("options")
+            return manifest
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(path) from error
 
