@@ -17,7 +17,6 @@ from arag_search.cli.app import run
 from arag_search.errors import AragError, IndexLockedError
 from index_jobs.__main__ import stages
 from index_jobs.build import build_index
-from index_jobs.chunk_folder import ChunkFolder
 from index_jobs.chunk_report import folder_status
 from index_jobs.chunk_stage import Share, chunk_sources
 from index_jobs.load_stage import load_chunks
@@ -164,7 +163,6 @@ def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> N
     assert sorted(written) == [
         "00000.json", "00000.jsonl.gz", "00001.json", "00001.jsonl.gz", "lock", "manifest.json",
     ]  # fmt: skip
-    ChunkFolder(CHUNKS).manifest()
     CHUNKS.rename("resumed")
     chunk_sources(sources, CHUNKS, PLAIN)
     whole = gzip.decompress(Path("chunks/00000.jsonl.gz").read_bytes())
@@ -346,7 +344,6 @@ def test_a_corpus_without_a_document_is_an_error() -> None:
 HOLDING = """
 import sys
 from pathlib import Path
-from index_jobs.chunk_folder import ChunkFolder
 folder = ChunkFolder(Path("chunks"))
 folder.hold(0)
 print("held", flush=True)
