@@ -71,7 +71,8 @@ class Document:
     ``sentence_ends`` are given where the source has its own sentences (offsets after each
     sentence, the last being ``len(text)``), else None. A ``whole`` document is a chunk that came
     already cut: it is never split and keeps its id as chunk id. ``where`` names its place for
-    messages ("corpus.jsonl, line 3").
+    messages ("corpus.jsonl, line 3"). ``ready`` are its chunks, and their tokens altogether, where
+    it was cut before: they are taken as they are.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Document:
     sentence_ends: tuple[int, ...] | None = None
     whole: bool = False
     where: str = ""
+    ready: tuple[tuple[Chunk, ...], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ AragError                     anything this project raises on purpose
 │   ├── IndexDamagedError     files and manifest do not agree
 │   └── IndexClosedError      the index was used after close()
 ├── SourceError               the corpus cannot be read as it stands; names file and line
+│   └── DuplicateIdError      an id of a document was there before
 ├── BuildError                the build cannot go on (no space, too large for an ordinal)
 │   └── WorkerLostError       a worker process of it was killed
 ├── EngineError               the engine below us failed
@@ -112,6 +113,14 @@ class IndexClosedError(IndexProblemError):
 
 class SourceError(AragError):
     """The corpus cannot be read as it stands."""
+
+
+class DuplicateIdError(SourceError):
+    """The id of a document, ``doc_id``, was there before."""
+
+    def __init__(self, doc_id: str, *, where: str, do: str) -> None:
+        super().__init__(f'The id "{doc_id}" was there before.', where=where, do=do)
+        self.doc_id = doc_id
 
 
 class BuildError(AragError):

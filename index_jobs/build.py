@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from arag_search.errors import (
@@ -21,13 +22,13 @@ from arag_search.errors import (
 from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
 from index_jobs.duplicates import SeenIds
-from index_jobs.formats import ALREADY_CHUNKED
 from index_jobs.metadata import MetadataReader
 from index_jobs.options import BuildOptions
+from index_jobs.packing import pack
 from index_jobs.progress import Progress, SilentProgress
 from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
 from index_jobs.report import BuildReport, BuildState, listed
-from index_jobs.sources import open_sources
+from index_jobs.sources import Source, are_already_chunked, open_sources
 from index_jobs.targets import BuildTarget, IndexWriter, open_target
 from index_jobs.workers import default_workers, open_packing
 
@@ -51,10 +52,24 @@ def build_index(
     ArgumentError for an address that is none or options that are not for this location; after a
     KeyboardInterrupt a checkpoint is written and the interrupt raised again.
     """
+
+    def opened(metadata: MetadataReader) -> list[Source]:
+        return open_sources(list(sources), options.format, options.fields, metadata)
+
+    return build_from(opened, location, options, progress)
+
+
+def build_from(
+    opened: Callable[[MetadataReader], list[Source]],
+    location: str | Path,
+    options: BuildOptions,
+    progress: Progress | None = None,
+) -> BuildReport:
+    """Build an index from the sources that ``opened`` gives; see ``build_index``."""
     shown = progress or SilentProgress()
     with open_target(location, options, shown.note) as target:
         try:
-            return _Build(list(sources), location, options, shown, target).run()
+            return _Build(opened, location, options, shown, target).run()
         finally:
             shown.end()
 
@@ -64,7 +79,7 @@ class _Build:
 
     def __init__(
         self,
-        names: list[str],
+        opened: Callable[[MetadataReader], list[Source]],
         location: str | Path,
         options: BuildOptions,
         progress: Progress,
@@ -76,8 +91,8 @@ class _Build:
         self._progress = progress
         self._target = target
         self._metadata = MetadataReader(options.metadata)
-        self._sources = open_sources(names, options.format, options.fields, self._metadata)
-        self._check_formats()
+        self._sources = opened(self._metadata)
+        self._already_chunked = are_already_chunked(self._sources)
         self._workers = (
             default_workers(sum(source.size for source in self._sources))
             if options.workers is None
@@ -91,7 +106,7 @@ class _Build:
         self._kept = 0
 
     def run(self) -> BuildReport:
-        with Interrupts() as self._interrupts, _room(str(self._location), self._outlook):
+        with Interrupts() as self._interrupts, room(str(self._location), self._outlook):
             self._open()
             try:
                 self._write_all()
@@ -152,16 +167,6 @@ class _Build:
         self._continued = self._kept = self._state.documents
         return f"after {self._continued:,} documents, {why}"
 
-    def _check_formats(self) -> None:
-        formats = {source.format for source in self._sources}
-        self._already_chunked = bool(formats & ALREADY_CHUNKED)
-        if self._already_chunked and formats - ALREADY_CHUNKED:
-            raise SourceError(
-                "Chunks that came cut and documents cannot be in one index.",
-                where=", ".join(f"{source.name} ({source.format})" for source in self._sources[:5]),
-                do="Build an index for each.",
-            )
-
     def _source_signatures(self) -> list[dict[str, object]]:
         return [source.signature() for source in self._sources]
 
@@ -170,8 +175,8 @@ class _Build:
     def _write_all(self) -> None:
         """Read, pack and write the corpus."""
         self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
-        chunk_tokens = self._options.chunk_tokens
-        with open_packing(self._workers, self._target.packer, chunk_tokens) as self._packing:
+        work = partial(pack, packer=self._target.packer, chunk_tokens=self._options.chunk_tokens)
+        with open_packing(self._workers, work) as self._packing:
             reader = CorpusReader(
                 self._sources,
                 self._metadata,
@@ -368,8 +373,8 @@ class _Build:
 
 
 @contextmanager
-def _room(where: str, outlook: Callable[[], str]) -> Generator[None]:
-    """Turn a full disk, a quota or a file-size limit into a BuildError."""
+def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generator[None]:
+    """Turn a full disk, a quota or a file-size limit into a BuildError; ``what`` is written."""
     try:
         yield
     except (OSError, BuildError, EngineError) as error:
@@ -377,9 +382,9 @@ def _room(where: str, outlook: Callable[[], str]) -> Generator[None]:
         if reason is None and not isinstance(error, OSError):
             raise
         if reason is None:
-            raise BuildError(f"The index cannot be written ({error}).", where=where) from error
+            raise BuildError(f"The {what} cannot be written ({error}).", where=where) from error
         raise BuildError(
-            f"There is no room to write the index ({reason}).",
+            f"There is no room to write the {what} ({reason}).",
             where=where,
             do=f"Make room and run the same command again: {outlook()}.",
         ) from error

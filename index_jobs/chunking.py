@@ -45,9 +45,11 @@ def cut(
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
     ``chunk_tokens`` o200k tokens; a longer sentence is cut at a blank, or where it must be. A
-    ``whole`` document is one chunk with the id of the document. Raises BuildError for a document of
-    more chunks than an ordinal can number.
+    ``whole`` document is one chunk with the id of the document; a ``ready`` one has its chunks, and
+    their places. Raises BuildError for a document of more chunks than an ordinal can number.
     """
+    if document.ready is not None:
+        return list(document.ready[0]), document.ready[1]
     text = nfc(document.text)
     if document.whole:
         passages = [_whole(text, document.sentence_ends)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
 from arag_search.corpus import MetadataScalar, MetadataValue, nfc
@@ -100,10 +100,16 @@ class MetadataReader:
             self.seen.update(values)
         return values
 
-    def _count(self, key: str) -> None:
+    def take(self, undeclared: Mapping[str, int], seen: Iterable[str]) -> None:
+        """Add what another reader has found."""
+        for key, times in undeclared.items():
+            self._count(key, times)
+        self.seen.update(seen)
+
+    def _count(self, key: str, times: int = 1) -> None:
         if key not in self.undeclared and len(self.undeclared) >= _MAX_COUNTED_KEYS:
             key = _OTHER_KEYS
-        self.undeclared[key] = self.undeclared.get(key, 0) + 1
+        self.undeclared[key] = self.undeclared.get(key, 0) + times
 
 
 def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | None:

@@ -39,24 +39,34 @@ class Packed:
     counts: Counts
 
 
-def pack(
-    documents: Sequence[tuple[int, int, Document]], packer: Packer, chunk_tokens: int
-) -> Packed:
+Numbered = Sequence[tuple[int, int, Document]]
+"""Documents, each with its shard and its number in the shard."""
+
+Work = Callable[[Numbered], Packed]
+"""What is done with a batch; pickled where there are worker processes."""
+
+
+def pack(documents: Numbered, packer: Packer, chunk_tokens: int) -> Packed:
     """Cut, count and pack the documents of a batch.
 
     Raises BuildError for a document of too many chunks, and what the packer raises.
     """
-    chunks: list[Chunk] = []
-    tokens = sentences = titles = fingerprint = 0
+    cuts, counts = cut_all(documents, chunk_tokens)
+    return Packed(packer([chunk for chunks, _ in cuts for chunk in chunks]), counts)
+
+
+def cut_all(documents: Numbered, chunk_tokens: int) -> tuple[list[tuple[list[Chunk], int]], Counts]:
+    """The chunks and tokens of each document, and what there is altogether. Raises BuildError for a
+    document of too many chunks."""
+    cuts: list[tuple[list[Chunk], int]] = []
+    count = tokens = sentences = titles = fingerprint = 0
     for shard, number, document in documents:
-        cut_chunks, cut_tokens = cut(
-            document, shard=shard, number=number, chunk_tokens=chunk_tokens
-        )
-        for chunk in cut_chunks:
+        chunks, cut_tokens = cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
+        for chunk in chunks:
             fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
             sentences += len(chunk.sentence_ends)
-        chunks += cut_chunks
+        cuts.append((chunks, cut_tokens))
+        count += len(chunks)
         tokens += cut_tokens
         titles += len(document.title)
-    counts = Counts(len(documents), len(chunks), sentences, tokens, titles, fingerprint)
-    return Packed(packer(chunks), counts)
+    return cuts, Counts(len(documents), count, sentences, tokens, titles, fingerprint)

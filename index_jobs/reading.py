@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import Document
-from arag_search.errors import SourceError
+from arag_search.errors import DuplicateIdError, SourceError
 from index_jobs.duplicates import SeenIds
 from index_jobs.formats import SKIP
 from index_jobs.metadata import MetadataReader
@@ -26,7 +26,7 @@ class Position:
     """How far reading is, and what it left out on the way.
 
     ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
-    ``shard_documents`` the documents taken from it. ``undeclared`` and ``seen`` are those of
+    ``shard_documents`` the documents numbered in it. ``undeclared`` and ``seen`` are those of
     MetadataReader.
     """
 
@@ -64,11 +64,14 @@ class CorpusReader:
         ids: SeenIds,
         is_taken: Callable[[str], bool],
         *,
+        first_shard: int = 0,
         skip_bad_lines: bool,
     ) -> None:
         """``ids`` are those of the documents before ``start``; ``is_taken`` tells of an id that may
-        have come before whether a batch that was yielded, or an earlier run, has it."""
+        have come before whether a batch that was yielded, or an earlier run, has it.
+        ``first_shard`` is the number of the first source."""
         self._sources = sources
+        self._first_shard = first_shard
         self._metadata = metadata
         self._ids = ids
         self._is_taken = is_taken
@@ -87,7 +90,7 @@ class CorpusReader:
         """The batches in corpus order; the last may be empty. Raises SourceError for a record that
         cannot be taken, unless those are skipped."""
         done_bytes = 0
-        for shard, source in enumerate(self._sources):
+        for shard, source in enumerate(self._sources, self._first_shard):
             if shard == self._shard:
                 yield from self._read(source, done_bytes)
                 self._shard += 1
@@ -109,13 +112,16 @@ class CorpusReader:
                 yield self._batch(done_bytes + source.bytes_read)
 
     def _take(self, document: Document) -> SourceError | None:
-        """Add a document to the batch, or say why it cannot be taken."""
-        if self._ids.add(document.id) and self._is_duplicate(document.id):
-            return SourceError(
-                f'The id "{document.id}" was there before.', where=document.where, do=SKIP
-            )
-        self._documents.append((self._shard, self._shard_documents, document))
+        """Add a document to the batch, or say why it cannot be taken.
+
+        One with an id that was there before has a number all the same, so that the numbers of a
+        source do not depend on other sources.
+        """
+        number = self._shard_documents
         self._shard_documents += 1
+        if self._ids.add(document.id) and self._is_duplicate(document.id):
+            return DuplicateIdError(document.id, where=document.where, do=SKIP)
+        self._documents.append((self._shard, number, document))
         self._characters += len(document.text)
         return None
 

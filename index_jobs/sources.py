@@ -19,6 +19,7 @@ from index_jobs.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.arrays import array_records
 from index_jobs.collections import Beir, Dpr, Kilt
 from index_jobs.formats import (
+    ALREADY_CHUNKED,
     SKIP,
     AragChunks,
     Documents,
@@ -84,6 +85,12 @@ def open_sources(
     Raises SourceError for one that cannot be read as what it is, ArgumentError for none at all, the
     same one twice, or too many.
     """
+    check_names(names)
+    return [open_source(name, format, fields, metadata) for name in names]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise ArgumentError for no source at all, the same one twice, or too many."""
     if not names:
         raise ArgumentError("No source is given.", allowed="folders and files")
     if len(names) > MAX_SOURCES:
@@ -93,14 +100,23 @@ def open_sources(
             do="Give a folder, or join files.",
         )
     resolved: set[str] = set()
-    sources: list[Source] = []
     for name in names:
         path = os.path.realpath(name)
         if path in resolved:
             raise ArgumentError(f"The source {name} is given twice.")
         resolved.add(path)
-        sources.append(open_source(name, format, fields, metadata))
-    return sources
+
+
+def are_already_chunked(sources: Sequence[Source]) -> bool:
+    """Whether they are chunks that came cut. Raises SourceError where only some are."""
+    formats = {source.format for source in sources}
+    if formats & ALREADY_CHUNKED and formats - ALREADY_CHUNKED:
+        raise SourceError(
+            "Chunks that came cut and documents cannot be in one index.",
+            where=", ".join(f"{source.name} ({source.format})" for source in sources[:5]),
+            do="Build an index for each.",
+        )
+    return bool(formats & ALREADY_CHUNKED)
 
 
 def open_source(

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from arag_search.corpus import Chunk, Document
-from index_jobs.packing import pack
 
 _SWITCH_S = 0.0005
 """The thread that reads must not wait long for the one that packs: the build waits for it."""
@@ -44,19 +43,19 @@ def dumped(value: object) -> bytes:
 
 
 def main() -> None:
-    """Run until the input ends. The first thing read is the packer and the tokens of a chunk."""
+    """Run until the input ends. The first thing read is the work that is done with each batch."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setswitchinterval(_SWITCH_S)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not be among the replies
     batches = sys.stdin.buffer
-    packer, chunk_tokens = pickle.load(batches)
+    work = pickle.load(batches)
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(batches, waiting), daemon=True).start()
     while True:
         documents = waiting.get()
         try:
-            reply = dumped(pack(documents, packer, chunk_tokens))
+            reply = dumped(work(documents))
         except Exception as error:
             reply = _dumped_error(error)
         replies.write(reply)

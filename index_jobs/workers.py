@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from typing import IO, Any, Protocol
 
 from arag_search.errors import BuildError, WorkerLostError
-from index_jobs.packing import Packed, Packer, pack
+from index_jobs.packing import Packed, Work
 from index_jobs.reading import Batch
 from index_jobs.worker import dumped
 
@@ -47,11 +47,9 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
     return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
 
 
-def open_packing(workers: int, packer: Packer, chunk_tokens: int) -> Packing:
-    """What packs with so many worker processes; 0 is in this process."""
-    if workers:
-        return WorkerProcesses(workers, packer, chunk_tokens)
-    return PackingHere(packer, chunk_tokens)
+def open_packing(workers: int, work: Work) -> Packing:
+    """What does the work with so many worker processes; 0 is in this process."""
+    return WorkerProcesses(workers, work) if workers else PackingHere(work)
 
 
 class Packing(Protocol):
@@ -82,9 +80,8 @@ class Packing(Protocol):
 class PackingHere:
     """Packs in this process. See Packing."""
 
-    def __init__(self, packer: Packer, chunk_tokens: int) -> None:
-        self._packer = packer
-        self._chunk_tokens = chunk_tokens
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._batches: deque[Batch] = deque()
 
     def __enter__(self) -> PackingHere:
@@ -110,18 +107,18 @@ class PackingHere:
     def take(self) -> tuple[Batch, Packed]:
         """See Packing."""
         batch = self._batches.popleft()
-        return batch, pack(batch.documents, self._packer, self._chunk_tokens)
+        return batch, self._work(batch.documents)
 
 
 class WorkerProcesses:
     """Packs in other processes. See Packing."""
 
-    def __init__(self, count: int, packer: Packer, chunk_tokens: int) -> None:
+    def __init__(self, count: int, work: Work) -> None:
         self._workers: list[_Worker] = []
         self._results: deque[Future[Packed]] = deque()
         self._batches: deque[Batch] = deque()
         self._count = count
-        self._setup = dumped((packer, chunk_tokens))
+        self._setup = dumped(work)
 
     def __enter__(self) -> WorkerProcesses:
         try:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def refusing(chunks: list[Chunk]) -> list[Chunk]:
 def test_batches_come_back_in_order_and_as_if_packed_here() -> None:
     batches = [batch(*ODD, f"Number {number}.") for number in range(20)]
     found: list[object] = []
-    with WorkerProcesses(2, ChunkPacker({}), 50) as packing:
+    with WorkerProcesses(2, partial(pack, packer=ChunkPacker({}), chunk_tokens=50)) as packing:
         for each in batches:
             packing.submit(each)
             assert len(packing.under_way) <= 6
@@ -124,7 +125,8 @@ def test_batches_come_back_in_order_and_as_if_packed_here() -> None:
 
 def test_an_error_of_a_worker_is_the_one_that_would_be_raised_here() -> None:
     told: list[str] = []
-    for packing in (PackingHere(refusing, 50), WorkerProcesses(1, refusing, 50)):  # type: ignore[arg-type]
+    work = partial(pack, packer=refusing, chunk_tokens=50)
+    for packing in (PackingHere(work), WorkerProcesses(1, work)):  # type: ignore[arg-type]
         with packing as open_packing:
             open_packing.submit(batch("Sea.", "box"))
             with pytest.raises(BuildError) as caught:

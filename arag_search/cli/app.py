@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,20 +23,22 @@ INTERRUPTED = 130
 _WITH_INDEX = ("index", "delete", "compact", "search", "ask", "read", "check", "info", "run")
 
 
-def main() -> None:
-    """Run the command line and end the process with its exit code."""
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller
-            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
-    sys.exit(run(sys.argv[1:]))
+def main(name: str = "arag-search", command: Callable[[], Any] | None = None) -> None:
+    """Run a command line, and end the process with its exit code."""
+    for stream in ("stdin", "stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by the caller
+            setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
+    sys.exit(run(sys.argv[1:], name, command))
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command line; the exit code."""
+def run(
+    arguments: list[str], name: str = "arag-search", command: Callable[[], Any] | None = None
+) -> int:
+    """Run the command line, ours or another that ends in the same way; the exit code."""
     try:
-        return _run(arguments or ["--help"])
+        return _run(arguments or ["--help"], name, command or _command)
     except KeyboardInterrupt:
-        say("arag-search: interrupted.")
+        say(f"{name}: interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
         _drop_output()
@@ -45,19 +48,19 @@ def run(arguments: list[str]) -> int:
         if error.filename is None:
             _drop_output()
             what, where = "The output cannot be written", ""
-        say(f"arag-search: {what} ({error.strerror}).{where}")
+        say(f"{name}: {what} ({error.strerror}).{where}")
         return FAILURE
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
     import typer
 
     from arag_search.errors import AragError
 
-    command = _command()
+    made = command()
     try:
-        with command.make_context("arag-search", arguments) as context:
-            outcome: object = command.invoke(context)
+        with made.make_context(name, arguments) as context:
+            outcome: object = made.invoke(context)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except typer.Exit as ended:
@@ -69,12 +72,12 @@ def _run(arguments: list[str]) -> int:
         if isinstance(error, QueryError):
             say(str(error))
             return QUERY_PROBLEMS
-        say(f"arag-search: {error}")
+        say(f"{name}: {error}")
         return FAILURE
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        say(f"arag-search: {_usage_error(error)}")
+        say(f"{name}: {_usage_error(error, name)}")
         return FAILURE
 
 
@@ -154,7 +157,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _usage_error(error: Any) -> str:
+def _usage_error(error: Any, name: str) -> str:
     """What is wrong with options or arguments, in the form of our own errors."""
     from arag_search.errors import ArgumentError
 
@@ -163,7 +166,7 @@ def _usage_error(error: Any) -> str:
         what += "."
     context: Any = getattr(error, "ctx", None)
     if context is None:
-        return str(ArgumentError(what, do="See arag-search --help."))
+        return str(ArgumentError(what, do=f"See {name} --help."))
     allowed = " ".join(context.get_usage().removeprefix("Usage: ").split())
     commands: Any = getattr(context.command, "commands", None)
     if commands:

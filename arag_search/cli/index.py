@@ -2,141 +2,53 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from arag_search.cli.build_options import (
+    Bm25,
+    ChunkTokens,
+    FormatName,
+    FormatOption,
+    IdField,
+    Json,
+    Keep,
+    MetadataOption,
+    NodeWait,
+    Overwrite,
+    Shards,
+    SkipBadLines,
+    Sources,
+    Target,
+    TextField,
+    TitleField,
+    Without,
+    Workers,
+    build_options,
+)
 
 # What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
 
 INTERRUPTED = 130
 
 
-class FormatName(StrEnum):
-    auto = "auto"
-    text = "text"
-    documents = "documents"
-    passages = "passages"
-    arag_chunks = "arag-chunks"
-    graphrag_bench = "graphrag-bench"
-    kilt = "kilt"
-    dpr = "dpr"
-    beir = "beir"
-    anserini = "anserini"
-
-
 def index_command(
-    source: Annotated[
-        list[str],
-        typer.Argument(
-            help="Folders and files of the corpus.",
-            metavar="SOURCE",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            help="The folder of the index, or its address on OpenSearch: http://HOST:PORT/NAME.",
-            metavar="INDEX",
-        ),
-    ],
-    format: Annotated[
-        FormatName,
-        typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
-    ] = FormatName.auto,
-    id_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Field of the document id.  [default: id, else made of file name and line]",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    title_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Field of the title.  [default: title]", metavar="NAME", show_default=False
-        ),
-    ] = None,
-    text_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Field of the text.  [default: text, for passages sentences]",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    chunk_tokens: Annotated[
-        int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
-    ] = 1000,
-    bm25: Annotated[
-        str,
-        typer.Option(
-            help="k1 and b of the ranking; long documents want others. Kept in the index.",
-            metavar="K1,B",
-        ),
-    ] = "1.2,0.75",
-    metadata: Annotated[
-        str | None,
-        typer.Option(
-            help="Fields of the records to keep for queries, each with its type: keyword, number "
-            "or date. Others are ignored and counted.",
-            metavar="NAME:TYPE,...",
-            show_default=False,
-        ),
-    ] = None,
-    without: Annotated[
-        str | None,
-        typer.Option(
-            help="What to leave out: sentences makes a smaller index without --granularity "
-            "sentence; exact a smaller one without keyword search, on OpenSearch only.",
-            metavar="sentences,exact",
-            show_default=False,
-        ),
-    ] = None,
-    shards: Annotated[
-        int | None,
-        typer.Option(
-            help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes that cut and pack documents, 0 to 64; 0 does it in this one. "
-            "[default: 0 for less than 16 MB, else cores less one, at most 4]",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    node_wait: Annotated[
-        float | None,
-        typer.Option(
-            help="Wait so long for a node of OpenSearch that is lost.  [default: 600]",
-            metavar="SECONDS",
-            show_default=False,
-        ),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            help="Indexes before this one to leave on OpenSearch for --rollback.  [default: 1]",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Replace the index that is there. It is searched until the new one is finished.",
-        ),
-    ] = False,
+    source: Sources,
+    to: Target,
+    format: FormatOption = FormatName.auto,
+    id_field: IdField = None,
+    title_field: TitleField = None,
+    text_field: TextField = None,
+    chunk_tokens: ChunkTokens = 1000,
+    bm25: Bm25 = "1.2,0.75",
+    metadata: MetadataOption = None,
+    without: Without = None,
+    shards: Shards = None,
+    workers: Workers = None,
+    node_wait: NodeWait = None,
+    keep: Keep = None,
+    overwrite: Overwrite = False,
     add: Annotated[
         bool,
         typer.Option(
@@ -145,12 +57,7 @@ def index_command(
             "it are replaced.",
         ),
     ] = False,
-    skip_bad_lines: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
-        ),
-    ] = False,
+    skip_bad_lines: SkipBadLines = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -165,9 +72,7 @@ def index_command(
             help="Build nothing: let the name on OpenSearch lead to the index before again.",
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the report as one JSON object.")
-    ] = False,
+    json: Json = False,
     context: typer.Context = None,  # pyright: ignore[reportArgumentType] -- typer gives it
 ) -> int:
     """Build an index from a corpus.
@@ -206,9 +111,6 @@ def index_command(
     from arag_search.engines.opensearch.address import is_address
     from arag_search.index import check_path
     from index_jobs.build import build_index
-    from index_jobs.formats import Fields
-    from index_jobs.metadata import parse_metadata
-    from index_jobs.options import BuildOptions, parse_bm25, parse_names
     from index_jobs.progress import open_progress
 
     if not is_address(to):
@@ -217,20 +119,20 @@ def index_command(
         return _roll_back(to, source, dry_run, json)
     for name in source:
         check_path(name, "a source")
-    k1, b = parse_bm25(bm25)
-    options = BuildOptions(
-        format=None if format is FormatName.auto else format.value,
-        fields=Fields(id=id_field, title=title_field, text=text_field),
+    options = build_options(
+        format=format,
+        id_field=id_field,
+        title_field=title_field,
+        text_field=text_field,
         chunk_tokens=chunk_tokens,
-        k1=k1,
-        b=b,
-        metadata=parse_metadata(metadata) if metadata is not None else {},
-        without=parse_names(without) if without is not None else (),
+        bm25=bm25,
+        metadata=metadata,
+        without=without,
         overwrite=overwrite,
         skip_bad_lines=skip_bad_lines,
         shards=shards,
         workers=workers,
-        node_wait_s=node_wait,
+        node_wait=node_wait,
         keep=keep,
     )
     if dry_run:

@@ -1,0 +1,191 @@
+"""Options of the commands that read corpora and build indexes, each said once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from index_jobs.options import BuildOptions
+
+
+class FormatName(StrEnum):
+    auto = "auto"
+    text = "text"
+    documents = "documents"
+    passages = "passages"
+    arag_chunks = "arag-chunks"
+    graphrag_bench = "graphrag-bench"
+    kilt = "kilt"
+    dpr = "dpr"
+    beir = "beir"
+    anserini = "anserini"
+
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        help="Folders and files of the corpus.",
+        metavar="SOURCE",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+
+Target = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        help="The folder of the index, or its address on OpenSearch: http://HOST:PORT/NAME.",
+        metavar="INDEX",
+    ),
+]
+
+FormatOption = Annotated[
+    FormatName,
+    typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
+]
+
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        help="Field of the document id.  [default: id, else made of file name and line]",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+
+TitleField = Annotated[
+    str | None,
+    typer.Option(help="Field of the title.  [default: title]", metavar="NAME", show_default=False),
+]
+
+TextField = Annotated[
+    str | None,
+    typer.Option(
+        help="Field of the text.  [default: text, for passages sentences]",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+
+ChunkTokens = Annotated[
+    int, typer.Option(help="Most o200k tokens of a passage, 16 to 100,000.", metavar="N")
+]
+
+Bm25 = Annotated[
+    str,
+    typer.Option(
+        help="k1 and b of the ranking; long documents want others. Kept in the index.",
+        metavar="K1,B",
+    ),
+]
+
+MetadataOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Fields of the records to keep for queries, each with its type: keyword, number "
+        "or date. Others are ignored and counted.",
+        metavar="NAME:TYPE,...",
+        show_default=False,
+    ),
+]
+
+Without = Annotated[
+    str | None,
+    typer.Option(
+        help="What to leave out: sentences makes a smaller index without --granularity "
+        "sentence; exact a smaller one without keyword search, on OpenSearch only.",
+        metavar="sentences,exact",
+        show_default=False,
+    ),
+]
+
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        help="Shards of an index on OpenSearch, 1 to 1,024.  [default: 1]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Processes that cut and pack documents, 0 to 64; 0 does it in this one. "
+        "[default: 0 for less than 16 MB, else cores less one, at most 4]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+
+NodeWait = Annotated[
+    float | None,
+    typer.Option(
+        help="Wait so long for a node of OpenSearch that is lost.  [default: 600]",
+        metavar="SECONDS",
+        show_default=False,
+    ),
+]
+
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        help="Indexes before this one to leave on OpenSearch for --rollback.  [default: 1]",
+        metavar="N",
+        show_default=False,
+    ),
+]
+
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace the index that is there. It is searched until the new one is finished.",
+    ),
+]
+
+SkipBadLines = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-lines", help="Count records that cannot be read, instead of stopping."
+    ),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
+
+
+def build_options(
+    *,
+    format: FormatName = FormatName.auto,
+    id_field: str | None = None,
+    title_field: str | None = None,
+    text_field: str | None = None,
+    chunk_tokens: int | None = None,
+    bm25: str | None = None,
+    metadata: str | None = None,
+    without: str | None = None,
+    node_wait: float | None = None,
+    **others: Any,
+) -> BuildOptions:
+    """What the options say to a build; ``others`` are called in BuildOptions as they are here.
+    Raises ArgumentError."""
+    from index_jobs.formats import Fields
+    from index_jobs.metadata import parse_metadata
+    from index_jobs.options import BuildOptions, parse_bm25, parse_names
+
+    if bm25 is not None:
+        others["k1"], others["b"] = parse_bm25(bm25)
+    if chunk_tokens is not None:
+        others["chunk_tokens"] = chunk_tokens
+    return BuildOptions(
+        format=None if format is FormatName.auto else format.value,
+        fields=Fields(id=id_field, title=title_field, text=text_field),
+        metadata=parse_metadata(metadata) if metadata is not None else {},
+        without=parse_names(without) if without is not None else (),
+        node_wait_s=node_wait,
+        **others,
+    )

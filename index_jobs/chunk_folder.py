@@ -1,0 +1,277 @@
+"""A folder of chunks: sources that are cut, to be loaded later.
+
+``manifest.json`` holds how they are cut and the names of all sources; it is the same on every
+machine that cuts a share of them, so that the folders are joined by copying. For source 7 there are
+``00007.jsonl.gz`` (its documents, see ``chunk_lines``; ``.new`` is added until it is whole) and
+``00007.json``, the record of how far it is. ``lock`` has a byte for each source, which is locked by
+the process that cuts it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from arag_search.durable import write_atomically
+from arag_search.errors import ArgumentError, IndexLockedError, SourceError
+from index_jobs.formats import FORMATS, Fields, Format
+from index_jobs.options import BuildOptions
+from index_jobs.reading import SHOWN_EXAMPLES
+from index_jobs.records import readable
+from index_jobs.report import BuildState
+
+FOLDER_FORMAT = "arag-chunks-folder"
+FOLDER_VERSION = 1
+
+_MANIFEST = "manifest.json"
+_NOT_OF_CUTTING = ("--bm25", "--without", "--shards")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderManifest:
+    """How the sources of a folder are cut, and their names in order: a source's place is its
+    number."""
+
+    options: Mapping[str, Any]
+    sources: tuple[str, ...]
+
+    @property
+    def format(self) -> Format | None:
+        found = self.options["--format"]
+        return found if found in FORMATS else None
+
+    @property
+    def fields(self) -> Fields:
+        return Fields(*(self.options[f"--{name}-field"] for name in ("id", "title", "text")))
+
+    @property
+    def skips_bad_lines(self) -> bool:
+        return bool(self.options["--skip-bad-lines"])
+
+
+@dataclass(slots=True)
+class ShardRecord:
+    """How far one source is. ``bytes`` of its file of chunks, with this ``sha256``, hold what
+    ``state`` has counted."""
+
+    name: str
+    format: Format
+    source: dict[str, Any]
+    left_out: dict[str, int]
+    state: BuildState
+    finished: bool = False
+    bytes: int = 0
+    sha256: str = ""
+
+
+def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifest:
+    """What the manifest of a folder is that these sources are cut into."""
+    kept = {
+        name: value for name, value in options.signature().items() if name not in _NOT_OF_CUTTING
+    }
+    kept["--skip-bad-lines"] = options.skip_bad_lines
+    return FolderManifest(json.loads(json.dumps(kept)), tuple(sources))
+
+
+class ChunkFolder:
+    """The files of a folder, by the number of the source."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+
+    def chunks(self, number: int) -> Path:
+        """The file of a source that is cut."""
+        return self.path / f"{number:05}.jsonl.gz"
+
+    def chunks_under_way(self, number: int) -> Path:
+        """The same while it is written."""
+        return self.path / f"{number:05}.jsonl.gz.new"
+
+    def record_file(self, number: int) -> Path:
+        return self.path / f"{number:05}.json"
+
+    # The manifest
+
+    def manifest(self) -> FolderManifest:
+        """Raises SourceError where there is none, or none that can be read."""
+        path = self.path / _MANIFEST
+        if not path.is_file():
+            raise SourceError(
+                "The folder holds no chunks.",
+                where=str(self.path),
+                allowed="the folder that was given to python -m index_jobs chunk as --out",
+                do="Cut the sources first: python -m index_jobs chunk SOURCE... --out DIR",
+            )
+        found = _read(path)
+        if (found.get("format"), found.get("version")) != (FOLDER_FORMAT, FOLDER_VERSION):
+            raise SourceError(
+                f"{_MANIFEST} is not that of a folder of chunks.",
+                where=str(self.path),
+                allowed=f"{FOLDER_FORMAT}, version {FOLDER_VERSION}",
+                do="Name the folder that was given to python -m index_jobs chunk as --out.",
+            )
+        try:
+            manifest = FolderManifest(dict(found["options"]), tuple(found["sources"]))
+            if manifest.options.keys() != manifest_for((), BuildOptions()).options.keys():
+                raise KeyError("options")
+            return manifest
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(path) from error
+
+    def claim(self, wanted: FolderManifest) -> None:
+        """Make the folder one for these sources and options, or see that it is. Raises
+        ArgumentError where it is one for others or holds something else."""
+        path = self.path / _MANIFEST
+        self.path.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _check_same(self.manifest(), wanted, str(self.path))
+            return
+        if any(not name.name.startswith(_MANIFEST) for name in self.path.iterdir()):
+            raise ArgumentError(
+                "The folder is not empty, and holds no chunks.",
+                where=str(self.path),
+                allowed="a new folder, or one that this command has begun",
+                do="Give another --out.",
+            )
+        content = {
+            "format": FOLDER_FORMAT,
+            "version": FOLDER_VERSION,
+            "options": wanted.options,
+            "sources": wanted.sources,
+        }
+        write_atomically(path, json.dumps(content, indent=1).encode())
+
+    # Records
+
+    def record(self, number: int) -> ShardRecord | None:
+        """How far a source is; None where it is not begun. Raises SourceError."""
+        path = self.record_file(number)
+        if not path.exists():
+            return None
+        found = _read(path)
+        kept: Any = found.get("record")
+        if found.get("sha256") != _digest(kept):
+            raise _damaged(path)
+        record = ShardRecord(**kept)
+        record.state = BuildState(**kept["state"])
+        return record
+
+    def write_record(self, number: int, record: ShardRecord) -> None:
+        """Replace the record of a source."""
+        kept = asdict(record)
+        content = {"record": kept, "sha256": _digest(kept)}
+        write_atomically(self.record_file(number), json.dumps(content).encode())
+
+    def is_whole(self, number: int, record: ShardRecord) -> bool:
+        """Whether the chunks of a source are there, as far as their size tells."""
+        path = self.chunks(number)
+        return record.finished and path.is_file() and path.stat().st_size == record.bytes
+
+    # Several processes
+
+    def hold(self, number: int) -> None:
+        """Keep a source from being cut by another process until ``release``. Raises
+        IndexLockedError."""
+        if self._lock is None:
+            self._lock = (self.path / "lock").open("ab")
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except (BlockingIOError, PermissionError):
+            raise IndexLockedError(
+                "Another process is cutting this source.",
+                where=str(self.chunks_under_way(number)),
+                do="Wait for it, or give each process a share of its own: --share 1/2, --share"
+                " 2/2.",
+            ) from None
+
+    def release(self) -> None:
+        """Let others cut what was held."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def verified(folder: ChunkFolder, note: Callable[[str], None]) -> list[ShardRecord]:
+    """The records of all sources, after their files were compared with their checksums. Raises
+    SourceError where a source is missing or its chunks are not what was written."""
+    sources = folder.manifest().sources
+    records: list[ShardRecord] = []
+    missing: list[str] = []
+    for number, name in enumerate(sources):
+        record = folder.record(number)
+        if record is not None and record.finished:
+            records.append(record)
+        else:
+            missing.append(f"{name} ({number:05})")
+    if missing:
+        shown = ", ".join(missing[:SHOWN_EXAMPLES])
+        raise SourceError(
+            f"{len(missing):,} of {len(sources):,} sources are not cut to their end.",
+            where=shown + (", ..." if len(missing) > SHOWN_EXAMPLES else ""),
+            allowed="a folder in which all are",
+            do="Run the same chunk command again, or copy the files of the other machines into"
+            f" {folder.path}.",
+        )
+    total = sum(record.bytes for record in records)
+    note(f"Verifying {len(records):,} files of chunks, {total / 1e6:,.1f} MB.")
+    for number, record in enumerate(records):
+        if not folder.is_whole(number, record) or _sha256(folder.chunks(number)) != record.sha256:
+            raise SourceError(
+                f"The chunks of {record.name} are not those that were written.",
+                where=str(folder.chunks(number)),
+                allowed=f"{record.bytes:,} bytes with the SHA-256 {record.sha256}",
+                do="Copy the file again, or remove it and run the same chunk command again.",
+            )
+    return records
+
+
+def _sha256(path: Path) -> str:
+    with readable(str(path)), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(record: object) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with readable(str(path)):
+        data = path.read_bytes()
+    try:
+        found: Any = json.loads(data)
+    except ValueError as error:
+        raise _damaged(path) from error
+    if not isinstance(found, dict):
+        raise _damaged(path)
+    return cast("dict[str, Any]", found)
+
+
+def _damaged(path: Path) -> SourceError:
+    return SourceError(
+        "The file is damaged.",
+        where=str(path),
+        do="Copy it again, or remove it and run the same chunk command again.",
+    )
+
+
+def _check_same(found: FolderManifest, wanted: FolderManifest, where: str) -> None:
+    changed = [
+        f"{name} was {json.dumps(found.options.get(name))}, is {json.dumps(value)}"
+        for name, value in wanted.options.items()
+        if found.options.get(name) != value
+    ]
+    if found.sources != wanted.sources:
+        changed.append("the sources, or their order")
+    if changed:
+        raise ArgumentError(
+            f"The folder was begun with other options or sources: {'; '.join(changed)}.",
+            where=where,
+            allowed="the same command as before",
+            do="Give another --out, or remove the folder.",
+        )

@@ -1,0 +1,110 @@
+"""Documents that are cut, as lines of JSON: one line holds a document with all of its chunks.
+
+Lines are packed with gzip, each batch by itself, so that worker processes do it; such pieces, one
+after the other, are a file that gzip unpacks.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import orjson
+
+from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue
+from arag_search.errors import BuildError, SourceError
+from index_jobs.packing import Numbered, Packed, cut_all
+from index_jobs.records import MAX_LINE_BYTES, CorpusFile, readable
+
+_GZIP_LEVEL = 6
+
+
+def pack_lines(documents: Numbered, chunk_tokens: int) -> Packed:
+    """Cut and count the documents of a batch, and pack their lines. Raises BuildError for a
+    document of too many chunks or too long a line."""
+    cuts, counts = cut_all(documents, chunk_tokens)
+    lines = [
+        _line(document, chunks, tokens)
+        for (_, _, document), (chunks, tokens) in zip(documents, cuts, strict=True)
+    ]
+    return Packed(gzip.compress(b"".join(lines), _GZIP_LEVEL, mtime=0) if lines else b"", counts)
+
+
+def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
+    record = {
+        "doc_id": document.id,
+        "title": document.title,
+        "metadata": document.metadata,
+        "where": document.where.encode("utf-8", "backslashreplace").decode(),
+        "tokens": tokens,
+        "chunks": [
+            {
+                "id": chunk.id,
+                "ordinal": chunk.ordinal,
+                "content": chunk.content,
+                "sentence_ends": chunk.sentence_ends,
+            }
+            for chunk in chunks
+        ],
+    }
+    line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    if len(line) >= MAX_LINE_BYTES:
+        raise BuildError(
+            "The document is too long for a file of chunks.",
+            where=document.where,
+            allowed=f"a line of less than {MAX_LINE_BYTES >> 20} MiB",
+            do="Split it, or build with arag-search index.",
+        )
+    return line
+
+
+def ready_documents(file: CorpusFile, skip: int = 0) -> Iterator[tuple[int, Document]]:
+    """The documents after the first ``skip``, each with its number (from 1) and ``ready``.
+
+    Raises SourceError for a file that is not one of chunks.
+    """
+    number = 0
+    while True:
+        with readable(file.name):
+            line = file.stream.readline()
+        if not line:
+            return
+        number += 1
+        if number > skip:
+            try:
+                document = _document(orjson.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise SourceError(
+                    "The line is not a document with its chunks.",
+                    where=f"{file.name}, line {number}",
+                    do="Remove the file and cut its source again.",
+                ) from error
+            yield number, document
+
+
+def _document(record: dict[str, Any]) -> Document:
+    title: str = record["title"]
+    values: Mapping[str, Any] = record["metadata"]
+    metadata: dict[str, MetadataValue] = {
+        name: tuple(cast("list[MetadataScalar]", value)) if isinstance(value, list) else value
+        for name, value in values.items()
+    }
+    found: list[dict[str, Any]] = record["chunks"]
+    chunks = tuple(
+        Chunk(
+            id=chunk["id"],
+            doc_id=record["doc_id"],
+            title=title,
+            content=chunk["content"],
+            part=part,
+            parts=len(found),
+            ordinal=chunk["ordinal"],
+            sentence_ends=tuple(chunk["sentence_ends"]),
+            metadata=metadata,
+        )
+        for part, chunk in enumerate(found, 1)
+    )
+    text = chunks[0].content if len(chunks) == 1 else "".join(each.content for each in chunks)
+    ready = chunks, int(record["tokens"])
+    return Document(record["doc_id"], title, text, metadata, where=record["where"], ready=ready)

@@ -1,0 +1,192 @@
+"""What a folder of chunks holds and lacks, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from arag_search.progress import duration
+from index_jobs.chunk_folder import ChunkFolder
+from index_jobs.metadata import MetadataReader
+from index_jobs.reading import SHOWN_EXAMPLES
+from index_jobs.report import counted, left_out_lines
+
+Stage = Literal["finished", "under way", "missing", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """How far one source is; counts as of its last checkpoint. ``bytes`` are those of its file of
+    chunks. A source is damaged that is finished and whose file is gone or of another size."""
+
+    number: int
+    name: str
+    stage: Stage
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus:
+    """What a folder of chunks holds. ``missing`` counts the sources that are not finished."""
+
+    folder: str
+    missing: int
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    bytes: int
+    shards: tuple[ShardStatus, ...]
+
+    def to_json(self) -> str:
+        """The status as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The status in words, one line for each source."""
+        finished = len(self.shards) - self.missing
+        lines = [
+            f"{self.folder}: {finished:,} of {counted(len(self.shards), 'source')} cut,"
+            f" {_sums(self.documents, self.chunks, self.sentences, self.tokens)};"
+            f" {self.bytes / 1e6:,.1f} MB."
+        ]
+        for shard in self.shards:
+            line = f"{shard.number:05}  {shard.stage:9}  {shard.name}"
+            if shard.stage != "missing":
+                line += f": {counted(shard.documents, 'document')}, {shard.bytes / 1e6:,.1f} MB"
+            lines.append(line)
+        if self.missing:
+            lines.append("To go on: the same chunk command again, or copy what others have cut.")
+        else:
+            lines.append(f"To go on: python -m index_jobs load {self.folder} --to INDEX")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReport:
+    """What a run of ``chunk`` has made of its share. ``continued`` documents were there before;
+    ``missing`` counts the sources of the whole list that are not cut in this folder."""
+
+    folder: str
+    sources: int
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    bytes: int
+    run_seconds: float
+    documents_per_second: float
+    continued: int
+    missing: int
+    skipped_lines: int
+    skipped_examples: tuple[str, ...]
+    left_out: dict[str, int]
+    undeclared_metadata: dict[str, int]
+    workers: int
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    def to_text(self) -> str:
+        """The report in words."""
+        lines = [
+            f"Cut {counted(self.sources, 'source')} into {self.folder}:"
+            f" {_sums(self.documents, self.chunks, self.sentences, self.tokens)};"
+            f" {self.bytes / 1e6:,.1f} MB; {duration(self.run_seconds)},"
+            f" {self.documents_per_second:,.0f} documents/s."
+        ]
+        if self.missing:
+            lines.append(f"not cut in this folder: {counted(self.missing, 'source')}")
+        return "\n".join([*lines, *self.warnings()])
+
+    def warnings(self) -> list[str]:
+        """What was left out or looks like a mistake, one line for each."""
+        return left_out_lines(self, "not declared with --metadata")
+
+
+def _sums(documents: int, chunks: int, sentences: int, tokens: int) -> str:
+    return (
+        f"{counted(documents, 'document')} in {counted(chunks, 'chunk')},"
+        f" {counted(sentences, 'sentence')}, {counted(tokens, 'token')}"
+    )
+
+
+def folder_status(path: Path) -> FolderStatus:
+    """What a folder holds; checksums are not compared. Raises SourceError for one that is none."""
+    folder = ChunkFolder(path)
+    shards = tuple(
+        _shard_status(folder, number, name) for number, name in enumerate(folder.manifest().sources)
+    )
+    return FolderStatus(
+        folder=str(path),
+        missing=sum(shard.stage != "finished" for shard in shards),
+        documents=sum(shard.documents for shard in shards),
+        chunks=sum(shard.chunks for shard in shards),
+        sentences=sum(shard.sentences for shard in shards),
+        tokens=sum(shard.tokens for shard in shards),
+        bytes=sum(shard.bytes for shard in shards),
+        shards=shards,
+    )
+
+
+def _shard_status(folder: ChunkFolder, number: int, name: str) -> ShardStatus:
+    record = folder.record(number)
+    if record is None:
+        return ShardStatus(number, name, "missing", 0, 0, 0, 0, 0)
+    stage: Stage = "under way"
+    if record.finished:
+        stage = "finished" if folder.is_whole(number, record) else "damaged"
+    state = record.state
+    return ShardStatus(
+        number,
+        name,
+        stage,
+        state.documents,
+        state.chunks,
+        state.sentences,
+        state.tokens,
+        record.bytes,
+    )
+
+
+def chunk_report(
+    folder: ChunkFolder, share: Sequence[int], *, seconds: float, continued: int, workers: int
+) -> ChunkReport:
+    """The report on the sources of a share, all of which are finished."""
+    status = folder_status(folder.path)
+    found = [status.shards[number] for number in share]
+    records = [record for number in share if (record := folder.record(number)) is not None]
+    left_out: dict[str, int] = {}
+    metadata = MetadataReader({})
+    for record in records:
+        for ending, count in record.left_out.items():
+            left_out[ending] = left_out.get(ending, 0) + count
+        metadata.take(record.state.undeclared, ())
+    examples = [each for record in records for each in record.state.skipped_examples]
+    documents = sum(shard.documents for shard in found)
+    return ChunkReport(
+        folder=status.folder,
+        sources=len(found),
+        documents=documents,
+        chunks=sum(shard.chunks for shard in found),
+        sentences=sum(shard.sentences for shard in found),
+        tokens=sum(shard.tokens for shard in found),
+        bytes=sum(shard.bytes for shard in found),
+        run_seconds=round(seconds, 3),
+        documents_per_second=round((documents - continued) / seconds, 1),
+        continued=continued,
+        missing=status.missing,
+        skipped_lines=sum(record.state.skipped for record in records),
+        skipped_examples=tuple(examples[:SHOWN_EXAMPLES]),
+        left_out=left_out,
+        undeclared_metadata=metadata.undeclared,
+        workers=workers,
+    )

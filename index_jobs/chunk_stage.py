@@ -1,0 +1,270 @@
+"""The stage ``chunk``: sources are read, cut and counted, once, into a folder of chunks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
+from arag_search.interrupts import Interrupts
+from index_jobs.build import room
+from index_jobs.chunk_folder import ChunkFolder, ShardRecord, manifest_for
+from index_jobs.chunk_lines import pack_lines
+from index_jobs.chunk_report import ChunkReport, chunk_report
+from index_jobs.chunk_writer import ChunkWriter, remove_chunks
+from index_jobs.duplicates import SeenIds
+from index_jobs.metadata import MetadataReader
+from index_jobs.options import BuildOptions
+from index_jobs.progress import Progress, SilentProgress
+from index_jobs.reading import CorpusReader
+from index_jobs.report import BuildState
+from index_jobs.sources import Source, are_already_chunked, check_names, open_source
+from index_jobs.workers import default_workers, open_packing
+
+_SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Every ``of``-th source, beginning with number ``which`` (from 1)."""
+
+    which: int = 1
+    of: int = 1
+
+    def numbers(self, sources: int) -> range:
+        """The numbers (from 0) of its sources among so many."""
+        return range(self.which - 1, sources, self.of)
+
+
+WHOLE = Share()
+
+
+def parse_share(text: str) -> Share:
+    """The share ``2/4``. Raises ArgumentError."""
+    found = _SHARE.fullmatch(text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ArgumentError(
+            f'--share: "{text}" is not a share.', allowed="I/N such as 1/4, I from 1 to N"
+        )
+    return Share(int(found[1]), int(found[2]))
+
+
+def chunk_sources(
+    names: Sequence[str],
+    out: Path,
+    options: BuildOptions,
+    progress: Progress | None = None,
+    share: Share = WHOLE,
+) -> ChunkReport:
+    """Cut a share of ``names`` (folders and files) into the folder ``out``.
+
+    Of the options those count that say how to read and cut. The same call goes on where one was
+    stopped, and passes over sources that are finished. Raises ArgumentError for a folder of other
+    sources or options, IndexLockedError, SourceError, BuildError; after a KeyboardInterrupt a
+    checkpoint is written and the interrupt raised again.
+    """
+    shown = progress or SilentProgress()
+    folder = ChunkFolder(out)
+    try:
+        return _Cutting(list(names), folder, options, shown, share).run()
+    finally:
+        folder.release()
+        shown.end()
+
+
+class _Cutting:
+    """One run. ``_writer`` is that of the source under way."""
+
+    def __init__(
+        self,
+        names: list[str],
+        folder: ChunkFolder,
+        options: BuildOptions,
+        progress: Progress,
+        share: Share,
+    ) -> None:
+        check_names(names)
+        self._began = time.monotonic()
+        self._names = names
+        self._folder = folder
+        self._options = options
+        self._progress = progress
+        self._share = share
+        self._metadata = MetadataReader(options.metadata)
+        self._sources = {
+            number: self._open(number) for number in share.numbers(len(names))
+        }  # others may lie on other machines only
+        are_already_chunked(list(self._sources.values()))
+        size = sum(source.size for source in self._sources.values())
+        self._workers = default_workers(size) if options.workers is None else options.workers
+        self._documents = self._continued = 0
+
+    def _open(self, number: int, metadata: MetadataReader | None = None) -> Source:
+        options = self._options
+        reader = metadata or self._metadata
+        return open_source(self._names[number], options.format, options.fields, reader)
+
+    def run(self) -> ChunkReport:
+        folder = self._folder
+        with room(str(folder.path), self._outlook, "chunks"):
+            folder.claim(manifest_for(self._names, self._options))
+            self._cut_all()
+        report = chunk_report(
+            folder,
+            self._share.numbers(len(self._names)),
+            seconds=time.monotonic() - self._began,
+            continued=self._continued,
+            workers=self._workers,
+        )
+        if not report.missing and not report.documents and self._share == WHOLE:
+            raise SourceError(
+                "The corpus is empty: no document was found.",
+                where=", ".join(self._names[:5]),
+                do="Name a folder with .txt or .md files, or files of records.",
+            )
+        return report
+
+    def _cut_all(self) -> None:
+        waiting: dict[int, Source] = {}
+        done_bytes = 0
+        for number, source in self._sources.items():
+            if self._is_cut(number, source):
+                done_bytes += source.size
+            else:
+                waiting[number] = source
+        total_bytes = sum(source.size for source in self._sources.values())
+        self._progress.begin(total_bytes, done_bytes)
+        if not waiting:
+            return
+        work = partial(pack_lines, chunk_tokens=self._options.chunk_tokens)
+        with (
+            Interrupts() as self._interrupts,
+            open_packing(self._workers, work) as self._packing,
+        ):
+            for number, source in waiting.items():
+                self._folder.hold(number)
+                if not self._is_cut(number, source):  # by another process, meanwhile
+                    self._cut(number, source, done_bytes)
+                done_bytes += source.size
+
+    def _is_cut(self, number: int, source: Source) -> bool:
+        """Whether a source is finished. Raises SourceError where it was changed since."""
+        record = self._folder.record(number)
+        if record is None or not self._folder.is_whole(number, record):
+            return False
+        if record.source != source.signature():
+            raise SourceError(
+                "The source was changed after it was cut.",
+                where=source.name,
+                do=f"Remove {self._folder.record_file(number)} to cut it again, or give another"
+                " --out.",
+            )
+        self._documents += record.state.documents
+        self._continued += record.state.documents
+        return True
+
+    def _cut(self, number: int, source: Source, done_bytes: int) -> None:
+        """Cut one source, from where it is."""
+        writer = self._writer = self._open_writer(number, source)
+        try:
+            self._read(number, source, done_bytes)
+            if source.signature() != writer.record.source:
+                remove_chunks(self._folder, number)
+                raise SourceError(
+                    "A source was changed while it was read.",
+                    where=source.name,
+                    do="Run the same command again when nothing writes to it.",
+                )
+            writer.record.left_out = dict(source.left_out)
+            writer.finish()
+        except KeyboardInterrupt:
+            if self._interrupts.between_batches:
+                writer.checkpoint()
+            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
+            raise
+        except WorkerLostError as error:
+            writer.checkpoint()
+            error.do += f" Run the same command again: {self._outlook()}."
+            raise
+        except DuplicateIdError as error:
+            first = next(self._places(number, error.doc_id))
+            error.where += f"; first: {first}"
+            raise
+        finally:
+            writer.close()
+
+    def _open_writer(self, number: int, source: Source) -> ChunkWriter:
+        fresh = ShardRecord(
+            source.name,
+            source.format,
+            source.signature(),
+            dict(source.left_out),
+            BuildState(shard=number),
+        )
+        if source.recognised:
+            self._progress.note(f"{source.name}: recognised as {source.format}")
+        record = self._folder.record(number)
+        if record is None or (record.source, record.format) != (fresh.source, fresh.format):
+            remove_chunks(self._folder, number)
+            return ChunkWriter(self._folder, number, fresh)
+        record.finished = False
+        try:
+            writer = ChunkWriter(self._folder, number, record)
+        except (ValueError, FileNotFoundError):
+            self._progress.note(f"{source.name}: beginning anew, the chunks there were are damaged")
+            remove_chunks(self._folder, number)
+            return ChunkWriter(self._folder, number, fresh)
+        done = record.state.documents
+        self._progress.note(f"{source.name}: continuing after {done:,} documents")
+        self._documents += done
+        self._continued += done
+        return writer
+
+    def _read(self, number: int, source: Source, done_bytes: int) -> None:
+        writer, options = self._writer, self._options
+        self._next_checkpoint = time.monotonic() + options.checkpoint_s
+        # Where bad records are skipped, an id that comes again is left to whoever sees all sources.
+        skips = options.skip_bad_lines
+        reader = CorpusReader(
+            [source],
+            self._metadata,
+            writer.record.state.position,
+            SeenIds() if skips else writer.ids(),
+            (lambda _: False) if skips else partial(self._is_twice, number),
+            first_shard=number,
+            skip_bad_lines=skips,
+        )
+        for batch in reader.batches():
+            self._packing.submit(batch)
+            while self._packing.is_ready:
+                self._write_next(done_bytes)
+        while self._packing.under_way:
+            self._write_next(done_bytes)
+
+    def _write_next(self, done_bytes: int) -> None:
+        batch, packed = self._packing.take()
+        self._writer.add(packed, batch.position)
+        self._documents += packed.counts.documents
+        self._progress.update(done_bytes + batch.read_bytes, self._documents)
+        self._interrupts.check()
+        if time.monotonic() >= self._next_checkpoint:
+            self._writer.checkpoint()
+            self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
+
+    def _is_twice(self, number: int, doc_id: str) -> bool:
+        return len(list(islice(self._places(number, doc_id), 2))) == 2
+
+    def _places(self, number: int, doc_id: str) -> Iterator[str]:
+        """Where documents of this id stand in a source: it is read again."""
+        again = self._open(number, MetadataReader(self._options.metadata))
+        for _, entry in again.documents():
+            if not isinstance(entry, SourceError) and entry.id == doc_id:
+                yield entry.where
+
+    def _outlook(self) -> str:
+        return "it continues where it was"

@@ -1,0 +1,115 @@
+"""The stage ``load``: a folder of chunks becomes an index, the one that a build in one would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from arag_search.errors import DuplicateIdError, SourceError
+from arag_search.query.fields import MetadataType
+from index_jobs.build import build_from
+from index_jobs.chunk_folder import ChunkFolder, ShardRecord, verified
+from index_jobs.chunk_lines import ready_documents
+from index_jobs.formats import Format
+from index_jobs.metadata import MetadataReader
+from index_jobs.options import BuildOptions
+from index_jobs.progress import Progress, SilentProgress
+from index_jobs.records import CorpusFile, readable
+from index_jobs.report import BuildReport
+from index_jobs.sources import Entry, Source
+
+
+def load_chunks(
+    path: Path, location: str | Path, options: BuildOptions, progress: Progress | None = None
+) -> BuildReport:
+    """Build an index from a folder of chunks.
+
+    How the sources were read and cut is the folder's; the options say the rest. The index is the
+    one that ``build_index`` makes of the same sources, continued and published in the same way.
+    Raises what it raises, and SourceError where a source is not cut to its end, a file is not what
+    was written, or an id stands in two sources (unless bad lines are skipped, here or before).
+    """
+    shown = progress or SilentProgress()
+    folder = ChunkFolder(path)
+    manifest = folder.manifest()
+    metadata: dict[str, MetadataType] = dict(manifest.options["--metadata"])
+    options = replace(
+        options,
+        format=manifest.format,
+        fields=manifest.fields,
+        chunk_tokens=manifest.options["--chunk-tokens"],
+        metadata=metadata,
+        skip_bad_lines=options.skip_bad_lines or manifest.skips_bad_lines,
+    )
+
+    def opened(metadata: MetadataReader) -> list[Source]:
+        return [
+            ReadySource(folder, number, record, metadata)
+            for number, record in enumerate(verified(folder, shown.note))
+        ]
+
+    try:
+        return build_from(opened, location, options, shown)
+    except DuplicateIdError as error:
+        error.where += f"; first: {_first_place(folder, error.doc_id)}"
+        raise
+
+
+def _first_place(folder: ChunkFolder, doc_id: str) -> str:
+    for number in range(len(folder.manifest().sources)):
+        path = folder.chunks(number)
+        with CorpusFile(path, str(path)) as file:
+            for _, document in ready_documents(file):
+                if document.id == doc_id:
+                    return document.where
+    return str(folder.path)
+
+
+class ReadySource:
+    """A source that is cut: its documents come with their chunks. See Source.
+
+    After them come the bad records that were skipped when it was cut, and what was found of
+    undeclared metadata is counted, so that reports and manifest tell of them.
+    """
+
+    recognised = False
+
+    def __init__(
+        self, folder: ChunkFolder, number: int, record: ShardRecord, metadata: MetadataReader
+    ) -> None:
+        self.name = record.name
+        self.format: Format = record.format
+        self.size = record.bytes
+        self.left_out: Mapping[str, int] = record.left_out
+        self._path = folder.chunks(number)
+        self._record = record
+        self._metadata = metadata
+        self._file: CorpusFile | None = None
+
+    @property
+    def bytes_read(self) -> int:
+        return self._file.bytes_read if self._file else 0
+
+    def signature(self) -> dict[str, Any]:
+        with readable(str(self._path)):
+            modified = self._path.stat().st_mtime_ns
+        return {"source": self.name, "sha256": self._record.sha256, "modified": modified}
+
+    def documents(self, skip: int = 0) -> Iterator[Entry]:
+        state = self._record.state
+        with CorpusFile(self._path, str(self._path)) as file:
+            self._file = file
+            yield from ready_documents(file, skip)
+        for bad in range(state.skipped):
+            number = state.documents + bad + 1
+            if number > skip:
+                yield number, _skipped(state.skipped_examples, bad)
+        self._metadata.take(state.undeclared, state.seen)
+
+
+def _skipped(examples: list[str], at: int) -> SourceError:
+    """A bad record again; of those beyond the examples nothing is known, and nothing is shown."""
+    where, _, what = (examples[at] if at < len(examples) else ": ").partition(": ")
+    return SourceError(what, where=where)
