@@ -83,12 +83,12 @@ def tried(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., A
 # What is agreed on
 
 
-def agree_on_pages(pairs: Sequence[Pair]) -> None:
+def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
     """The same hits in the same order, their scores to 1e-4, the same texts and totals."""
     with_hits: list[bool] = []
 
     @tried(
-        EXAMPLES,
+        examples,
         st.sampled_from(pairs),
         _TREES,
         _SCOPES,
@@ -121,7 +121,7 @@ def agree_on_pages(pairs: Sequence[Pair]) -> None:
         with_hits.append(expected.total > 0)
 
     assert sum(with_hits) >= 0.3 * len(with_hits)
-    assert len(with_hits) >= EXAMPLES
+    assert len(with_hits) >= examples
 
 
 def agree_on_keywords(pairs: Sequence[Pair]) -> None:

@@ -344,6 +344,7 @@ def test_a_corpus_without_a_document_is_an_error() -> None:
 HOLDING = """
 import sys
 from pathlib import Path
+from index_jobs.chunk_folder import ChunkFolder
 folder = ChunkFolder(Path("chunks"))
 folder.hold(0)
 print("held", flush=True)
