@@ -23,6 +23,8 @@ from index_jobs.workers import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, d
 from tests.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
 from tests.commands import process
 
+pytestmark = pytest.mark.engine
+
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
 ODD = [
     "Caf\u00e9 and cafe\u0301. Both.",

@@ -40,6 +40,8 @@ from index_jobs.chunk_stage import chunk_sources
 from index_jobs.load_stage import load_chunks
 from index_jobs.options import BuildOptions
 
+pytestmark = pytest.mark.engine
+
 stage, moment, workers, *sources = sys.argv[1:]
 
 class Killing(index_jobs.progress.SilentProgress):

@@ -27,6 +27,8 @@ from index_jobs.updates import compact_index, delete_documents
 from tests.commands import SAMPLE, Command, file_of, process
 from tests.updated_corpora import Corpus, killed, random_updates, refusal
 
+pytestmark = pytest.mark.engine
+
 INDEX = Path("index")
 
 
