@@ -59,6 +59,11 @@ def chunk_ordinal(ordinal: int) -> int:
     return ordinal >> SENTENCE_BITS << SENTENCE_BITS
 
 
+def is_unicode(text: str) -> bool:
+    """Whether the text can be written in UTF-8: it holds no lone surrogate."""
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def nfc(text: str) -> str:
     """The text in Unicode normalisation form C, as everything indexed and queried is."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
-from arag_search.corpus import Chunk, nfc, split_at
+from arag_search.corpus import Chunk, is_unicode, nfc, split_at
 from arag_search.engines.base import (
     Granularity,
     Hit,
@@ -372,13 +372,9 @@ def check_path(name: str, of_what: str) -> None:
         raise ArgumentError(
             f"The path of {of_what} is empty.", allowed="a file or folder", do="Name it."
         )
-    try:
-        str(Path(name).absolute()).encode()
-    except UnicodeEncodeError:
+    if not is_unicode(str(Path(name).absolute())):
         shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
-        raise ArgumentError(
-            f"The path of {of_what} is not UTF-8.", where=shown, do="Rename it."
-        ) from None
+        raise ArgumentError(f"The path of {of_what} is not UTF-8.", where=shown, do="Rename it.")
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
@@ -476,7 +472,7 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
                 f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
                 allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
             )
-        if any("\ud800" <= character <= "\udfff" for character in keyword):
+        if not is_unicode(keyword):
             raise ArgumentError(
                 "A keyword holds half of a character (a lone surrogate).",
                 allowed="valid Unicode",

@@ -10,7 +10,6 @@ from bench import BenchError
 from bench.word_statistics import line
 
 MIN_POINTS = 4
-CONFIDENCE = 0.95
 
 # Two-sided 95 % points of Student's t, by degrees of freedom.
 _STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag_search.cli.app import INTERRUPTED, main
+from arag_search.cli.app import main
 from arag_search.cli.build_options import (
     Bm25,
     ChunkTokens,
@@ -30,6 +30,7 @@ from arag_search.cli.build_options import (
     Workers,
     build_options,
 )
+from arag_search.cli.messages import INTERRUPTED
 
 # What reads corpora and writes indexes is imported where a command runs: --help is to be fast.
 

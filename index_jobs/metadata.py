@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
-from arag_search.corpus import MetadataScalar, MetadataValue, nfc
+from arag_search.corpus import MetadataScalar, MetadataValue, is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import METADATA_TYPES, RESERVED_FIELDS, MetadataType
@@ -140,7 +140,7 @@ def _keyword(name: str, value: object) -> str | None:
     text = nfc(str(value))
     if len(text.encode("utf-8", "surrogatepass")) > MAX_KEYWORD_BYTES:
         raise _wrong(name, value, f"a keyword of at most {MAX_KEYWORD_BYTES:,} bytes")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_unicode(text):
         raise _wrong(name, value, "a keyword without lone surrogates")
     return text or None
 

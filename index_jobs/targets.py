@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 
-from arag_search.corpus import Chunk
 from arag_search.engines.lucene import class_archive
 from arag_search.engines.lucene import schema as lucene_schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
@@ -39,8 +38,6 @@ class IndexWriter(Protocol):
     def checkpoint(self) -> Mapping[str, str]:
         """What the newest checkpoint was given; empty where there is none."""
         ...
-
-    def add(self, chunks: Sequence[Chunk]) -> None: ...
 
     def has_document(self, doc_id: str) -> bool: ...
 

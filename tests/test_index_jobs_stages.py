@@ -28,6 +28,8 @@ from tests.opensearch_indexes import Site
 from tests.test_build_workers import troublesome
 from tests.test_opensearch_build import live, same
 
+pytestmark = pytest.mark.engine
+
 PLAIN = BuildOptions()
 CHUNKS = Path("chunks")
 ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines=True)
@@ -39,8 +41,6 @@ import index_jobs.progress
 from index_jobs.chunk_stage import chunk_sources
 from index_jobs.load_stage import load_chunks
 from index_jobs.options import BuildOptions
-
-pytestmark = pytest.mark.engine
 
 stage, moment, workers, *sources = sys.argv[1:]
 

@@ -9,14 +9,13 @@ import typer
 if TYPE_CHECKING:
     from index_jobs.options import BuildOptions
 
-INTERRUPTED = 130
-
 
 def add_command(
     context: typer.Context, sources: list[str], to: str, options: BuildOptions, json: bool
 ) -> int:
     """Add the sources to the index. Of the options of a build only those that were given count, and
     must be the index's."""
+    from arag_search.cli.messages import INTERRUPTED
     from arag_search.errors import ArgumentError
     from index_jobs.adding import AddOptions, add_documents
     from index_jobs.progress import open_progress

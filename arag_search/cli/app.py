@@ -12,13 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from arag_search.cli.messages import say
+from arag_search.cli.messages import INTERRUPTED, say
 
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
 FAILURE = 1
 QUERY_PROBLEMS = 2
-INTERRUPTED = 130
 
 _WITH_INDEX = ("index", "delete", "compact", "search", "ask", "read", "check", "info", "run")
 

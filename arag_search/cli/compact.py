@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-INTERRUPTED = 130
-
 
 def compact_command(
     index: Annotated[
@@ -32,6 +30,7 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
+    from arag_search.cli.messages import INTERRUPTED
     from arag_search.cli.results import print_text
     from index_jobs.progress import open_progress
     from index_jobs.updates import compact_index

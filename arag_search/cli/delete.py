@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-INTERRUPTED = 130
-
 
 def delete_command(
     index: Annotated[
@@ -51,6 +49,7 @@ def delete_command(
       arag-search delete my-index --from withdrawn.txt --missing-ok
       cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
+    from arag_search.cli.messages import INTERRUPTED
     from arag_search.cli.results import print_text
     from index_jobs.progress import open_progress
     from index_jobs.updates import delete_documents

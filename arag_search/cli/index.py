@@ -27,10 +27,9 @@ from arag_search.cli.build_options import (
     Workers,
     build_options,
 )
+from arag_search.cli.messages import INTERRUPTED
 
 # What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
-
-INTERRUPTED = 130
 
 
 def index_command(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 
 def say(text: str) -> None:
     """Text on stderr, whatever it can show."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag_search.cli.messages import INTERRUPTED
 from arag_search.cli.model_options import (
     BaseUrl,
     MaxRetries,
@@ -23,8 +24,6 @@ from arag_search.cli.model_options import (
 
 if TYPE_CHECKING:
     from arag_search.agent.run import RunOutcome
-
-INTERRUPTED = 130
 
 
 def run_command(

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from arag_search.corpus import nfc
+from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.dates import period_ms
@@ -411,7 +411,7 @@ def _set_text(leaf: Term | Phrase | Prefix, *, analysed: bool = True) -> None:
 def _checked_text(text: str) -> str:
     if text.isascii():
         return text
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_unicode(text):
         raise ArgumentError("A text with a lone surrogate.", allowed="Unicode characters")
     return nfc(text)
 

@@ -9,14 +9,19 @@ texts together.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
-from arag_search.corpus import nfc
+from arag_search.corpus import is_unicode, nfc
+from arag_search.engines import compiling
+from arag_search.engines.compiling import (
+    Leaves,
+    date_bounds,
+    keyword_spellings,
+    one_keyword_field,
+    searched_fields,
+)
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
-from arag_search.errors import ArgumentError
 from arag_search.query.fields import TEXT_FIELDS
 from arag_search.query.tree import (
     And,
@@ -31,30 +36,15 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
-    render,
 )
 
 EVERYTHING = "*\0"
 """The query that every document matches."""
 
 LAST_ORDINAL = (1 << 63) - 1
-_LAST_MS = (1 << 63) - 1
 
 Compiled = tuple[str, bool]
 """A query, and whether its matches have a score."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeafQuery:
-    """One positive text leaf in one field, its weight multiplied along its path.
-
-    ``held`` are the groups around it, all of which a document must match for the leaf to count.
-    """
-
-    leaf: str
-    field: str
-    query: str
-    held: tuple[str, ...]
 
 
 def compiled(node: Node | Not) -> Compiled:
@@ -64,13 +54,13 @@ def compiled(node: Node | Not) -> Compiled:
     """
     match node:
         case Term() | Phrase():
-            return _weighted(_text_leaf(node, _fields(node)), node.weight), True
+            return _weighted(_text_leaf(node, searched_fields(node)), node.weight), True
         case And():
             return _and(node)
         case Or():
             return _or(node)
         case Prefix():
-            return _weighted(_prefix(node, _fields(node)), node.weight), True
+            return _weighted(_prefix(node, searched_fields(node)), node.weight), True
         case KeywordEquals() | NumberRange() | DateRange():
             return _metadata_leaf(node), False
         case Not():
@@ -104,22 +94,20 @@ def keywords_query(keywords: Iterable[str]) -> str | None:
     clauses = [
         f"?\0{_boosted(_spelling(field, spelling, 0), len(keyword))}"
         for keyword in map(nfc, keywords)
-        for spelling in _keyword_spellings(keyword)
+        for spelling in keyword_spellings(keyword)
         for field in TEXT_FIELDS
     ]
     return _bool(clauses) if clauses else None
 
 
-def leaf_queries(node: Node | Not) -> list[tuple[str, list[LeafQuery]]]:
+def leaf_queries(node: Node | Not) -> Leaves[str]:
     """The positive text leaves from left to right, each as text and as a query per field."""
-    found: list[tuple[str, list[LeafQuery]]] = []
-    _add_leaf_queries(node, 1.0, (), found)
-    return found
+    return compiling.leaf_queries(node, compiled, _in_field)
 
 
 def chunk_ids(ids: Iterable[str]) -> str:
     """The chunks with these ids. An id that is not Unicode is that of none."""
-    return _values(ID, [each for each in ids if _is_unicode(each)])
+    return _values(ID, [each for each in ids if is_unicode(each)])
 
 
 def document_ids(ids: Iterable[str]) -> str:
@@ -161,7 +149,7 @@ def _and(node: And) -> Compiled:
 
 
 def _or(node: Or) -> Compiled:
-    field = _common_keyword_field(node)
+    field = one_keyword_field(node)
     if field is not None:
         values = [child.value for child in node.children if isinstance(child, KeywordEquals)]
         return _values(lucene_field(field), values), False
@@ -178,10 +166,6 @@ def _bool(clauses: Sequence[str]) -> str:
 
 
 # Leaves
-
-
-def _fields(leaf: TextLeaf) -> Sequence[str]:
-    return TEXT_FIELDS if leaf.field is None else (leaf.field,)
 
 
 def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
@@ -201,6 +185,11 @@ def _prefix(leaf: Prefix, names: Sequence[str]) -> str:
     return "c\0" + (found[0] if len(found) == 1 else any_of(found))
 
 
+def _in_field(leaf: TextLeaf, name: str, weight: float) -> str:
+    query = _prefix(leaf, (name,)) if isinstance(leaf, Prefix) else _text_leaf(leaf, (name,))
+    return _weighted(query, weight)
+
+
 def _metadata_leaf(node: KeywordEquals | NumberRange | DateRange) -> str:
     field = lucene_field(node.field)
     match node:
@@ -212,8 +201,7 @@ def _metadata_leaf(node: KeywordEquals | NumberRange | DateRange) -> str:
             ends = f"{_double(lower)}\0{node.include_lower:d}\0"
             return f"n\0{field}\0{ends}{_double(upper)}\0{node.include_upper:d}\0"
         case DateRange():
-            first = -_LAST_MS if node.first_ms is None else node.first_ms
-            last = _LAST_MS if node.end_ms is None else node.end_ms - 1
+            first, last = date_bounds(node)
             return f"l\0{field}\0{first}\0{last}\0"
 
 
@@ -237,56 +225,3 @@ def _double(number: float) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\0", "\\0")
-
-
-# Explaining
-
-
-def _add_leaf_queries(
-    node: Node | Not,
-    weight: float,
-    held: tuple[str, ...],
-    found: list[tuple[str, list[LeafQuery]]],
-) -> None:
-    match node:
-        case Term() | Phrase() | Prefix():
-            text = render(node)
-            # As Lucene multiplies: each step in 32 bits.
-            weight = _float32(weight * _float32(node.weight))
-            queries = [
-                LeafQuery(text, name, _weighted(_in_field(node, name), weight), held)
-                for name in _fields(node)
-            ]
-            found.append((text, queries))
-        case And() | Or():
-            weight = _float32(weight * _float32(node.weight))
-            held = (*held, compiled(node)[0])
-            for child in node.children:
-                _add_leaf_queries(child, weight, held, found)
-        case _:
-            pass  # a Not and metadata add nothing to a score
-
-
-def _in_field(leaf: TextLeaf, name: str) -> str:
-    return _prefix(leaf, (name,)) if isinstance(leaf, Prefix) else _text_leaf(leaf, (name,))
-
-
-def _keyword_spellings(keyword: str) -> tuple[tuple[str, ...], ...]:
-    try:
-        return Phrase(keyword).spellings
-    except ArgumentError:
-        return ()  # a keyword without a token counts nowhere
-
-
-def _common_keyword_field(node: Or) -> str | None:
-    """The field, where all alternatives are values of one: long lists are one query then."""
-    fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
-    return fields.pop() if len(fields) == 1 else None
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
-
-
-def _float32(number: float) -> float:
-    return struct.unpack("<f", struct.pack("<f", number))[0]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal, nfc
+from arag_search.corpus import MAX_SENTENCES, Chunk, chunk_ordinal
 from arag_search.engines.base import (
     Granularity,
     Hit,
@@ -43,6 +42,7 @@ from arag_search.engines.lucene.snapshot import (
     Place,
     Snapshot,
 )
+from arag_search.engines.substrings import substring_page
 from arag_search.errors import (
     EngineError,
     IndexDamagedError,
@@ -107,7 +107,9 @@ class LuceneEngine:
         """See SearchEngine. Substring matching reads every chunk in scope."""
         with self._calls:
             if request.matching == "substring":
-                return self._search_substrings(request)
+                return substring_page(
+                    self._all(filtered(None, self._scope(request.scope))), request
+                )
             query = keywords_query(request.keywords)
             if query is None:
                 return Page((), 0, True, 0)
@@ -344,31 +346,14 @@ class LuceneEngine:
             return record.id
         return None
 
-    def _search_substrings(self, request: KeywordRequest) -> Page:
-        """The best chunks by occurrences of the lower-cased keywords, from a full scan."""
-        end = request.offset + request.top_k
-        wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
-        query = filtered(None, self._scope(request.scope))
-        best: list[tuple[float, int, Record]] = []  # score, -ordinal: a heap, worst first
-        count = 0
+    def _all(self, query: str) -> Iterator[Chunk]:
+        """As ``_scan``, within one call."""
         place = Place()
         while True:
             records, place = self._batch(query, place)
-            for record in records:
-                title, content = record.title.lower(), (record.text or "").lower()
-                score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
-                if score:
-                    count += 1
-                    push = heapq.heappush if len(best) < end else heapq.heappushpop
-                    push(best, (float(score), -record.ordinal, record))
+            yield from map(_chunk, records)
             if len(records) < _SCAN_BATCH:
-                break
-        best.sort(reverse=True)
-        here = best[request.offset :]
-        if not request.with_text:
-            here = [(score, place, record._replace(text=None)) for score, place, record in here]
-        hits = _hits([record for *_, record in here], [score for score, *_ in here])
-        return Page(hits, count, True, len(best) if len(best) < end else None)
+                return
 
 
 def _hits(

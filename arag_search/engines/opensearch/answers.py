@@ -15,8 +15,9 @@ from arag_search.engines.base import (
     SearchRequest,
     only_matched,
 )
+from arag_search.engines.compiling import float32
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.compile import Dsl, float32
+from arag_search.engines.opensearch.compile import Dsl
 
 BY_SCORE: list[Dsl] = [{"_score": "desc"}, {schema.ORDINAL: "asc"}]
 BY_ORDINAL: list[Dsl] = [{schema.ORDINAL: "asc"}]

@@ -7,15 +7,20 @@ a prefix scores its weight, metadata filter. Words are analysed here, and sent a
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
-from arag_search.corpus import nfc
+from arag_search.corpus import is_unicode, nfc
+from arag_search.engines import compiling
 from arag_search.engines.base import KeywordRequest
+from arag_search.engines.compiling import (
+    Leaves,
+    date_bounds,
+    keyword_spellings,
+    one_keyword_field,
+    searched_fields,
+)
 from arag_search.engines.opensearch.schema import exact_field, opensearch_field
-from arag_search.errors import ArgumentError
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
 from arag_search.query.tree import (
     And,
@@ -31,7 +36,6 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     positive_leaves,
-    render,
 )
 
 Dsl = dict[str, Any]
@@ -44,21 +48,7 @@ NO_SCORE = 1e-30
 """The boost of terms that are there for the sake of statistics."""
 
 _MAX_SCALE = 27_720  # what 1 to 12 words divide without a rest
-_LAST_MS = (1 << 63) - 1
 _LAST_NUMBER = 1.7976931348623157e308
-
-
-@dataclass(frozen=True, slots=True)
-class LeafQuery:
-    """One positive text leaf in one field, its weight multiplied along its path.
-
-    ``held`` are the groups around it, all of which a document must match for the leaf to count.
-    """
-
-    leaf: str
-    field: str
-    query: Dsl
-    held: tuple[Dsl, ...]
 
 
 def compiled(node: Node | Not) -> Compiled:
@@ -68,8 +58,7 @@ def compiled(node: Node | Not) -> Compiled:
     """
     match node:
         case Term() | Phrase() | Prefix():
-            names = TEXT_FIELDS if node.field is None else (node.field,)
-            return _in_fields(node, names, node.weight), True
+            return _in_fields(node, searched_fields(node), node.weight), True
         case And():
             return _and(node)
         case Or():
@@ -123,7 +112,7 @@ def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) ->
         _spelling(field, spelling, 0, NO_SCORE)
         for leaf in positive_leaves(node)
         if isinstance(leaf, Term | Phrase)
-        for field in (TEXT_FIELDS if leaf.field is None else (leaf.field,))
+        for field in searched_fields(leaf)
         for spelling in leaf.spellings
     ]
     # Were it to match, what has no score otherwise would have one.
@@ -162,7 +151,7 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
     places = [
         (exact_field(field), spelling, len(keyword))
         for keyword in map(nfc, request.keywords)
-        for spelling in _keyword_spellings(keyword)
+        for spelling in keyword_spellings(keyword)
         for field in TEXT_FIELDS
     ]
     if not places:
@@ -177,46 +166,23 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
     return filtered(query, within), scale
 
 
-def leaf_queries(node: Node | Not) -> list[tuple[str, list[LeafQuery]]]:
+def leaf_queries(node: Node | Not) -> Leaves[Dsl]:
     """The positive text leaves from left to right, each as text and as a query per field."""
-    found: list[tuple[str, list[LeafQuery]]] = []
-    _add_leaf_queries(node, 1.0, (), found)
-    return found
+    return compiling.leaf_queries(
+        node, compiled, lambda leaf, name, weight: _in_fields(leaf, (name,), weight)
+    )
 
 
 def any_value(field: str, values: Iterable[str | int]) -> Dsl:
     """The documents whose field has one of the values. One that is not Unicode is that of none."""
-    return {"terms": {field: [value for value in values if _is_unicode(value)]}}
+    return {
+        "terms": {field: [each for each in values if isinstance(each, int) or is_unicode(each)]}
+    }
 
 
 def between(field: str, first: int, last: int) -> Dsl:
     """The documents whose field has a whole number from ``first`` to ``last``."""
     return {"range": {field: {"gte": first, "lte": last}}}
-
-
-def _add_leaf_queries(
-    node: Node | Not,
-    weight: float,
-    held: tuple[Dsl, ...],
-    found: list[tuple[str, list[LeafQuery]]],
-) -> None:
-    match node:
-        case Term() | Phrase() | Prefix():
-            text = render(node)
-            # As Lucene multiplies: each step in 32 bits.
-            weight = float32(weight * float32(node.weight))
-            names = TEXT_FIELDS if node.field is None else (node.field,)
-            queries = [
-                LeafQuery(text, name, _in_fields(node, (name,), weight), held) for name in names
-            ]
-            found.append((text, queries))
-        case And() | Or():
-            weight = float32(weight * float32(node.weight))
-            held = (*held, compiled(node)[0])
-            for child in node.children:
-                _add_leaf_queries(child, weight, held, found)
-        case _:
-            pass  # a Not and metadata add nothing to a score
 
 
 # Groups
@@ -232,7 +198,7 @@ def _and(node: And) -> Compiled:
 
 
 def _or(node: Or) -> Compiled:
-    field = _common_keyword_field(node)
+    field = one_keyword_field(node)
     if field is not None:
         values = (child.value for child in node.children if isinstance(child, KeywordEquals))
         return any_value(opensearch_field(field), values), False
@@ -247,12 +213,6 @@ def _or(node: Or) -> Compiled:
 
 def _bool(clauses: dict[str, Any], weight: float) -> Dsl:
     return {"bool": clauses if weight == 1 else {**clauses, "boost": weight}}
-
-
-def _common_keyword_field(node: Or) -> str | None:
-    """The field, where all alternatives are values of one: long lists are one query then."""
-    fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
-    return fields.pop() if len(fields) == 1 else None
 
 
 # Leaves
@@ -302,24 +262,4 @@ def _number_range(node: NumberRange) -> Dsl:
 
 
 def _date_range(node: DateRange) -> Dsl:
-    first = -_LAST_MS if node.first_ms is None else node.first_ms
-    last = _LAST_MS if node.end_ms is None else node.end_ms - 1
-    return between(opensearch_field(node.field), first, last)
-
-
-def _keyword_spellings(keyword: str) -> tuple[tuple[str, ...], ...]:
-    try:
-        return Phrase(keyword).spellings
-    except ArgumentError:
-        return ()  # a keyword without a token counts nowhere
-
-
-def _is_unicode(value: str | int) -> bool:
-    if isinstance(value, int) or value.isascii():
-        return True
-    return not any("\ud800" <= each <= "\udfff" for each in value)
-
-
-def float32(number: float) -> float:
-    """The nearest 32-bit float, as which servers know scores and weights."""
-    return struct.unpack("<f", struct.pack("<f", number))[0]
+    return between(opensearch_field(node.field), *date_bounds(node))

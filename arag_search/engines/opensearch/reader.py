@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
 from typing import Any
 
-from arag_search.corpus import MAX_SENTENCES, Chunk, nfc
+from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.engines.base import (
     MAX_TOTAL,
     Granularity,
@@ -19,6 +18,7 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.calls import Calls
+from arag_search.engines.compiling import Leaves
 from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address
@@ -39,8 +39,9 @@ from arag_search.engines.opensearch.answers import (
     source_filter,
 )
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
-from arag_search.engines.opensearch.compile import Dsl, float32
+from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
+from arag_search.engines.substrings import substring_page
 from arag_search.errors import IndexDamagedError, NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
@@ -122,7 +123,7 @@ class OpenSearchEngine:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
         for token matching where the build left ``exact`` out."""
         if request.matching == "substring":
-            return self._substring_page(request)
+            return substring_page(self.scan(request.scope), request)
         with self._calls:
             if "exact" in self.manifest.without:
                 raise NotServedError(
@@ -363,7 +364,7 @@ class OpenSearchEngine:
     def _leaf_scores(
         self,
         request: SearchRequest,
-        leaves: Sequence[tuple[str, Sequence[compile.LeafQuery]]],
+        leaves: Leaves[Dsl],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
         """For each leaf in each field its score by ordinal, for these."""
@@ -421,36 +422,3 @@ class OpenSearchEngine:
             if len(hits) < _SCAN_BATCH:
                 return
             body["search_after"] = hits[-1]["sort"]
-
-    def _substring_page(self, request: KeywordRequest) -> Page:
-        """The best chunks by occurrences of the lower-cased keywords, from a full scan."""
-        wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
-        count = 0
-
-        def scored() -> Iterator[tuple[float, Chunk]]:
-            nonlocal count
-            for chunk in self.scan(request.scope):
-                title, content = chunk.title.lower(), chunk.content.lower()
-                score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
-                if score:
-                    count += 1
-                    yield float32(score), chunk
-
-        end = request.offset + request.top_k
-        best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
-        hits = [
-            Hit(
-                chunk.id,
-                chunk.doc_id,
-                chunk.title,
-                chunk.part,
-                chunk.parts,
-                chunk.ordinal,
-                chunk.metadata,
-                score,
-                chunk.content if request.with_text else None,
-                chunk.sentence_ends if request.with_text else (),
-            )
-            for score, chunk in best[request.offset :]
-        ]
-        return Page(tuple(hits), count, True, count if end > count else None)

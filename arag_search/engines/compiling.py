@@ -1,0 +1,114 @@
+"""What the compilers of both engines know of trees, whatever a query is written as there.
+
+MemoryEngine, which they are compared with, has its own reading of all this.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from arag_search.errors import ArgumentError
+from arag_search.query.fields import TEXT_FIELDS
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Node,
+    Not,
+    Or,
+    Phrase,
+    Prefix,
+    Term,
+    TextLeaf,
+    render,
+)
+
+Q = TypeVar("Q")
+"""A query of the engine."""
+
+_LAST_MS = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LeafQuery(Generic[Q]):
+    """One positive text leaf in one field, its weight multiplied along its path.
+
+    ``held`` are the groups around it, all of which a document must match for the leaf to count.
+    """
+
+    leaf: str
+    field: str
+    query: Q
+    held: tuple[Q, ...]
+
+
+Leaves = list[tuple[str, list[LeafQuery[Q]]]]
+"""Text leaves, each as text and as a query per field."""
+
+
+def leaf_queries(
+    node: Node | Not,
+    compiled: Callable[[Node | Not], tuple[Q, bool]],
+    in_field: Callable[[TextLeaf, str, float], Q],
+) -> Leaves[Q]:
+    """The positive text leaves from left to right.
+
+    ``compiled`` is the compiler; ``in_field`` makes the query of a leaf in one field with another
+    weight than its own.
+    """
+    found: Leaves[Q] = []
+
+    def add(node: Node | Not, weight: float, held: tuple[Q, ...]) -> None:
+        match node:
+            case Term() | Phrase() | Prefix():
+                text = render(node)
+                # As Lucene multiplies: each step in 32 bits.
+                weight = float32(weight * float32(node.weight))
+                names = searched_fields(node)
+                queries = [
+                    LeafQuery(text, name, in_field(node, name, weight), held) for name in names
+                ]
+                found.append((text, queries))
+            case And() | Or():
+                weight = float32(weight * float32(node.weight))
+                held = (*held, compiled(node)[0])
+                for child in node.children:
+                    add(child, weight, held)
+            case _:
+                pass  # a Not and metadata add nothing to a score
+
+    add(node, 1.0, ())
+    return found
+
+
+def searched_fields(leaf: TextLeaf) -> Sequence[str]:
+    """The fields that a text leaf is searched in."""
+    return TEXT_FIELDS if leaf.field is None else (leaf.field,)
+
+
+def keyword_spellings(keyword: str) -> tuple[tuple[str, ...], ...]:
+    """The tokens that a keyword stands for, once per spelling; none for one without a token."""
+    try:
+        return Phrase(keyword).spellings
+    except ArgumentError:
+        return ()
+
+
+def one_keyword_field(node: Or) -> str | None:
+    """The field, where all alternatives are values of one: long lists are one query then."""
+    fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
+    return fields.pop() if len(fields) == 1 else None
+
+
+def date_bounds(node: DateRange) -> tuple[int, int]:
+    """The first and the last millisecond of a range."""
+    first = -_LAST_MS if node.first_ms is None else node.first_ms
+    return first, _LAST_MS if node.end_ms is None else node.end_ms - 1
+
+
+def float32(number: float) -> float:
+    """The nearest 32-bit float, as which Lucene knows scores and weights."""
+    return struct.unpack("<f", struct.pack("<f", number))[0]

@@ -1,0 +1,44 @@
+"""Keyword search by substrings: a scan, as the paper's reference does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import nsmallest
+
+from arag_search.corpus import Chunk, nfc
+from arag_search.engines.base import Hit, KeywordRequest, Page
+from arag_search.engines.compiling import float32
+
+
+def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
+    """The best of all chunks in scope by occurrences of the lower-cased keywords."""
+    wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
+    count = 0
+
+    def scored() -> Iterator[tuple[float, Chunk]]:
+        nonlocal count
+        for chunk in chunks:
+            title, content = chunk.title.lower(), chunk.content.lower()
+            score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
+            if score:
+                count += 1
+                yield float32(score), chunk
+
+    end = request.offset + request.top_k
+    best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
+    hits = [
+        Hit(
+            chunk.id,
+            chunk.doc_id,
+            chunk.title,
+            chunk.part,
+            chunk.parts,
+            chunk.ordinal,
+            chunk.metadata,
+            score,
+            chunk.content if request.with_text else None,
+            chunk.sentence_ends if request.with_text else (),
+        )
+        for score, chunk in best[request.offset :]
+    ]
+    return Page(tuple(hits), count, True, count if end > count else None)
