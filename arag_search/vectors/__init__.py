@@ -1,0 +1,1 @@
+"""Sentence and passage vectors beside the inverted index: encoders, the sidecar, rank fusion."""
