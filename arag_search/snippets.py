@@ -6,19 +6,16 @@ numbers (0-based, growing); how they are written out is the tools' business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Matching
+from arag_search.occurrences import Occurrences, Sentences
 from arag_search.query import analysis
-from arag_search.query.positions import have_distinct
-from arag_search.query.tree import Node, Phrase, Prefix, Term, TextLeaf, positive_leaves
+from arag_search.query.tree import Node, Phrase, Prefix, TextLeaf, positive_leaves
 
 MAX_SENTENCES = 3
 """Sentences that a logical search shows of one chunk."""
-
-_Tokens = Sequence[str]
-_Test = Callable[[_Tokens], bool]
 
 
 class Snippets:
@@ -30,20 +27,14 @@ class Snippets:
     """
 
     def __init__(self, query: Node) -> None:
-        found = (
-            leaf
-            for leaf in positive_leaves(query)
-            if isinstance(leaf, TextLeaf) and leaf.field != "title"
-        )
-        self._leaves = list(dict.fromkeys(_unweighted(leaf) for leaf in found))
-        self._tests = [_holds(leaf) for leaf in self._leaves]
-        self._parts = frozenset(
-            token
-            for leaf in self._leaves
-            if not isinstance(leaf, Prefix)
-            for spelling in leaf.spellings
-            for token in spelling
-        )
+        # Leaves that differ in weight or field only are one leaf here.
+        found: dict[object, TextLeaf] = {}
+        for leaf in positive_leaves(query):
+            if isinstance(leaf, TextLeaf) and leaf.field != "title":
+                slop = leaf.slop if isinstance(leaf, Phrase) else 0
+                found.setdefault((type(leaf), leaf.text, slop), leaf)
+        self._leaves = list(found.values())
+        self._wanted = [Occurrences.of(leaf) for leaf in self._leaves]
 
     def choose(self, hit: Hit) -> list[int]:
         """Sentence numbers for a hit. O(length of its content).
@@ -52,12 +43,9 @@ class Snippets:
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
-        tokens = _sentence_tokens(hit)
-        points = [sum(test(sentence) for test in self._tests) for sentence in tokens]
-        if not any(points):
-            points = [len(self._parts.intersection(sentence)) for sentence in tokens]
-        held = [number for number, count in enumerate(points) if count]
-        held.sort(key=lambda number: -points[number])
+        text = Sentences(hit.content or "", hit.sentence_ends)
+        points = _points(self._wanted, text) or _points(_parts(self._leaves), text)
+        held = sorted(points, key=lambda number: (-points[number], number))
         return sorted(held[:MAX_SENTENCES]) or first_sentence(hit)
 
 
@@ -73,13 +61,9 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
         ]
         return held or first_sentence(hit)
     leaves = [Phrase(keyword) for keyword in keywords if analysis.terms(keyword)]
-    tests = [_holds(leaf) for leaf in leaves]
-    tokens = _sentence_tokens(hit)
-    held = [number for number, sentence in enumerate(tokens) if any(t(sentence) for t in tests)]
-    if not held:
-        parts = {token for leaf in leaves for spelling in leaf.spellings for token in spelling}
-        held = [n for n, sentence in enumerate(tokens) if not parts.isdisjoint(sentence)]
-    return held or first_sentence(hit)
+    text = Sentences(hit.content or "", hit.sentence_ends)
+    points = _points(map(Occurrences.of, leaves), text) or _points(_parts(leaves), text)
+    return sorted(points) or first_sentence(hit)
 
 
 def first_sentence(hit: Hit) -> list[int]:
@@ -87,63 +71,22 @@ def first_sentence(hit: Hit) -> list[int]:
     return [0] if hit.sentence_ends else []
 
 
-def _sentence_tokens(hit: Hit) -> list[list[str]]:
-    return [analysis.terms(sentence) for sentence in split_at(hit.content or "", hit.sentence_ends)]
+def _points(wanted: Iterable[Occurrences], text: Sentences) -> dict[int, int]:
+    """How many of them each sentence holds, by number; those with none are left out."""
+    points: dict[int, int] = {}
+    for each in wanted:
+        for number in each.sentences(text):
+            points[number] = points.get(number, 0) + 1
+    return points
 
 
-def _unweighted(leaf: TextLeaf) -> TextLeaf:
-    """Leaves that differ in weight or field only are one leaf here."""
-    match leaf:
-        case Term():
-            return Term(leaf.text)
-        case Phrase():
-            return Phrase(leaf.text, leaf.slop)
-        case Prefix():
-            return Prefix(leaf.text)
-
-
-def _holds(leaf: TextLeaf) -> _Test:
-    """Whether a list of tokens holds the leaf, in any of its spellings."""
-    if isinstance(leaf, Prefix):
-        starts = tuple(spelling[0] for spelling in leaf.spellings)
-        return lambda tokens: any(token.startswith(starts) for token in tokens)
-    slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    tests = [_holds_words(spelling, slop) for spelling in leaf.spellings]
-    return tests[0] if len(tests) == 1 else lambda tokens: any(test(tokens) for test in tests)
-
-
-def _holds_words(words: tuple[str, ...], slop: int) -> _Test:
-    if len(words) == 1:
-        word = words[0]
-        return lambda tokens: word in tokens
-    if slop:
-        return lambda tokens: within_slop(tokens, words, slop)
-    return lambda tokens: _adjacent(tokens, words)
-
-
-def _adjacent(tokens: _Tokens, words: tuple[str, ...]) -> bool:
-    first, length = words[0], len(words)
-    for at, token in enumerate(tokens):
-        if token == first and tuple(tokens[at : at + length]) == words:
-            return True
-    return False
-
-
-def within_slop(tokens: _Tokens, words: tuple[str, ...], slop: int) -> bool:
-    """Whether distinct positions p_i of the words have max(p_i - i) - min(p_i - i) <= slop.
-
-    A window of that width slides over the shifted positions p_i - i; within it the words are
-    matched to distinct positions one by one, with exchange (augmenting paths) where two want the
-    same one.
-    """
-    places = [[at for at, token in enumerate(tokens) if token == word] for word in words]
-    if not all(places):
-        return False
-    shifted = sorted({at - i for i, found in enumerate(places) for at in found})
-    for low in shifted:
-        options = [
-            [at for at in found if low <= at - i <= low + slop] for i, found in enumerate(places)
-        ]
-        if all(options) and have_distinct(options):
-            return True
-    return False
+def _parts(leaves: Iterable[TextLeaf]) -> list[Occurrences]:
+    """The single words of leaves, each once. A prefix has none."""
+    words = {
+        word: None
+        for leaf in leaves
+        if not isinstance(leaf, Prefix)
+        for spelling in leaf.spellings
+        for word in spelling
+    }
+    return [Occurrences(((word,),)) for word in words]

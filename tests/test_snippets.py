@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
 from arag_search.index import join_sentences
+from arag_search.occurrences import Occurrences, Sentences, within_slop
+from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
-from arag_search.snippets import Snippets, keyword_sentences, within_slop
+from arag_search.query.tree import Phrase, Prefix, Term, is_prefix
+from arag_search.snippets import Snippets, keyword_sentences
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})
 
@@ -172,3 +176,46 @@ def test_slop_agrees_with_trying_all_distinct_positions(
         if all(text[place] == word for place, word in zip(places, words, strict=True))
     )
     assert within_slop(text, tuple(words), slop) == expected
+
+
+_ODD = st.text(st.sampled_from("ab1 .,'’-_(é\u0301\u200d東カ😀\u05d0\""), max_size=12).map(nfc)
+
+
+@given(
+    st.lists(_ODD, min_size=1, max_size=4),
+    st.lists(_ODD.filter(analysis.terms), min_size=1, max_size=3),
+    st.integers(0, 2),
+)
+@settings(max_examples=500)
+def test_leaves_occur_where_the_tokens_of_a_sentence_hold_them(
+    sentences: list[str], texts: list[str], slop: int
+) -> None:
+    text = Sentences("".join(sentences), tuple(itertools.accumulate(map(len, sentences))))
+    tokens = [analysis.terms(sentence) for sentence in sentences]
+    for each in texts:
+        words = Phrase(each).spellings
+        phrase = {
+            number
+            for number, found in enumerate(tokens)
+            if any(found[at : at + len(w)] == list(w) for w in words for at in range(len(found)))
+        }
+        assert Occurrences.of(Phrase(each)).sentences(text) == phrase
+        assert Occurrences.of(Term(each)).sentences(text) == phrase
+        slop = slop if len(words[0]) > 1 else 0
+        loose = {n for n, found in enumerate(tokens) if any(within(found, w, slop) for w in words)}
+        assert Occurrences.of(Phrase(each, slop)).sentences(text) == loose
+        if is_prefix(each):
+            starts = tuple(spelling[0] for spelling in Prefix(each).spellings)
+            assert Occurrences.of(Prefix(each)).sentences(text) == {
+                n for n, found in enumerate(tokens) if any(t.startswith(starts) for t in found)
+            }
+
+
+def within(tokens: list[str], words: tuple[str, ...], slop: int) -> bool:
+    if len(words) == 1:
+        return words[0] in tokens
+    return within_slop(tokens, words, slop) if slop else words in ngrams(tokens, len(words))
+
+
+def ngrams(tokens: list[str], length: int) -> set[tuple[str, ...]]:
+    return {tuple(tokens[at : at + length]) for at in range(len(tokens))}

@@ -89,6 +89,8 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     from opensearchpy.serializer import JSONSerializer
     from opensearchpy.transport import Transport
 
+    from arag_search.engines.opensearch.connection import HttpConnection
+
     class Json(JSONSerializer):
         """As the library's, with a faster parser; bodies come as bytes."""
 
@@ -108,7 +110,6 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     if address.is_encrypted:
         tls = {
             "use_ssl": True,
-            "verify_certs": True,
             "ca_certs": options.ca_certs,
             "client_cert": options.client_cert,
             "client_key": options.client_key,
@@ -116,6 +117,7 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     parts = urlsplit(host)
     return Transport(
         [{"host": parts.hostname, "port": parts.port, "url_prefix": address.prefix}],
+        connection_class=HttpConnection,
         serializer=Json(),
         http_auth=(options.username, options.password) if options.username else None,
         max_retries=0,
