@@ -13,13 +13,14 @@ class Calls:
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._in_flight = 0
         self._closed = False
 
     def __enter__(self) -> None:
         """Raises IndexClosedError after ``close``."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise IndexClosedError(
                     f"The index {self.where} is closed.", do="Open it again with open_index."
@@ -32,7 +33,7 @@ class Calls:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._changed:
+        with self._lock:
             self._in_flight -= 1
             if self._closed:
                 self._changed.notify_all()

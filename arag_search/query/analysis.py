@@ -23,7 +23,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-_MAX_UNITS = 255  # a longer word is cut after so many UTF-16 units
+MAX_UNITS = 255  # a longer word is cut after so many UTF-16 units
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two UTF-16 units each
 _STRIDE = 64  # characters that the general pattern is given at least, to save turns
 
@@ -52,7 +52,7 @@ def tokens(text: str) -> list[Token]:
         if is_plain:
             parts = plain.split(low[start:end])  # between words, word, between words, word, …
             found = parts[1::2]
-            if len(max(found, key=len, default="")) <= _MAX_UNITS:
+            if len(max(found, key=len, default="")) <= MAX_UNITS:
                 at = list(accumulate(map(len, parts), initial=start))
                 out += map(Token._make, zip(found, at[1:-1:2], at[2::2], strict=True))
                 continue
@@ -63,7 +63,7 @@ def tokens(text: str) -> list[Token]:
 def terms(text: str) -> list[str]:
     """The terms of ``tokens(text)`` alone, in less time. O(len(text))."""
     low = fold(text)
-    if len(low) <= _MAX_UNITS:  # no word in it is too long
+    if len(low) <= MAX_UNITS:  # no word in it is too long
         if low.isascii() and low.isalnum():
             return [low]
         plain, odd = _plain_patterns()
@@ -74,7 +74,7 @@ def terms(text: str) -> list[str]:
     for start, end, is_plain in _stretches(low, odd):
         if is_plain:
             found = plain.findall(low, start, end)
-            if len(max(found, key=len, default="")) <= _MAX_UNITS:
+            if len(max(found, key=len, default="")) <= MAX_UNITS:
                 out += found
                 continue
         out += [low[s:e] for s, e in _spans(text, start, end)]
@@ -131,7 +131,7 @@ def _plain_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     word = (
         rf"([{a}{n}]++(?:[{mid_letter}{mid_number}]"
         rf"(?:(?<=[{a}][{mid_letter}])(?=[{a}])|(?<=[{n}][{mid_number}])(?=[{n}]))"
-        rf"[{a}{n}]++){{0,{_MAX_UNITS}}})"
+        rf"[{a}{n}]++){{0,{MAX_UNITS}}})"
     )
     plain = "".join(sets[letter] for letter in "ANBQLPOD#")
     return re.compile(word), re.compile(f"[^{plain}]")
@@ -147,7 +147,7 @@ def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
         too_long = at
         for found in word.finditer(classes, at):
             s, e = found.span()
-            if e - s > _MAX_UNITS // 2 and e > _cut(text, start + s, end) - start:
+            if e - s > MAX_UNITS // 2 and e > _cut(text, start + s, end) - start:
                 at, too_long = s, e
                 break
             out.append((start + s, start + e))
@@ -166,9 +166,9 @@ def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> int:
-    """Where, up to ``end``, the characters from ``start`` on no longer fit in ``_MAX_UNITS``."""
-    end = min(end, start + _MAX_UNITS)
-    while (excess := end - start + len(_ASTRAL.findall(text, start, end)) - _MAX_UNITS) > 0:
+    """Where, up to ``end``, the characters from ``start`` on no longer fit in ``MAX_UNITS``."""
+    end = min(end, start + MAX_UNITS)
+    while (excess := end - start + len(_ASTRAL.findall(text, start, end)) - MAX_UNITS) > 0:
         end -= (excess + 1) // 2
     return end
 
@@ -181,7 +181,7 @@ def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     ways. Repetitions are bounded, since more than the scanner's buffer holds is cut anyway: a
     match is a whole word or longer than the buffer, and takes neither much time nor much memory.
     """
-    most, some = f"{{0,{_MAX_UNITS}}}", f"{{1,{_MAX_UNITS}}}"
+    most, some = f"{{0,{MAX_UNITS}}}", f"{{1,{MAX_UNITS}}}"
     x = "[XVZMCTtFG]*+"  # what joins the character before it (rule WB4)
     # Letters and digits. A mark in the middle holds letters or digits together, a connector (U)
     # everything but a run of connectors alone; katakana joins only itself and connectors. A quote

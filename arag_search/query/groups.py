@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from arag_search.query import problems
 from arag_search.query.clauses import FieldRef
@@ -31,6 +32,12 @@ class Item:
     plus: bool = False
 
 
+# Calling list itself, not list[Item], which takes ten times as long.
+_no_items = cast(Callable[[], list[Item]], list)
+_no_places = cast(Callable[[], list[int]], list)
+_no_spans = cast(Callable[[], list[tuple[int, int]]], list)
+
+
 @dataclass(slots=True)
 class Group:
     """An open parenthesis (or the whole query): what has been read of it."""
@@ -40,11 +47,11 @@ class Group:
     connector: Connector = "START"
     negated: bool = False
     plus: bool = False
-    items: list[Item] = dataclasses.field(default_factory=list[Item])
+    items: list[Item] = dataclasses.field(default_factory=_no_items)
     operator: tuple[Operator, Lexeme] | None = None
-    nots: list[int] = dataclasses.field(default_factory=list[int])
+    nots: list[int] = dataclasses.field(default_factory=_no_places)
     plus_pending: bool = False
-    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=list[tuple[int, int]])
+    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=_no_spans)
 
 
 @dataclass(slots=True)
@@ -64,6 +71,8 @@ _ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
 
 def only_nots(items: list[Item]) -> bool:
     """A group of nothing but NOTs, joined by AND or spaces."""
+    if not items[0].negated:
+        return False
     return all(item.negated for item in items) and all(
         item.connector in ("AND", "SPACE") for item in items[1:]
     )
@@ -77,6 +86,8 @@ def build(items: list[Item], default: Operator, found: Findings) -> Node | None:
     is the first; else it is refused, and mended by joining it to the alternative before it, or to
     the next if it is the first.
     """
+    if len(items) == 1 and not items[0].negated and items[0].node is not None:
+        return items[0].node
     if any(item.plus for item in items):
         _join_plus(items, found)
     kept = [item.node for item in items if item.node is not None and not item.negated]

@@ -90,7 +90,12 @@ def unescape(raw: str) -> str:
 def find_special(raw: str, characters: str) -> int:
     """Index of the first of the characters (of ``:^~*?``) that has no backslash; -1 for none."""
     if "\\" not in raw:
-        return min((at for each in characters if (at := raw.find(each)) >= 0), default=-1)
+        found = -1
+        for each in characters:
+            at = raw.find(each)
+            if at >= 0 and (found < 0 or at < found):
+                found = at
+        return found
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()

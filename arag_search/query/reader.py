@@ -93,13 +93,10 @@ class _Reader:
         self.found = reading.findings
         self.clauses = ClauseReader(schema, self.found)
         self.lexemes = lex(text)
-        self.groups = [Group(0)]
+        self.group = Group(0)  # the innermost one
+        self.groups = [self.group]
         self.pending_field: tuple[FieldRef, int] | None = None
         self.ignored = 0  # parentheses that are open beyond the depth that is read
-
-    @property
-    def group(self) -> Group:
-        return self.groups[-1]
 
     def read(self) -> None:
         for index, lexeme in enumerate(self.lexemes):
@@ -108,12 +105,12 @@ class _Reader:
                     self._word(index, lexeme)
                 case "phrase":
                     self._phrase(lexeme)
-                case "range":
-                    self._range(lexeme)
                 case "open":
                     self._open(lexeme)
                 case "close":
                     self._close(lexeme)
+                case "range":
+                    self._range(lexeme)
                 case "backslash":
                     message = problems.TRAILING_BACKSLASH
                     self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
@@ -142,7 +139,7 @@ class _Reader:
         raw, start = lexeme.raw, lexeme.start
         following = self._following(index)
         if raw.isalnum() and raw.isascii() and raw not in _OPERATORS:
-            self._plain_word(raw, lexeme, following)
+            self._plain_word(raw, lexeme, following, is_token=True)
             return
         if raw in _OPERATORS and self.pending_field is None:
             self._operator(_OPERATORS[raw], lexeme)
@@ -169,11 +166,20 @@ class _Reader:
             return
         self._plain_word(raw, lexeme, following)
 
-    def _plain_word(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> None:
-        """A word with nothing before it that means something, of which ``raw`` is the rest."""
+    def _plain_word(
+        self, raw: str, lexeme: Lexeme, following: Lexeme | None, *, is_token: bool = False
+    ) -> None:
+        """A word with nothing before it that means something, of which ``raw`` is the rest.
+
+        ``is_token``: there are letters and digits of ASCII in it and nothing else.
+        """
         start = lexeme.end - len(raw)
-        self._note_lower_case(raw, following)
+        if raw in _LOWER_CASE_OPERATORS:
+            self._note_lower_case(raw, following)
         field, first = self._take_field(start)
+        if is_token and field is None:
+            self._add(Term(raw), first, lexeme.end)
+            return
         self._add(self.clauses.word(raw, start, field), first, lexeme.end)
 
     def _takes_colon(self, name: str) -> bool:
@@ -347,7 +353,7 @@ class _Reader:
             self.found.note(problems.NOTE_MINUS_NUMBER.format(piece=raw, word=word))
 
     def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
-        if not self.operators or raw not in _LOWER_CASE_OPERATORS or following is None:
+        if not self.operators or following is None:
             return
         if following.kind != "close" and following.raw not in _OPERATORS:
             self.found.note(problems.NOTE_LOWER_CASE.format(word=raw))
@@ -381,7 +387,8 @@ class _Reader:
         if field is not None and field.kind == "unknown":
             self.clauses.refuse_unknown(field.name, start, mended=False)
             field = None
-        self.groups.append(Group(lexeme.start, field, *self._before(start)))
+        self.group = Group(lexeme.start, field, *self._before(start))
+        self.groups.append(self.group)
 
     def _typed_depth(self) -> int:
         deepest = depth = 0
@@ -406,7 +413,7 @@ class _Reader:
         self._settle(group)
         start = group.start
         weight = self._group_weight(suffix, end)
-        outer = self.group
+        outer = self.group = self.groups[-1]
         items = group.items
         if not items:
             if group.dropped:
@@ -478,6 +485,8 @@ class _Reader:
         """What stands before the clause that starts here: connector, NOT, plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
+        if not (group.operator or group.nots or group.plus_pending):
+            return connector, False, False
         if group.operator is not None:
             connector = group.operator[0]
             group.operator = None
@@ -491,7 +500,8 @@ class _Reader:
         return connector, negated, plus
 
     def _add(self, node: Node | None, start: int, end: int) -> None:
-        first = self.group.nots[0] if self.group.nots else start
+        group = self.group
+        first = group.nots[0] if group.nots else start
         connector, negated, plus = self._before(start)
         self.pending_field = None
         if negated and isinstance(node, TextLeaf | And | Or) and node.weight != 1:
@@ -500,7 +510,7 @@ class _Reader:
             node = dataclasses.replace(node, weight=1.0)
         if negated and not self.operators:
             node, negated = None, False  # what was to be excluded is not searched either
-        self.group.items.append(Item(connector, negated, node, first, end, plus))
+        group.items.append(Item(connector, negated, node, first, end, plus))
 
 
 def _check_limits(tree: Node, found: Findings) -> None:

@@ -215,9 +215,9 @@ class And:
     def __post_init__(self) -> None:
         _check_compound(self, And)
         negatives = [isinstance(child, Not) for child in self.children]
-        if all(negatives):
+        if negatives[0] and all(negatives):
             raise ArgumentError("A group of nothing but NOTs.", do="Add what is to be found.")
-        if negatives != sorted(negatives):
+        if True in negatives and negatives != sorted(negatives):
             raise ArgumentError("A NOT before a positive child.", do="Put the Nots last.")
 
     def __str__(self) -> str:
@@ -342,13 +342,17 @@ def positive_leaves(node: Node | Not) -> Iterator[Leaf]:
 
 def scores(node: Node | Not) -> bool:
     """Whether a match can have a score: whether there is a text leaf that is not under a Not."""
-    return any(isinstance(leaf, TextLeaf) for leaf in positive_leaves(node))
+    if isinstance(node, And | Or):
+        return any(map(scores, node.children))
+    return isinstance(node, TextLeaf)
 
 
 def is_prefix(text: str) -> bool:
     """Whether the text may stand before a ``*``: long enough, and one token from end to end."""
     if len(text) < MIN_PREFIX_CHARACTERS:
         return False
+    if _is_one_token(text):
+        return True
     tokens = analysis.tokens(text)
     return len(tokens) == 1 and tokens[0].start == 0 and tokens[0].end == len(text)
 
@@ -368,6 +372,12 @@ def render(node: Node | Not, operators: bool = True) -> str:
         case Phrase():
             slop = f"~{node.slop}" if node.slop else ""
             return f"{field_text(node.field)}{quoted(node.text)}{slop}{weight_text(node.weight)}"
+        case And() | Or():
+            between = (" AND " if isinstance(node, And) else " OR ") if operators else " "
+            inside = between.join([render(child, operators) for child in node.children])
+            return f"({inside}){weight_text(node.weight)}"
+        case Not():
+            return f"NOT {render(node.child, operators)}"
         case Prefix():
             return f"{word_text(node.text, node.field)}*{weight_text(node.weight)}"
         case KeywordEquals():
@@ -376,12 +386,6 @@ def render(node: Node | Not, operators: bool = True) -> str:
             return _range(node, number_text(node.lower), number_text(node.upper))
         case DateRange():
             return _range(node, node.lower, node.upper)
-        case Not():
-            return f"NOT {render(node.child, operators)}"
-        case And() | Or():
-            between = (" AND " if isinstance(node, And) else " OR ") if operators else " "
-            inside = between.join(render(child, operators) for child in node.children)
-            return f"({inside}){weight_text(node.weight)}"
         case _:
             assert_never(node)
 
@@ -417,6 +421,8 @@ def _checked_text(text: str) -> str:
 
 
 def _spellings(text: str) -> Spellings:
+    if _is_one_token(text):
+        return ((text.lower(),),)
     if APOSTROPHES[0] in text or APOSTROPHES[1] in text:
         straight = text.replace(APOSTROPHES[1], APOSTROPHES[0])
         curly = text.replace(APOSTROPHES[0], APOSTROPHES[1])
@@ -427,6 +433,11 @@ def _spellings(text: str) -> Spellings:
     if not result[0]:
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
     return result
+
+
+def _is_one_token(text: str) -> bool:
+    """Whether that is seen at a glance, as of most words."""
+    return text.isascii() and text.isalnum() and len(text) <= analysis.MAX_UNITS
 
 
 def _check_weight(lowest: float, highest: float) -> None:
@@ -455,7 +466,7 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
     """Check the children and keep the span of their weights: O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
-    spans: list[tuple[float, float]] = []
+    lowest, highest = math.inf, -math.inf
     for child in node.children:
         if isinstance(child, Not) and kind is Or:
             raise ArgumentError("A NOT as an alternative of Or.", do="Put it into an And.")
@@ -463,10 +474,9 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
             raise ArgumentError(f"An {kind.__name__} in an {kind.__name__}.", do="Join them.")
         span = _span(child)
         if span is not None:
-            spans.append(span)
-    if spans:
-        lowest = node.weight * min(span[0] for span in spans)
-        highest = node.weight * max(span[1] for span in spans)
+            lowest, highest = min(lowest, span[0]), max(highest, span[1])
+    if highest > 0:
+        lowest, highest = node.weight * lowest, node.weight * highest
         _check_weight(lowest, highest)
         _set(node, "span", (lowest, highest))
     if node.weight != 1 and not scores(node):

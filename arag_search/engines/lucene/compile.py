@@ -170,6 +170,9 @@ def _bool(clauses: Sequence[str]) -> str:
 
 def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
+    if len(names) == 2 and len(leaf.spellings) == 1:  # most leaves
+        spelling = leaf.spellings[0]
+        return f"d\0002\0{_spelling(names[0], spelling, slop)}{_spelling(names[1], spelling, slop)}"
     found = [_spelling(name, each, slop) for name in names for each in leaf.spellings]
     return found[0] if len(found) == 1 else f"d\0{len(found)}\0" + "".join(found)
 

@@ -147,13 +147,12 @@ class Snapshot:
         """
         data = bytes(self._page(query, start, end, scored, counting, with_text))
         head, texts = _split(data)
-        count, exact, before_end, bits, records = orjson.loads(head)
-        scores = _floats(bits)
+        count, exact, before_end, scores, records = orjson.loads(head)
         return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
     def top(self, query: str, n: int, *, scored: bool) -> Top:
         """The first ``n`` matches (1 or more), in the order of ``page``."""
-        count, exact, *flat = _numbers(self._top(query, n, scored, False))
+        count, exact, *flat = _numbers(self._top(query, n, scored))
         scores = _floats(flat[1::3])
         found = list(map(Found, flat[0::3], scores, flat[2::3]))
         return Top(found, count, bool(exact))

@@ -11,6 +11,10 @@ import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.StoredFields;
+import org.apache.lucene.search.BooleanClause;
+import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.BoostQuery;
+import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.FieldDoc;
 import org.apache.lucene.search.IndexSearcher;
@@ -20,6 +24,7 @@ import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.Sort;
 import org.apache.lucene.search.SortField;
+import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.search.TopDocs;
 import org.apache.lucene.search.TopFieldCollectorManager;
 import org.apache.lucene.search.TopScoreDocCollectorManager;
@@ -83,8 +88,8 @@ public final class Searcher {
      * The first n matches by score, equal and unscored ones by ordinal: how many there are, 1 where
      * that is exact, then of each its document, its score as bits and its ordinal.
      */
-    public long[] top(String query, int n, boolean scored, boolean frequencies) throws IOException {
-        TopDocs top = sorted(query, n, scored, frequencies);
+    public long[] top(String query, int n, boolean scored) throws IOException {
+        TopDocs top = sorted(query, n, scored, false);
         ScoreDoc[] found = top.scoreDocs;
         long[] flat = new long[2 + 3 * found.length];
         flat[0] = top.totalHits.value();
@@ -102,8 +107,8 @@ public final class Searcher {
 
     /**
      * The matches from one place to another (from, end) in the order of top, and what they hold: a
-     * line of JSON, [how many match, 1 where that is exact, how many lie before end, their scores
-     * as bits, their records]; then, withText, their texts without anything between.
+     * line of JSON, [how many match, 1 where that is exact, how many lie before end, their scores,
+     * their records]; then, withText, their texts without anything between.
      */
     public byte[] page(
             String query,
@@ -131,7 +136,8 @@ public final class Searcher {
                                 ? ((Float) ((FieldDoc) each).fields[0]).floatValue()
                                 : each.score;
             }
-            scores.append(i == 0 ? "" : ",").append(Float.floatToIntBits(score));
+            // As a double, whose digits stand for exactly this float.
+            scores.append(i == 0 ? "" : ",").append((double) score);
         }
         ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
         String head =
@@ -151,9 +157,38 @@ public final class Searcher {
         long[] counts = new long[howMany];
         for (int i = 0; i < howMany; i++) {
             Query query = ranked.rewrite(texts.next());
+            if (!reader.hasDeletions() && atLeast(query) > maxTotal) {
+                counts[i] = maxTotal + 1L;
+                continue;
+            }
             counts[i] = count(ranked.createWeight(query, ScoreMode.COMPLETE_NO_SCORES, 1f));
         }
         return counts;
+    }
+
+    /** A bound that costs little: how many documents the most frequent word alone finds. */
+    private int atLeast(Query query) throws IOException {
+        if (query instanceof TermQuery) {
+            return reader.docFreq(((TermQuery) query).getTerm());
+        }
+        if (query instanceof BoostQuery) {
+            return atLeast(((BoostQuery) query).getQuery());
+        }
+        int most = 0;
+        if (query instanceof DisjunctionMaxQuery) {
+            for (Object each : ((DisjunctionMaxQuery) query).getDisjuncts()) {
+                most = Math.max(most, atLeast((Query) each));
+            }
+        } else if (query instanceof BooleanQuery) {
+            for (Object each : ((BooleanQuery) query).clauses()) {
+                BooleanClause clause = (BooleanClause) each;
+                if (clause.occur() != BooleanClause.Occur.SHOULD) {
+                    return 0;
+                }
+                most = Math.max(most, atLeast(clause.query()));
+            }
+        }
+        return most;
     }
 
     /** Stops as soon as there are too many to be counted; no score is computed. */
