@@ -22,13 +22,14 @@ from arag_search.corpus import Chunk, ordinal_of
 from bench import BenchError
 
 SEED = 1750
-GENERATOR = 1
+GENERATOR = 2
 """Counts up when the passages of a seed change: figures of another number are of another corpus."""
 
 PASSAGES_OF_TITLE = 4
 _BLOCK = 1000  # passages that are made at once
 _TOPIC_WORDS = 8
-_FOLLOWERS = 4
+_FOLLOWERS = 30
+_MAX_FOLLOWERS = 64
 _CONSONANTS = "bcdfghjklmnprstvwxyz"
 _VOWELS = "aeiou"
 _SYLLABLES = [
@@ -43,16 +44,18 @@ class Shape:
     """What the words are like; the defaults were fitted to the 2WikiMultiHopQA corpus.
 
     Frequency falls as rank to the power of -``head`` up to rank ``knee``, beyond that of -``tail``
-    (above 1). With probability ``topical`` a word is one of its article, with ``paired`` one of the
-    few that often follow the word before it. Sentences have ``sentence`` words in the middle, whose
+    (above 1). With probability ``topical`` a word is one of its article, with ``paired`` one of
+    those that often follow the word before it, the first of them most often, and with ``most`` the
+    most frequent of all words. Sentences have ``sentence`` words in the middle, whose
     logarithm spreads by ``spread``. A passage has ``words`` words.
     """
 
-    head: float = 0.97
-    knee: int = 3000
-    tail: float = 1.5
-    topical: float = 0.1
-    paired: float = 0.2
+    head: float = 0.964
+    knee: int = 5000
+    tail: float = 1.384
+    topical: float = 0.03
+    paired: float = 0.74
+    most: float = 0.013
     sentence: float = 21.0
     spread: float = 0.5
     words: int = 100
@@ -169,9 +172,13 @@ def _block(block: int, rows: range, seed: int, shape: Shape) -> list[Passage]:
     chosen = np.take_along_axis(topics, random.integers(_TOPIC_WORDS, size=ranks.shape), axis=1)
     ranks = np.where(random.random(ranks.shape) < shape.topical, chosen, ranks)
     followed = random.random((_BLOCK, shape.words - 1)) < shape.paired
-    which = random.integers(_FOLLOWERS, size=followed.shape)
-    followers = law.ranks(_mixed(ranks[:, :-1] * _FOLLOWERS + which))
-    ranks[:, 1:] = np.where(followed, followers, ranks[:, 1:])
+    # Of the followers the first comes about twice as often as the second, and so on.
+    which = np.exp(random.random(followed.shape) * math.log(_FOLLOWERS)).astype(np.int64)
+    for place in range(1, shape.words):
+        pairs = ranks[:, place - 1] * _MAX_FOLLOWERS + which[:, place - 1]
+        follower = law.ranks(_mixed(pairs))
+        ranks[:, place] = np.where(followed[:, place - 1], follower, ranks[:, place])
+    ranks = np.where(random.random(ranks.shape) < shape.most, 0, ranks)
     lengths = np.maximum(
         np.rint(
             random.lognormal(math.log(shape.sentence), shape.spread, (_BLOCK, shape.words // 3))
