@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
+from arag_search.errors import ConfigError
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
@@ -198,6 +199,12 @@ class Endpoint:
             return min(retry_after_s * (1 + 0.1 * self._chance()), LONGEST_RETRY_AFTER_S)
         wait_s = min(FIRST_WAIT_S * 2.0 ** (attempt - 1), LONGEST_WAIT_S)
         return wait_s * (1 - 0.5 * self._chance())
+
+
+def check_options(problems: Sequence[str]) -> None:
+    """Raise ConfigError with all problems, where there is any."""
+    if problems:
+        raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
 
 
 def _base_url_problem(base_url: str) -> str:

@@ -16,11 +16,11 @@ from arag_search.endpoints.calls import (
     Endpoint,
     Request,
     Retry,
+    check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
 from arag_search.endpoints.settings import KEY_VARIABLES, OPENAI_URL
 from arag_search.errors import (
-    ConfigError,
     ContextLengthError,
     ModelAccessError,
     ModelReplyError,
@@ -143,6 +143,4 @@ class OpenAIModel:
             value = self._sampling.get(option)
             if value is not None and not 0 <= float(value) <= highest:
                 problems.append(f"{option} {value} (0 to {highest:g})")
-        problems += self._endpoint.bound_problems()
-        if problems:
-            raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
+        check_options(problems + self._endpoint.bound_problems())

@@ -14,11 +14,11 @@ from arag_search.endpoints.calls import (
     Endpoint,
     Request,
     Retry,
+    check_options,
 )
 from arag_search.endpoints.refusals import Failures, Refusal, is_about
 from arag_search.endpoints.settings import KEY_VARIABLES, OPENAI_URL
 from arag_search.errors import (
-    ConfigError,
     EncoderAccessError,
     EncoderLengthError,
     EncoderReplyError,
@@ -98,9 +98,7 @@ class EndpointEncoder:
         }
         problems = self._endpoint.address_problems()
         problems += [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
-        problems += self._endpoint.bound_problems()
-        if problems:
-            raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
+        check_options(problems + self._endpoint.bound_problems())
         self._batch_size = batch_size
         self._query_instruction = query_instruction
         self._max_tokens = max_tokens
