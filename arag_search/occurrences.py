@@ -7,15 +7,17 @@ token for sure. Only a sentence in which it stands otherwise is cut into tokens.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from arag_search.query import analysis
 from arag_search.query.positions import have_distinct
 from arag_search.query.tree import Phrase, Prefix, Spellings, TextLeaf
 
-_EDGES = frozenset(' \t\r\n"()[]{}<>|/\\!?*+=-–—“”')
+_EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
 """Characters that are in no token and end each one beside them."""
-_MIDDLES = frozenset(".,;:'’")
+_EDGES_OF_ASCII = _EDGES | {'"'}
+"""The same beside a word of ASCII: between Hebrew letters a quotation mark may be in a token."""
+_MIDDLES = frozenset(".,;:")
 """Characters that end a token where an edge or nothing follows; else they may be within one."""
 
 
@@ -75,6 +77,7 @@ class Occurrences:
     def _look_for(self, wanted: str, text: Sentences, found: set[int], unsure: set[int]) -> None:
         """Add sentences that hold this as tokens, and those that hold it in another way."""
         low, ends = text.low, text.ends
+        edges = _EDGES_OF_ASCII if wanted.isascii() else _EDGES
         at = low.find(wanted)
         while at >= 0:
             number = bisect_right(ends, at)
@@ -82,8 +85,10 @@ class Occurrences:
             if number not in found:
                 stop = at + len(wanted)
                 start = ends[number - 1] if number else 0
-                if (at == start or low[at - 1] in _EDGES) and (
-                    stop == end or self._is_prefix or (stop < end and _ends_at(stop, low, end))
+                if (at == start or low[at - 1] in edges) and (
+                    stop == end
+                    or self._is_prefix
+                    or (stop < end and _ends_at(stop, low, end, edges))
                 ):
                     found.add(number)
                 else:
@@ -107,10 +112,10 @@ class Occurrences:
         return False
 
 
-def _ends_at(stop: int, low: str, end: int) -> bool:
+def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
     """Whether a token that stands before an offset ends there for sure."""
     after = low[stop]
-    return after in _EDGES or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in _EDGES))
+    return after in edges or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in edges))
 
 
 def _with_all(words: Sequence[str], text: Sentences) -> set[int]:

@@ -16,6 +16,8 @@ from index_jobs.formats import Fields
 from index_jobs.options import BuildOptions
 from tests.corpus_files import FIX, documents, opened, problems, resumes
 
+pytestmark = pytest.mark.engine
+
 TABLES = Path(__file__).parent / "tables"
 DOCUMENT = "org.apache.lucene.document"
 

@@ -16,6 +16,8 @@ from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
 
+pytestmark = pytest.mark.engine
+
 _LOAD = """
 from arag_search.engines.lucene import bridge, jvm
 jvm.start()

@@ -27,6 +27,8 @@ from index_jobs.options import BuildOptions, parse_bm25, parse_names
 from index_jobs.progress import PlainProgress, SilentProgress
 from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F401
 
+pytestmark = pytest.mark.engine
+
 
 def built(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
     """The lines of the report in words."""

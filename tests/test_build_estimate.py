@@ -13,6 +13,8 @@ from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F
 from tests.commands import Command
 from tests.test_build_workers import troublesome
 
+pytestmark = pytest.mark.engine
+
 ADDRESS = "http://127.0.0.1:1/arag-x"  # where nobody answers
 
 

@@ -24,6 +24,8 @@ from tests.builds import (
     same_index,
 )
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_children(

@@ -15,7 +15,7 @@ import pytest
 from arag_search.cli.app import run
 from tests.commands import Command, Done, file_of, process
 
-pytestmark = pytest.mark.usefixtures("commands_folder")
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
 COMMANDS = (
     "demo", "index", "delete", "compact", "search", "ask", "read", "check", "info", "presets",

@@ -19,6 +19,8 @@ from arag_search.cli.app import run
 from arag_search.cli.run_progress import PlainRunProgress, TerminalRunProgress
 from tests.commands import Command
 
+pytestmark = pytest.mark.engine
+
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")
 OFFLINE = ("--preset", "logical_read", "--model", "offline")

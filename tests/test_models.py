@@ -39,6 +39,8 @@ from arag_search.errors import (
 from arag_search.index import Index
 from tests.endpoint import completion, refusal, running_endpoint
 
+pytestmark = pytest.mark.servers
+
 
 def asked(*texts: str, question_id: str = "") -> ModelRequest:
     return ModelRequest([Message("user", text) for text in texts], question_id=question_id)

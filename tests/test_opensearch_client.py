@@ -23,6 +23,8 @@ from arag_search.errors import (
 )
 from tests.unruly_server import WHOLE, Answer, Unruly, failed_phase, refusal, unruly, version
 
+pytestmark = pytest.mark.servers
+
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 SEE = "Do: See whether all nodes run, then try again."
 

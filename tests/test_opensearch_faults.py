@@ -21,6 +21,8 @@ from bench.parity import Question, differences
 from tests.opensearch_indexes import fresh_site
 from tests.test_bench_parity import in_memory
 
+pytestmark = pytest.mark.servers
+
 CORPUS = Path(__file__).parents[2] / "shared" / "data" / "musique" / "corpus.jsonl"
 HANG_S = 15.0
 BUDGET_S = 6.0

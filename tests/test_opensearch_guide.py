@@ -21,6 +21,8 @@ import yaml
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
 
+pytestmark = pytest.mark.servers
+
 FOLDER = Path(__file__).parent.parent / "opensearch"
 GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")

@@ -30,6 +30,8 @@ from arag_search.engines.opensearch.nodes.settings import Place, node_settings
 from arag_search.errors import ArgumentError, EngineError
 from tests.commands import Command
 
+pytestmark = pytest.mark.servers
+
 PLACE = Place("node-1", 9200, 9300)
 
 

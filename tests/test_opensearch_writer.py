@@ -20,6 +20,8 @@ from arag_search.errors import AragError, BuildError, UnavailableError
 from tests.opensearch_indexes import Site
 from tests.test_opensearch_schema import MANIFEST
 
+pytestmark = pytest.mark.servers
+
 DEFINITION = IndexDefinition(metadata={"year": "number"}, shards=2)
 SIGNATURE = {"the sources": "x"}
 

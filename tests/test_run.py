@@ -34,6 +34,8 @@ from arag_search.errors import (
 from arag_search.evaluation.questions import Question
 from arag_search.index import Index
 
+pytestmark = pytest.mark.engine
+
 TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
 PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
 

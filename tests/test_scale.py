@@ -17,6 +17,8 @@ from bench.word_statistics import word_statistics
 from tests.lucene_indexes import chunk
 from tests.opensearch_indexes import Site
 
+pytestmark = pytest.mark.engine
+
 QUICK = ["--queries", "5", "--max-build-s", "60"]
 
 

@@ -24,6 +24,8 @@ from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.endpoint import Answer, Endpoint, embeddings, refusal
 from tests.openai_model.asking import KEY, Waits, never
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture
 def encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:

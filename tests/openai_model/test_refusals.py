@@ -13,6 +13,8 @@ from arag_search.errors import (
 from tests.endpoint import Answer, Endpoint, refusal
 from tests.openai_model.asking import KEY, refused, where
 
+pytestmark = pytest.mark.servers
+
 
 def test_a_refused_key_names_the_variables_that_hold_one(
     shared: OpenAIModel, endpoint: Endpoint

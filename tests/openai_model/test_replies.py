@@ -17,6 +17,8 @@ from arag_search.agent.models.openai import OpenAIModel
 from tests.endpoint import Endpoint, completion, refusal
 from tests.openai_model.asking import FINAL, KEY, QUESTION, SEARCH
 
+pytestmark = pytest.mark.servers
+
 
 def test_a_reply_in_words_with_what_it_used(shared: OpenAIModel, endpoint: Endpoint) -> None:
     endpoint.will(completion("Ada", usage={"prompt_tokens": 12, "completion_tokens": 3}))

@@ -17,6 +17,8 @@ from arag_search.errors import (
 from tests.endpoint import Answer, Endpoint, completion, refusal
 from tests.openai_model.asking import FINAL, QUESTION, Waits, refused, where
 
+pytestmark = pytest.mark.servers
+
 
 def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
     patient: OpenAIModel, endpoint: Endpoint, waits: Waits

@@ -19,6 +19,8 @@ from arag_search.index import Index
 from tests.endpoint import Answer, Endpoint, completion, refusal
 from tests.openai_model.asking import KEY, QUESTION
 
+pytestmark = pytest.mark.servers
+
 # Under an agent
 
 
