@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.engines.base import Hit, Matching
-from arag_search.index import join_sentences
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
+from arag_search.results import join_sentences
 from arag_search.snippets import Snippets, keyword_sentences, within_slop
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from arag_search.feedback import Feedback
-from arag_search.index import SearchHit, SearchResult
 from arag_search.query.problems import QueryError
+from arag_search.results import SearchHit, SearchResult
 
 
 def print_json(value: object, *, pretty: bool = False) -> None:

@@ -13,7 +13,8 @@ import typer
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.index import Index, SearchResult
+    from arag_search.index import Index
+    from arag_search.results import SearchResult
 
 # Engines, tools and tokens are imported where a command needs them: --help is to be fast.
 
@@ -265,8 +266,9 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
         problems_json,
         result_json,
     )
-    from arag_search.index import MAX_REACH, open_index
+    from arag_search.index import open_index
     from arag_search.query.problems import QueryError
+    from arag_search.results import MAX_REACH
     from arag_search.tools.base import ReadSet
     from arag_search.tools.search import ReplyStyle, reply
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import split_at
-from arag_search.index import join_sentences
+from arag_search.results import join_sentences
 from arag_search.tokens import count_tokens
 
 MAX_TITLE_TOKENS = 40
