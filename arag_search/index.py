@@ -43,8 +43,8 @@ from arag_search.results import (
     hit_of,
 )
 from arag_search.snippets import Snippets, keyword_sentences
-from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.opening import OpenVectors, VectorSource
+from arag_search.vectors.base import Encoder, VectorUnit
+from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
 from arag_search.vectors.search import VectorSearch
 
 MAX_KEYWORDS = 20
@@ -296,6 +296,9 @@ def open_index(
     ca_certs: str | None = None,
     client_cert: str | None = None,
     client_key: str | None = None,
+    vectors: str | Path | None = None,
+    encoder: Encoder | str | None = None,
+    allow_stale: bool = False,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -304,45 +307,59 @@ def open_index(
     ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
     authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
     ``client_key`` are files for a server that asks for a certificate (default:
-    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``). Raises IndexNotFoundError,
-    IndexVersionError, IndexDamagedError, QueryError for the filter, JvmError, and for a server
-    ArgumentError, AccessError, UnavailableError, EngineError.
+    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
+
+    ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
+    ``vectors`` in the folder of the index). They are opened and compared with the index at once
+    where they are named, else with the first search that needs them, and so is their encoder:
+    ``encoder``, an open one or a name, else the one that made them. ``allow_stale`` takes vectors
+    that lack passages of the index, which every reply then says.
+
+    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
+    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
+    EngineError.
     """
-    name = str(location)
-    if is_address(name):
-        return _open_address(name, filter, (ca_certs, client_cert, client_key))
+    name, engine, release = (
+        _open_address(str(location), (ca_certs, client_cert, client_key))
+        if is_address(str(location))
+        else _open_folder(str(location))
+    )
+    try:
+        scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
+        source = sidecar_source(name, engine, vectors, encoder, allow_stale)
+        if vectors is not None:
+            source.open_vectors()
+    except BaseException:
+        engine.close()
+        release()
+        raise
+    return Index(engine, name, scope, release, source)
+
+
+_Opened = tuple[str, SearchEngine, Callable[[], None]]
+"""What an index is called, its engine, and what to call when that is closed."""
+
+
+def _open_folder(name: str) -> _Opened:
     check_path(name, "the index")
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
 
-    held = hold_live(Path(location))
+    held = hold_live(Path(name))
     try:
-        engine = LuceneEngine.open(held.path, name)
-        try:
-            scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
-        except BaseException:
-            engine.close()
-            raise
+        return name, LuceneEngine.open(held.path, name), held.release
     except BaseException:
         held.release()
         raise
-    return Index(engine, name, scope, held.release)
 
 
-def _open_address(
-    location: str, filter: str | None, files: tuple[str | None, str | None, str | None]
-) -> Index:
+def _open_address(location: str, files: tuple[str | None, str | None, str | None]) -> _Opened:
     from arag_search.engines.opensearch.client import ConnectionOptions
     from arag_search.engines.opensearch.reader import OpenSearchEngine
 
     address = parse_address(location)
     engine = OpenSearchEngine.open(address, ConnectionOptions.from_environment(*files))
-    try:
-        scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
-    except BaseException:
-        engine.close()
-        raise
-    return Index(engine, str(address), scope)
+    return str(address), engine, lambda: None
 
 
 def check_path(name: str, of_what: str) -> None:

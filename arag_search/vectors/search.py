@@ -66,7 +66,7 @@ class VectorSearch:
                 where=self._location,
                 do="Open it with open_index, or give Index its vectors.",
             )
-        return self._source.get()
+        return self._source.open()
 
     def encode_queries(self, queries: Sequence[str]) -> None:
         """Encode the distinct ones of the queries together; searches for them need not, then.
