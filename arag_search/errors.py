@@ -31,14 +31,22 @@ AragError                     anything this project raises on purpose
 │   ├── UnavailableError      no answer within the budget: nodes down, overload, time-outs
 │   └── RefusedError          a server answers, and will not do it
 ├── ConfigError               a preset, price list or setting is not what it should be
+├── MissingExtraError         a package is not installed that an extra brings
 ├── QuestionsError            a file of questions cannot be read as it stands
 ├── RunError                  a folder of records does not fit what is to be done with it
-└── ModelError                a language model gave no reply
-    ├── ModelAccessError      wrong key, unknown model, or no permission: retrying is no use
-    ├── ModelUnavailableError rate limits, time-outs, 5xx, cut connections, retries included
-    ├── ModelReplyError       a reply that holds nothing, or not what the protocol wants
-    ├── ContextLengthError    the request is longer than the model takes
-    └── NotRecordedError      a replayed run asks for a call that was not recorded
+├── ModelError                a language model gave no reply
+│   ├── ModelAccessError      wrong key, unknown model, or no permission: retrying is no use
+│   ├── ModelUnavailableError rate limits, time-outs, 5xx, cut connections, retries included
+│   ├── ModelReplyError       a reply that holds nothing, or not what the protocol wants
+│   ├── ContextLengthError    the request is longer than the model takes
+│   └── NotRecordedError      a replayed run asks for a call that was not recorded
+└── EncoderError              texts got no vectors
+    ├── EncoderNotFoundError  no such model here, and none to be fetched
+    ├── EncoderFilesError     the files of a model cannot be loaded
+    ├── EncoderAccessError    wrong key, unknown model, or no permission: retrying is no use
+    ├── EncoderUnavailableError  no vectors for now: rate limits, time-outs, 5xx; or closed
+    ├── EncoderReplyError     what came is no vectors: their number, dimension or values are wrong
+    └── EncoderLengthError    a text is longer than the model takes
 
 A message has up to four parts: what is wrong, where, what is allowed, what to do next.
 """
@@ -196,6 +204,10 @@ class ConfigError(AragError, ValueError):
     """A preset, price list or setting is not what it should be."""
 
 
+class MissingExtraError(AragError, ImportError):
+    """A package is not installed that an extra of this project brings."""
+
+
 class QuestionsError(AragError, ValueError):
     """A file of questions cannot be read as it stands; names file and line."""
 
@@ -226,3 +238,32 @@ class ContextLengthError(ModelError):
 
 class NotRecordedError(ModelError):
     """A replayed run asks for a call that was not recorded."""
+
+
+class EncoderError(AragError):
+    """Texts got no vectors."""
+
+
+class EncoderNotFoundError(EncoderError):
+    """No such model here, and none to be fetched."""
+
+
+class EncoderFilesError(EncoderError):
+    """The files of a model cannot be loaded."""
+
+
+class EncoderAccessError(EncoderError):
+    """Wrong key, unknown model, or no permission: retrying is no use."""
+
+
+class EncoderUnavailableError(EncoderError):
+    """No vectors for now: rate limits, time-outs, 5xx, cut connections, retries included; or
+    the encoder is closed."""
+
+
+class EncoderReplyError(EncoderError):
+    """What came is no vectors: their number, dimension or values are wrong."""
+
+
+class EncoderLengthError(EncoderError):
+    """A text is longer than the model takes."""

@@ -1,4 +1,4 @@
-"""Counting tokens as GPT-4o does (o200k_base), offline."""
+"""Counting tokens as GPT-4o does (o200k_base), offline, and cutting a text by them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import Any, cast
+
+FAR = 32  # so many characters a token are rarely met
 
 
 @functools.cache
@@ -38,10 +40,45 @@ def _counter() -> Callable[[str], int]:
 def count_tokens(text: str) -> int:
     """Number of o200k_base tokens of ``text``; 0 for the empty string.
 
-    Special tokens are counted as the plain text they are. A lone surrogate counts as U+FFFD.
-    O(len(text)).
+    Special tokens are counted as the plain text they are. A lone surrogate counts as what
+    ``encodable`` puts in its place. O(len(text)).
     """
     try:
         return _counter()(text)
     except UnicodeEncodeError:
-        return _counter()(text.encode("utf-8", "replace").decode("utf-8"))
+        return _counter()(encodable(text))
+
+
+def cut_to(text: str, max_tokens: int) -> str:
+    """The beginning of the text in at most ``max_tokens`` tokens (1 or more), ``...`` at its end.
+
+    It ends with a whole word, where the words are not very long.
+    """
+    if count_tokens(text[: FAR * max_tokens]) <= max_tokens and count_tokens(text) <= max_tokens:
+        return text
+    high = 4 * max_tokens
+    while high < len(text) and count_tokens(_ended(text[:high])) <= max_tokens:
+        high *= 2
+    low, high = 0, min(high, len(text))
+    while low < high:  # the longest prefix that fits
+        middle = (low + high + 1) // 2
+        if count_tokens(_ended(text[:middle])) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    kept = text[:low]
+    blank = max(kept.rfind(" "), kept.rfind("\n"))
+    return _ended(kept[:blank] if blank > low // 2 else kept)
+
+
+def _ended(text: str) -> str:
+    return f"{text.rstrip()} ...".lstrip(" ")
+
+
+def encodable(text: str) -> str:
+    """The text, with lone surrogates (half an emoji, as a model may escape it) replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

@@ -19,12 +19,14 @@ from arag_search.agent.models.base import (
 )
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.openai import OPENAI_URL, OpenAIModel, Retry
+from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.record import Record
 from arag_search.config import load_preset
 from arag_search.corpus import Chunk, ordinal_of
+from arag_search.endpoints.calls import Retry
+from arag_search.endpoints.settings import OPENAI_URL
 from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import (
     AragError,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from arag_search.agent.models.openai import Retry
+    from arag_search.endpoints.calls import Retry
 
 ModelName = Annotated[
     str | None,

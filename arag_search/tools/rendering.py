@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from arag_search.corpus import split_at
 from arag_search.index import join_sentences
-from arag_search.tokens import count_tokens
+from arag_search.tokens import FAR, count_tokens, cut_to
 
 MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
 """The text of a hit is not cut to less."""
 _MAX_NAME_TOKENS = 40
-_FAR = 32  # so many characters a token are rarely met
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
 Frame = Callable[[int], tuple[str, str]]
@@ -127,7 +126,7 @@ def _trim(one: Block, max_tokens: int) -> None:
     """Take off what could not be shown if the block were alone, so that it is not counted again."""
     used = 0
     for at, number in enumerate(one.shown):
-        used += count_tokens(one.sentences[number][: _FAR * max_tokens])
+        used += count_tokens(one.sentences[number][: FAR * max_tokens])
         if used > max_tokens:
             del one.shown[max(at, 1) :]
             break
@@ -195,32 +194,6 @@ def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
         return False
     with_text[0].cut = cut_to(with_text[0].body, length - over)
     return True
-
-
-def cut_to(text: str, max_tokens: int) -> str:
-    """The beginning of the text in at most ``max_tokens`` tokens (1 or more), ``...`` at its end.
-
-    It ends with a whole word, where the words are not very long.
-    """
-    if count_tokens(text[: _FAR * max_tokens]) <= max_tokens and count_tokens(text) <= max_tokens:
-        return text
-    high = 4 * max_tokens
-    while high < len(text) and count_tokens(_ended(text[:high])) <= max_tokens:
-        high *= 2
-    low, high = 0, min(high, len(text))
-    while low < high:  # the longest prefix that fits
-        middle = (low + high + 1) // 2
-        if count_tokens(_ended(text[:middle])) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    kept = text[:low]
-    blank = max(kept.rfind(" "), kept.rfind("\n"))
-    return _ended(kept[:blank] if blank > low // 2 else kept)
-
-
-def _ended(text: str) -> str:
-    return f"{text.rstrip()} ...".lstrip(" ")
 
 
 def bounded(text: str, max_tokens: int) -> str:

@@ -9,7 +9,7 @@ from arag_search.agent.models.base import (
     Message,
     ModelRequest,
 )
-from arag_search.agent.models.openai import Retry
+from arag_search.endpoints.calls import Retry
 from tests.endpoint import Endpoint
 
 KEY = "sk-very-secret"

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from arag_search.agent.models.openai import OpenAIModel, Retry
+from arag_search.agent.models.openai import OpenAIModel
+from arag_search.endpoints.calls import Retry
 from arag_search.errors import (
     ModelUnavailableError,
 )

@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Protocol
 
 from arag_search.agent.models.base import ChatModel
-from arag_search.agent.models.openai import (
-    DEFAULT_MAX_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    OPENAI_URL,
-    OpenAIModel,
-    Retry,
-)
+from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
+from arag_search.endpoints.calls import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, Retry
+from arag_search.endpoints.settings import (
+    BASE_URL_VARIABLES,
+    KEY_VARIABLES,
+    OPENAI_URL,
+    first_set,
+)
 from arag_search.errors import ConfigError
 
 OFFLINE = "offline"
 REPLAY_PREFIX = "replay:"
 MODEL_VARIABLE = "ARAG_MODEL"
-KEY_VARIABLES = ("ARAG_API_KEY", "OPENAI_API_KEY")
-BASE_URL_VARIABLES = ("ARAG_BASE_URL", "OPENAI_BASE_URL")
 OFFLINE_TOOL = "logical_search"
 OFFLINE_PRESET = "logical_read"
 HOW_TO_SET = (
@@ -68,8 +67,8 @@ def choose_model(
     Raises ConfigError where the settings do not fit each other, or the preset.
     """
     variables = os.environ if environment is None else environment
-    key, _ = _first(variables, KEY_VARIABLES)
-    name = (model or "").strip() or _first(variables, (MODEL_VARIABLE,))[0]
+    key, _ = first_set(variables, KEY_VARIABLES)
+    name = (model or "").strip() or first_set(variables, (MODEL_VARIABLE,))[0]
     options: dict[str, object] = {
         "base_url": base_url,
         "temperature": temperature,
@@ -91,7 +90,7 @@ def choose_model(
         _check_unused(REPLAY_PREFIX, given)
         chosen = ReplayModel(_replayed_file(name))
     else:
-        address = base_url or _first(variables, BASE_URL_VARIABLES)[0]
+        address = base_url or first_set(variables, BASE_URL_VARIABLES)[0]
         if not address and not key:
             raise ConfigError(
                 f"Model {name!r} needs a key or a base URL, and neither is set.",
@@ -113,15 +112,6 @@ def choose_model(
     return chosen if record_replies is None else RecordingModel(chosen, record_replies)
 
 
-def _first(variables: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
-    """The value and name of the first variable that is set; two empty texts if none is."""
-    for name in names:
-        value = variables.get(name, "").strip()
-        if value:
-            return value, name
-    return "", ""
-
-
 def _check_nothing_is_set(
     variables: Mapping[str, str], base_url: str | None, allow_offline: bool
 ) -> None:
@@ -129,7 +119,7 @@ def _check_nothing_is_set(
     set_names = [
         name
         for names in (KEY_VARIABLES, BASE_URL_VARIABLES)
-        if (name := _first(variables, names)[1])
+        if (name := first_set(variables, names)[1])
     ]
     if base_url:
         set_names.append("--base-url")

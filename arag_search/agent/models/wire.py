@@ -13,6 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, ValidationError
 
 from arag_search.agent.models.base import Message, ModelReply, ToolCall, Usage
+from arag_search.tokens import encodable
 
 
 def write_messages(messages: Sequence[Message]) -> Any:
@@ -21,7 +22,7 @@ def write_messages(messages: Sequence[Message]) -> Any:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    written: dict[str, Any] = {"role": message.role, "content": _encodable(message.content)}
+    written: dict[str, Any] = {"role": message.role, "content": encodable(message.content)}
     if message.tool_calls:
         written["content"] = written["content"] or None
         written["tool_calls"] = [
@@ -29,8 +30,8 @@ def _write_message(message: Message) -> dict[str, Any]:
                 "id": call.id,
                 "type": "function",
                 "function": {
-                    "name": _encodable(call.name),
-                    "arguments": _encodable(call.arguments),
+                    "name": encodable(call.name),
+                    "arguments": encodable(call.arguments),
                 },
             }
             for call in message.tool_calls
@@ -38,15 +39,6 @@ def _write_message(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         written["tool_call_id"] = message.tool_call_id
     return written
-
-
-def _encodable(text: str) -> str:
-    """The text, with lone surrogates (a model may escape half an emoji) replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 class _Function(BaseModel):

@@ -9,13 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from arag_search.errors import (
-    ContextLengthError,
-    ModelAccessError,
-    ModelError,
-    ModelReplyError,
-    ModelUnavailableError,
-)
+from arag_search.errors import AragError
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
@@ -43,6 +37,8 @@ _LENGTH_WORDS = (
     "maximum number of tokens allowed",
     "reduce the length of the messages",
     "`max_new_tokens` must be <=",
+    "tokens per request",
+    "maximum allowed batch size",
 )
 
 
@@ -56,6 +52,19 @@ class Refusal:
     status: int = 0
     code: str = ""
     retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The errors that are raised for a kind of endpoint, how messages call what it serves, and
+    the variables that hold its key."""
+
+    noun: str
+    access: type[AragError]
+    unavailable: type[AragError]
+    reply: type[AragError]
+    length: type[AragError]
+    key_variables: tuple[str, ...]
 
 
 def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> Refusal:
@@ -98,8 +107,15 @@ def is_about(refusal: Refusal, option: str) -> bool:
 
 
 def refusal_error(
-    refusal: Refusal, *, where: str, model: str, base_url: str, has_key: bool, attempts: int
-) -> ModelError:
+    refusal: Refusal,
+    failures: Failures,
+    *,
+    where: str,
+    model: str,
+    base_url: str,
+    has_key: bool,
+    attempts: int,
+) -> AragError:
     """The error to raise for a refusal that is not tried again."""
     status, words = refusal.status, refusal.words
     if refusal.passing:
@@ -109,32 +125,32 @@ def refusal_error(
             0: f"Check that {base_url} is the right address, or try again later.",
             429: "Try again later, or with fewer workers.",
         }
-        return ModelUnavailableError(
+        return failures.unavailable(
             f"The endpoint gave no reply in {tries} ({shown}).",
             where=where,
             do=advice.get(status, "Try again later."),
         )
     if status == 413 or _is_too_long(refusal.code, words):
-        return ContextLengthError(f"The request is too long for the model: {words}", where=where)
+        return failures.length(f"The request is too long for the model: {words}", where=where)
     if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
         refused = "refused the key" if has_key else "wants a key"
-        return ModelAccessError(
+        return failures.access(
             f"The endpoint {refused} (status {status}): {words}",
             where=where,
-            do=f"Set ARAG_API_KEY or OPENAI_API_KEY to a key that {base_url} accepts.",
+            do=f"Set {' or '.join(failures.key_variables)} to a key that {base_url} accepts.",
         )
     if status == 402 or refusal.code in _PAYMENT_CODES:
-        return ModelAccessError(
+        return failures.access(
             f"The endpoint wants to be paid (status {status}): {words}", where=where
         )
     if status == 404 or refusal.code in _MODEL_CODES or _says(words, _MODEL_WORDS):
-        return ModelAccessError(
+        return failures.access(
             f"The endpoint does not know model {model!r} (status {status}): {words}",
             where=where,
             do=f"Name a model that {base_url} serves, or correct the base URL "
             "(it often ends in /v1).",
         )
-    return ModelReplyError(
+    return failures.reply(
         f"The endpoint refused the request (status {status}): {words}", where=where
     )
 

@@ -1,0 +1,1 @@
+"""OpenAI-compatible endpoints, as chat models and encoders ask them: address, retries, refusals."""

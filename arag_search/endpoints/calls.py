@@ -1,0 +1,217 @@
+"""Endpoint: requests to one address, made again while what fails may pass."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
+
+DEFAULT_TIMEOUT_S = 120.0
+DEFAULT_MAX_RETRIES = 5
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+LONGEST_RETRY_AFTER_S = 120.0
+CONNECT_TIMEOUT_S = 10.0
+NO_KEY = "none"  # what a local server that wants no key is sent
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A call that failed and is made again: after which attempt of how many, why, and when."""
+
+    question_id: str
+    attempt: int
+    attempts: int
+    reason: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """One thing that is asked. ``send`` takes the client of openai and returns its raw response;
+    ``read`` makes something of a body, or raises ValueError with what is wrong with it;
+    ``where`` is for messages. ``again`` is told of each refusal, and says whether the request is
+    now another one, to be made at once."""
+
+    send: Callable[[Any], Any]
+    read: Callable[[str], T]
+    where: str
+    question_id: str = ""
+    again: Callable[[Refusal], bool] = lambda refusal: False
+
+
+class Endpoint:
+    """An address that serves a model, for all threads.
+
+    ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
+    None where a local server wants none; ``failures`` says which errors are raised.
+
+    Rate limits, time-outs (``timeout_s`` without a byte), statuses 408, 409, 425 and 5xx and cut
+    connections are tried again up to ``max_retries`` times: after what Retry-After says, at most
+    LONGEST_RETRY_AFTER_S, else after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, cut by
+    up to half at random. ``on_retry`` is told of each, in the thread that waits; ``sleep`` waits,
+    and ``chance`` gives random numbers of [0, 1).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str,
+        key: str | None,
+        failures: Failures,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        on_retry: Callable[[Retry], None] | None = None,
+        sleep: Callable[[float], object] | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self.base_url = base_url.rstrip("/")
+        self._key = (key or "").strip()
+        self._failures = failures
+        self._timeout_s = timeout_s
+        self._attempts = max_retries + 1
+        self._on_retry = on_retry
+        self._closed = threading.Event()
+        self._sleep = sleep or self._closed.wait
+        self._chance = chance
+        self._client: Any = None  # made by the first call: openai takes a second to import
+        self._making_client = threading.Lock()
+
+    @property
+    def where(self) -> str:
+        """What is asked, for messages."""
+        return f"{self._failures.noun} {self.name} at {self.base_url}"
+
+    def ask(self, request: Request[T]) -> T:
+        """What ``read`` made of the reply, after as many attempts as are allowed.
+
+        Raises the errors of ``failures``: ``unavailable`` when the last attempt failed or the
+        endpoint is closed, the others at once.
+        """
+        attempt = 1
+        while True:
+            if self._closed.is_set():
+                raise self._failures.unavailable(
+                    f"The {self._failures.noun} was closed.", where=request.where
+                )
+            outcome = self._attempt(request)
+            if not isinstance(outcome, Refusal):
+                return outcome
+            if request.again(outcome):
+                continue
+            if not outcome.passing or attempt == self._attempts:
+                raise refusal_error(
+                    outcome,
+                    self._failures,
+                    where=request.where,
+                    model=self.name,
+                    base_url=self.base_url,
+                    has_key=bool(self._key),
+                    attempts=attempt,
+                )
+            wait_s = self._wait_s(attempt, outcome.retry_after_s)
+            if self._on_retry is not None:
+                self._on_retry(
+                    Retry(request.question_id, attempt, self._attempts, outcome.words, wait_s)
+                )
+            self._sleep(wait_s)
+            attempt += 1
+
+    def close(self) -> None:
+        """Free connections and end waits; a call that waits raises ``failures.unavailable``."""
+        self._closed.set()
+        with self._making_client:
+            if self._client is not None:
+                self._client.close()
+
+    def address_problems(self) -> list[str]:
+        """What is wrong with base URL, name and key. Never shows the key."""
+        problems: list[str] = []
+        if problem := _base_url_problem(self.base_url):
+            problems.append(problem)
+        if not self.name.strip():
+            problems.append("model '' (the endpoint's name of a model)")
+        if not (self._key.isascii() and self._key.isprintable()):
+            problems.append("key with characters no HTTP header may hold (printable ASCII)")
+        return problems
+
+    def bound_problems(self) -> list[str]:
+        """What is wrong with time-out and retries."""
+        problems: list[str] = []
+        if not (math.isfinite(self._timeout_s) and self._timeout_s > 0):
+            problems.append(f"timeout_s {self._timeout_s} (seconds above 0)")
+        if self._attempts < 1:
+            problems.append(f"max_retries {self._attempts - 1} (0 or more)")
+        return problems
+
+    def _attempt(self, request: Request[T]) -> T | Refusal:
+        import openai
+
+        try:
+            raw = request.send(self._opened())
+            status, body, headers = int(raw.status_code), str(raw.text), dict(raw.headers)
+        except openai.APIStatusError as error:
+            response = error.response
+            return refusal_of(response.status_code, response.text, response.headers, self._key)
+        except openai.APITimeoutError:
+            return Refusal(words="the endpoint did not answer in time", passing=True)
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            return Refusal(words=f"{type(cause).__name__}: {cause}".rstrip(": "), passing=True)
+        try:
+            return request.read(body)
+        except ValueError as error:
+            refusal = refusal_of(status, body, headers, self._key)
+            if refusal.status != status:  # an error in the clothes of a reply
+                return refusal
+            raise self._failures.reply(f"{error}: {refusal.words}", where=request.where) from None
+
+    def _opened(self) -> Any:
+        """The one client of all threads."""
+        import openai
+
+        with self._making_client:
+            if self._client is None:
+                self._client = openai.OpenAI(
+                    api_key=self._key or NO_KEY,
+                    base_url=self.base_url,
+                    timeout=openai.Timeout(
+                        self._timeout_s, connect=min(self._timeout_s, CONNECT_TIMEOUT_S)
+                    ),
+                    max_retries=0,
+                )
+            return self._client
+
+    def _wait_s(self, attempt: int, retry_after_s: float | None) -> float:
+        if retry_after_s is not None:
+            # Not all threads at the same instant.
+            return min(retry_after_s * (1 + 0.1 * self._chance()), LONGEST_RETRY_AFTER_S)
+        wait_s = min(FIRST_WAIT_S * 2.0 ** (attempt - 1), LONGEST_WAIT_S)
+        return wait_s * (1 - 0.5 * self._chance())
+
+
+def _base_url_problem(base_url: str) -> str:
+    """What is wrong with a base URL; empty where nothing is. Never shows a password."""
+    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
+    with_secret = "base URL with a user, password or query (scheme, host, port, path)"
+    try:
+        address = urlsplit(base_url)
+        has_host = bool(address.hostname) and address.port != 0
+    except ValueError:  # brackets or a port that are none
+        return refused if "@" not in base_url else with_secret
+    if address.username or address.password or address.query or address.fragment:
+        return with_secret
+    is_one_word = base_url.isprintable() and " " not in base_url
+    if address.scheme not in ("http", "https") or not (has_host and is_one_word):
+        return refused
+    return ""
