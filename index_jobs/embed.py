@@ -1,20 +1,23 @@
-"""Embedding an index: its text is streamed, cut into shards, encoded, and published as a sidecar."""
+"""Embedding an index: its text is streamed, cut into shards, encoded, published as a sidecar."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from arag_search.corpus import Chunk
 from arag_search.errors import (
     AragError,
-    IndexExistsError,
-    IndexLockedError,
+    ArgumentError,
+    BuildError,
     SourceError,
     VectorsError,
+    VectorsLockedError,
+    VectorsMismatchError,
     WorkerLostError,
 )
 from arag_search.file_lock import HeldError, hold
@@ -22,16 +25,29 @@ from arag_search.index import Index, open_index
 from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import vectors_root
+from arag_search.vectors.place import sidecar_folder, vectors_root
 from arag_search.vectors.publish import publish_sidecar
 from index_jobs.build import room
-from index_jobs.embed_earlier import Earlier, newest, published, same_kind, sidecar_path
+from index_jobs.embed_earlier import (
+    Earlier,
+    differences,
+    index_difference,
+    newest,
+    published,
+)
 from index_jobs.embed_plan import EmbedOptions, Plan, begin
 from index_jobs.embed_progress import EmbedProgress, SilentEmbedProgress
-from index_jobs.embed_report import EmbedReport, embed_report
-from index_jobs.embed_shards import CutShard, cut_shards, is_made, remove_shards_from, steps_of
+from index_jobs.embed_report import EmbedReport
+from index_jobs.embed_shards import (
+    CutShard,
+    cut_shards,
+    is_made,
+    remove_shards_from,
+    steps_of,
+    steps_of_chunk,
+)
 from index_jobs.embed_workers import EncoderChoice, LocalMaking, ShardMaking
-from index_jobs.memory import PeakMemory, own_peak
+from index_jobs.memory import PeakMemory, highest, own_peak
 from index_jobs.report import counted
 
 WORK = "embedding"
@@ -52,9 +68,9 @@ def embed_index(
     ``encoder`` is a name, as ``open_encoder`` takes it, or one that is open, where neither workers
     nor Ray are asked for. Vectors that are there and are the same are left as they are. An
     embedding that was stopped goes on after its finished shards. Raises what ``open_index`` and
-    ``open_encoder`` raise, ArgumentError, IndexExistsError where there are other vectors,
-    IndexLockedError, SourceError for an index without text or one that changed meanwhile,
-    BuildError, VectorsError.
+    ``open_encoder`` raise, ArgumentError, VectorsMismatchError where there are other vectors,
+    VectorsLockedError, SourceError for an index without text or one that changed meanwhile,
+    BuildError.
     """
     shown = progress or SilentEmbedProgress()
     try:
@@ -72,9 +88,15 @@ def open_making(encoder: str | Encoder, options: EmbedOptions) -> ShardMaking:
         if options.ray:
             from index_jobs.embed_ray import RayMaking
 
-            return RayMaking(choice, options.workers)
+            return RayMaking(choice, options.workers, options.piece_rows)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)
-    return LocalMaking(encoder, 1 if options.ray else options.workers or 0, options.piece_rows)
+    if options.ray or options.workers:
+        raise ArgumentError(
+            "Other processes cannot be given an encoder that is open.",
+            allowed="its name",
+            do="Name the encoder, or ask for neither workers nor Ray.",
+        )
+    return LocalMaking(encoder, 0, options.piece_rows)
 
 
 class _Embedding:
@@ -93,6 +115,8 @@ class _Embedding:
         self._fingerprint = 0
         self._done = 0
         self._encoded = 0
+        self._rows = 0
+        self._encode_s = self._publish_s = 0.0
         self._made = 0
         self._kept = 0
         self._remade = 0
@@ -109,34 +133,45 @@ class _Embedding:
             there = published(self._root, manifest.fingerprint)
             if there is not None and not self._options.overwrite:
                 self._check_same(there, identity)
-                return self._report(there, making, 0.0, 0.0, up_to_date=True)
+                return self._report(there, making.peaks(), up_to_date=True)
             self._begin(identity)
-            try:
-                with room(str(self._work), self._outlook, "vectors"):
-                    encoding_began = time.monotonic()
-                    self._make_all(making)
-                    encode_s = time.monotonic() - encoding_began
-            except KeyboardInterrupt:
-                self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
-                raise
-            except WorkerLostError as error:
-                error.do += f" Run the same command again: {self._outlook()}."
-                raise
-            finally:
-                if not self._made + self._kept:
-                    shutil.rmtree(self._work, ignore_errors=True)
-        return self._publish(identity, making, encode_s)
+            with self._stoppable():
+                began = time.monotonic()
+                self._make_all(making)
+                self._encode_s = time.monotonic() - began
+        with self._stoppable():
+            began = time.monotonic()
+            made = self._publish(identity)
+            self._publish_s = time.monotonic() - began
+        self._look_for_changes()
+        return self._report(made, making.peaks(), up_to_date=False)
+
+    @contextmanager
+    def _stoppable(self) -> Generator[None]:
+        """Say how to go on where the work is stopped, by whatever; a begin without a shard goes."""
+        try:
+            with room(str(self._work), self._outlook, "vectors"):
+                yield
+        except KeyboardInterrupt:
+            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
+            raise
+        except WorkerLostError as error:
+            error.do += f" Run the same command again: {self._outlook()}."
+            raise
+        finally:
+            if not self._made + self._kept:
+                shutil.rmtree(self._work, ignore_errors=True)
 
     # Beginning
 
     def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
-        """Raise IndexExistsError where the vectors that are there are not those asked for."""
+        """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
         options = self._options
-        differing = same_kind(there, identity, options)
-        if differing:
-            raise IndexExistsError(
-                f"There are other vectors of this index already: {differing}.",
-                where=str(sidecar_path(self._root, there.fingerprint)),
+        found = (differences(there, identity, options), index_difference(there, options))
+        if any(found):
+            raise VectorsMismatchError(
+                f"There are other vectors of this index: {'; '.join(filter(None, found))}.",
+                where=str(sidecar_folder(self._root, there.fingerprint)),
                 allowed="the same options, which leave them as they are",
                 do="Say --overwrite to replace them, or give another --vectors.",
             )
@@ -146,9 +181,7 @@ class _Embedding:
         if options.only_missing:
             found = newest(self._root, identity, options, self._progress.note)
             if found is None:
-                self._progress.note(
-                    "There are no such vectors of this encoder yet: all passages are embedded."
-                )
+                self._progress.note("There are no such vectors yet: all passages are embedded.")
             else:
                 self._earlier = Earlier(*found)
         plan = Plan(
@@ -163,7 +196,7 @@ class _Embedding:
         if why:
             self._progress.note(f"Beginning anew: {why}.")
         elif goes_on:
-            self._progress.note("Continuing: finished shards are verified, and not made again.")
+            self._progress.note("Continuing: the shards that are there are verified.")
 
     # Making shards
 
@@ -177,6 +210,7 @@ class _Embedding:
         for record in making.make(wanted, self._work, self._options.dtype, self._count):
             shard = self._under_way.pop(record.number)
             self._done += steps_of(shard) - shard.rows
+            self._rows += shard.rows
             self._made += 1
         remove_shards_from(self._work, self._made + self._kept)
         if fingerprint_hex(self._fingerprint) != manifest.fingerprint:
@@ -185,6 +219,9 @@ class _Embedding:
                 where=self._index.location,
                 do=f"Run the same command again when nothing updates it: {self._outlook()}.",
             )
+        if not self._rows and self._earlier is None:
+            self._made = self._kept = 0
+            raise self._empty()
 
     def _count(self, rows: int) -> None:
         """So many more rows are encoded."""
@@ -217,6 +254,7 @@ class _Embedding:
                 is_there = False
             if is_there:
                 self._kept += 1
+                self._rows += shard.rows
                 self._done += steps_of(shard)
                 self._progress.update(self._done, self._encoded)
             else:
@@ -231,5 +269,101 @@ class _Embedding:
         return SourceError(
             "The index holds no text to embed.",
             where=self._index.location,
-            allowed="an index with passages",
+            allowed="passages with a letter or a digit",
         )
+
+    # Publishing
+
+    def _publish(self, identity: EncoderIdentity) -> VectorManifest:
+        options = self._options
+        made = publish_sidecar(
+            self._work,
+            self._root,
+            encoder=identity,
+            units=options.units,
+            dtype=options.dtype,
+            index=options.index,
+            manifest=self._index.manifest,
+            progress=self._progress,
+            earlier=self._earlier.path if self._earlier else None,
+            ordinals=lambda: (chunk.ordinal for chunk in self._index.scan()),
+        )
+        shutil.rmtree(self._work, ignore_errors=True)
+        return made
+
+    def _look_for_changes(self) -> None:
+        """Note it where the index is not that any more which was embedded."""
+        try:
+            with open_index(self._index.location) as again:
+                is_same = again.manifest.fingerprint == self._index.manifest.fingerprint
+        except AragError as error:
+            self._notes.append(
+                f"whether the index has changed meanwhile is not known: {error.what}"
+            )
+        else:
+            if not is_same:
+                self._notes.append(
+                    "the index has changed since this began: run the same command with"
+                    " --only-missing"
+                )
+
+    def _report(
+        self, made: VectorManifest, peaks: list[PeakMemory], *, up_to_date: bool
+    ) -> EmbedReport:
+        path = sidecar_folder(self._root, made.fingerprint)
+        memory = highest([*peaks, own_peak()])
+        return EmbedReport(
+            location=self._index.location,
+            sidecar=str(path),
+            encoder=made.encoder,
+            index=made.index,
+            dtype=made.dtype,
+            rows=made.rows,
+            chunks=made.chunks,
+            deleted_chunks=made.deleted_chunks,
+            shards=len(made.shards),
+            bytes=sum(each.stat().st_size for each in path.iterdir()),
+            fingerprint=made.fingerprint,
+            up_to_date=up_to_date,
+            encoded_rows=self._encoded,
+            encode_seconds=round(self._encode_s, 3),
+            rows_per_second=round(self._encoded / max(self._encode_s, 1e-3), 1),
+            publish_seconds=round(self._publish_s, 3),
+            seconds=round(time.monotonic() - self._began, 3),
+            continued_shards=self._kept,
+            remade_shards=self._remade,
+            taken_over_chunks=self._taken_over,
+            workers=self._options.workers or 0,
+            ray=self._options.ray,
+            processes=len(memory),
+            peak_bytes=sum(memory.values()),
+            notes=tuple(self._notes),
+        )
+
+
+@contextmanager
+def _held(root: Path) -> Generator[None]:
+    """The folder of the vectors, made where it is not there, for this process alone. It goes again
+    where nothing came of it."""
+    is_new = not root.exists()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        descriptor = hold(root / _LOCK, _OWNER)
+    except HeldError as error:
+        raise VectorsLockedError(
+            f"Another process embeds there (process {error.process}).",
+            where=str(root),
+            do="Wait for it, or stop it; or give another --vectors.",
+        ) from None
+    except OSError as error:
+        raise BuildError(
+            f"The folder of the vectors cannot be written ({error.strerror}).", where=str(root)
+        ) from error
+    try:
+        yield
+    finally:
+        if is_new and os.listdir(root) == [_LOCK]:
+            (root / _LOCK).unlink()
+            with suppress(OSError):  # somebody has just begun there
+                root.rmdir()
+        os.close(descriptor)

@@ -20,6 +20,10 @@ DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000
 DEFAULT_BATCH_SIZE = 64
 MAX_BATCH_SIZE = 8_192
+BATCHES_A_PIECE = 32
+"""So many batches of the encoder are encoded at once: enough that sorting them by length is worth
+it, little enough that workers end together."""
+
 PLAN = "plan.json"
 ROWS_VERSION = 1
 """Of how shards are cut and rows are made; a stopped embedding of another version begins anew."""
@@ -49,6 +53,11 @@ class EmbedOptions:
     overwrite: bool = False
     ray: bool = False
 
+    @property
+    def piece_rows(self) -> int:
+        """How many rows are encoded at once."""
+        return self.batch_size * BATCHES_A_PIECE
+
     def __post_init__(self) -> None:
         for option, value, low, high in (
             ("--shard-size", self.shard_rows, 1, MAX_SHARD_ROWS),
@@ -77,7 +86,7 @@ class EmbedOptions:
             raise ArgumentError(
                 "--only-missing and --overwrite are both given.",
                 allowed="one of them",
-                do="Leave --overwrite out to embed what is missing, or --only-missing to embed all.",
+                do="Leave out --overwrite to embed what is missing, --only-missing to embed all.",
             )
 
 

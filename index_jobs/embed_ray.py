@@ -27,9 +27,9 @@ class _Made:
 class _Maker:
     """An actor: makes shards with one encoder."""
 
-    def __init__(self, choice: EncoderChoice) -> None:
+    def __init__(self, choice: EncoderChoice, piece_rows: int) -> None:
         self._work = EncodingWork(choice)
-        self._piece_rows = choice.piece_rows
+        self._piece_rows = piece_rows
 
     def identity(self) -> tuple[EncoderIdentity, PeakMemory]:
         found = self._work(())
@@ -60,8 +60,9 @@ class RayMaking:
     shards and write them into the folder, which must be the same for all machines.
     """
 
-    def __init__(self, choice: EncoderChoice, workers: int | None) -> None:
+    def __init__(self, choice: EncoderChoice, workers: int | None, piece_rows: int) -> None:
         self._choice = choice
+        self._piece_rows = piece_rows
         self._wanted = workers
         self._actors: list[Any] = []
         self._peaks: dict[str, PeakMemory] = {}
@@ -102,7 +103,7 @@ class RayMaking:
                 do="Ask for fewer --workers, or add machines to the cluster.",
             )
         maker: Any = self._ray.remote(**needs)(_Maker)
-        self._actors = [maker.remote(self._choice) for _ in range(count)]
+        self._actors = [maker.remote(self._choice, self._piece_rows) for _ in range(count)]
 
     def __exit__(self, *exception: object) -> None:
         for actor in self._actors:
@@ -120,7 +121,11 @@ class RayMaking:
         return only_identity({identity for identity, _ in found})
 
     def make(
-        self, shards: Iterable[CutShard], folder: Path, dtype: StoredType, encoded: Callable[[int], None]
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
         """See ShardMaking."""
         self._check_shared(folder)

@@ -25,10 +25,11 @@ class EmbedReport:
     location: str
     sidecar: str
     encoder: EncoderIdentity
-    index: str
+    index: Mapping[VectorUnit, str]
     dtype: str
     rows: Mapping[VectorUnit, int]
     chunks: int
+    deleted_chunks: int
     shards: int
     bytes: int
     fingerprint: str
@@ -56,12 +57,13 @@ class EmbedReport:
         rows = " and ".join(
             f"{counted(rows, 'vector')} of {unit}s" for unit, rows in self.rows.items()
         )
+        kinds = ", ".join(dict.fromkeys(self.index.values()))
         verb = "Nothing to do for" if self.up_to_date else "Embedded"
         lines = [
             f"{verb} {self.location}: {rows} in {counted(self.shards, 'shard')},"
             f" {self.bytes / 1e6:,.1f} MB in {self.sidecar}.",
             f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions; {self.dtype};"
-            f" index {self.index}",
+            f" index {kinds}",
         ]
         if not self.up_to_date:
             lines.append(

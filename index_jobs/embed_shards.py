@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk
 from arag_search.errors import BuildError
+from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import ShardRecord, StoredType, write_shard
+from arag_search.vectors.shards import (
+    CHUNKS,
+    FINGERPRINT_BYTES,
+    FINGERPRINTS,
+    ShardRecord,
+    StoredType,
+    map_array,
+    shard_file,
+    shard_record,
+    verify_shard,
+    write_shard,
+)
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
-
-BATCHES_A_PIECE = 32
-"""So many batches of the encoder are encoded at once: enough that sorting them by length is worth
-it, little enough that workers end together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,49 @@ def cut_shards(
             texts[unit] += found[unit]
     if held:
         yield CutShard(first, held, texts)
+
+
+def steps_of(shard: CutShard) -> int:
+    """How much of the index a shard is: see ``steps_of_chunk``."""
+    return sum(steps_of_chunk(chunk, tuple(shard.texts)) for chunk in shard.chunks)
+
+
+def steps_of_chunk(chunk: Chunk, units: Sequence[VectorUnit]) -> int:
+    """How many sentences and passages of these units it has, with those that have no row."""
+    return len(chunk.sentence_ends) * ("sentence" in units) + ("passage" in units)
+
+
+def is_made(folder: Path, shard: CutShard) -> bool:
+    """Whether a shard was written, of these chunks. All of it is read. Raises VectorsError where
+    it is not what was written."""
+    import numpy as np
+
+    record = shard_record(folder, shard.number)
+    if record is None:
+        return False
+    verify_shard(folder, record)
+    if record.rows != {unit: len(texts) for unit, texts in shard.texts.items()}:
+        return False
+    prints = b"".join(
+        chunk_fingerprint(chunk).to_bytes(FINGERPRINT_BYTES, "big") for chunk in shard.chunks
+    )
+    ordinals = np.array([chunk.ordinal for chunk in shard.chunks], np.int64)
+    return (
+        np.array_equal(map_array(shard_file(folder, record.number, CHUNKS)), ordinals)
+        and map_array(shard_file(folder, record.number, FINGERPRINTS)).tobytes() == prints
+    )
+
+
+def remove_shards_from(folder: Path, first: int) -> None:
+    """Delete the files of shards with this number and greater ones, records first."""
+    found = [path for path in folder.glob("shard-*") if _number(path) >= first]
+    for path in sorted(found, key=lambda path: not path.name.endswith(".json")):
+        path.unlink()
+
+
+def _number(path: Path) -> int:
+    digits = path.name.removeprefix("shard-").partition(".")[0]
+    return int(digits) if digits.isdecimal() else -1
 
 
 class Gathering:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from arag_search.errors import ArgumentError, BuildError
+from arag_search.errors import BuildError
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.shards import ShardRecord, StoredType
-from index_jobs.embed_shards import BATCHES_A_PIECE, CutShard, Gathering, Piece
+from index_jobs.embed_shards import CutShard, Gathering, Piece
 from index_jobs.memory import PeakMemory, own_peak
 from index_jobs.workers import Packing, PackingHere, WorkerProcesses, usable_cores
 
@@ -36,14 +36,9 @@ class EncoderChoice:
 
     def open(self) -> Encoder:
         """Open it. Raises what ``open_encoder`` raises."""
-        from arag_search.vectors.encoders import open_encoder
+        from arag_search.vectors.encoders.choose import open_encoder
 
         return open_encoder(self.name, device=self.device, batch_size=self.batch_size)
-
-    @property
-    def piece_rows(self) -> int:
-        """How many rows are encoded at once."""
-        return self.batch_size * BATCHES_A_PIECE
 
 
 class ShardMaking(Protocol):
@@ -63,7 +58,11 @@ class ShardMaking(Protocol):
         ...
 
     def make(
-        self, shards: Iterable[CutShard], folder: Path, dtype: StoredType, encoded: Callable[[int], None]
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
         """Make the shards, a few at a time; each is given when it is written. ``encoded`` is told
         of rows. Raises what the encoder raises, WorkerLostError, BuildError, OSError."""
@@ -119,12 +118,6 @@ class LocalMaking:
         self._gatherings: deque[Gathering] = deque()
         self._packing: Packing[Piece, Encoded] = PackingHere(self._work)
         if workers:
-            if not isinstance(choice, EncoderChoice):
-                raise ArgumentError(
-                    "Worker processes cannot be given an encoder that is open.",
-                    allowed="its name",
-                    do="Name the encoder, or ask for no workers.",
-                )
             threads = str(max(1, usable_cores() // workers))
             self._packing = WorkerProcesses(
                 workers, self._work, dict.fromkeys(_THREAD_VARIABLES, threads)
@@ -146,7 +139,11 @@ class LocalMaking:
         return only_identity(found)
 
     def make(
-        self, shards: Iterable[CutShard], folder: Path, dtype: StoredType, encoded: Callable[[int], None]
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
     ) -> Iterator[ShardRecord]:
         """See ShardMaking."""
         for shard in shards:

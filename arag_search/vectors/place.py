@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from arag_search.engines.opensearch.address import is_address
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, VectorsError
+from arag_search.vectors.manifest import MANIFEST, VectorManifest
 
 VECTORS_VARIABLE = "ARAG_VECTORS"
 FOLDER = "vectors"
 """In an index that is a folder."""
+
+_NAME_DIGITS = 16
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
@@ -35,3 +39,17 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
             do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
         )
     return Path(location) / FOLDER
+
+
+def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]:
+    """The sidecars in a folder with their manifests, or what is wrong with these, by name."""
+    for path in sorted(root.glob(f"*/{MANIFEST}")):
+        try:
+            yield path.parent, VectorManifest.from_json(path.read_text(), str(path.parent))
+        except VectorsError as error:
+            yield path.parent, error
+
+
+def sidecar_folder(root: Path, fingerprint: str) -> Path:
+    """Where the vectors lie of the index with this fingerprint."""
+    return root / fingerprint[:_NAME_DIGITS]
