@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -302,7 +303,7 @@ def _files_of(folder: Path, record: ShardRecord) -> dict[Path, FileRecord]:
 def _check_chunks(chunks: Sequence[Chunk]) -> None:
     if not chunks:
         raise ArgumentError("A shard without chunks.", allowed="1 chunk or more")
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in itertools.pairwise(chunks):
         if before.ordinal >= after.ordinal:
             raise ArgumentError(
                 "The chunks of a shard are not in corpus order.",
