@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk
 from arag_search.errors import (
@@ -23,13 +24,14 @@ from arag_search.errors import (
 from arag_search.file_lock import HeldError, hold
 from arag_search.index import Index, open_index
 from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
-from arag_search.vectors.base import Encoder, EncoderIdentity
+from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, vectors_root
 from arag_search.vectors.publish import publish_sidecar
 from index_jobs.build import room
 from index_jobs.embed_earlier import (
     Earlier,
+    EarlierVectors,
     differences,
     index_difference,
     newest,
@@ -49,6 +51,9 @@ from index_jobs.embed_shards import (
 from index_jobs.embed_workers import EncoderChoice, LocalMaking, ShardMaking
 from index_jobs.memory import PeakMemory, highest, own_peak
 from index_jobs.report import counted
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
 
 WORK = "embedding"
 """The folder, beside the sidecars, of an embedding that is not finished."""
@@ -112,6 +117,7 @@ class _Embedding:
         self._options = options
         self._progress = progress
         self._earlier: Earlier | None = None
+        self._copied: EarlierVectors | None = None
         self._fingerprint = 0
         self._done = 0
         self._encoded = 0
@@ -182,14 +188,21 @@ class _Embedding:
             found = newest(self._root, identity, options, self._progress.note)
             if found is None:
                 self._progress.note("There are no such vectors yet: all passages are embedded.")
+            elif (earlier := Earlier(*found)).is_worth_it(self._index.scan()):
+                self._earlier = earlier
             else:
-                self._earlier = Earlier(*found)
+                self._copied = EarlierVectors(*found)
+                self._progress.note(f"Vectors of unchanged passages are copied from {found[0]}.")
         plan = Plan(
             identity,
             options.units,
             options.dtype,
             options.shard_rows,
-            self._earlier.path.name if self._earlier else "",
+            "; ".join(
+                f"{how} {each.path.name}"
+                for how, each in (("shards of", self._earlier), ("vectors of", self._copied))
+                if each is not None
+            ),
         )
         goes_on = self._work.exists()
         why = begin(self._work, plan, overwrite=options.overwrite)
@@ -205,11 +218,11 @@ class _Embedding:
         manifest, units = self._index.manifest, self._options.units
         total = manifest.chunks if "passage" in units else 0
         self._progress.begin(total + (manifest.sentences if "sentence" in units else 0))
-        shards = cut_shards(self._missing(), units, self._options.shard_rows)
+        shards = cut_shards(self._missing(), units, self._options.shard_rows, self._known)
         wanted = self._not_made(shards)
         for record in making.make(wanted, self._work, self._options.dtype, self._count):
             shard = self._under_way.pop(record.number)
-            self._done += steps_of(shard) - shard.rows
+            self._done += steps_of(shard) - shard.encoded_rows
             self._rows += shard.rows
             self._made += 1
         remove_shards_from(self._work, self._made + self._kept)
@@ -240,6 +253,12 @@ class _Embedding:
                 self._done += steps_of_chunk(chunk, units)
             else:
                 yield chunk
+
+    def _known(self, chunk: Chunk) -> Mapping[VectorUnit, FloatArray] | None:
+        """The vectors of a chunk that are copied."""
+        found = None if self._copied is None else self._copied.of(chunk)
+        self._taken_over += found is not None
+        return found
 
     def _not_made(self, shards: Iterator[CutShard]) -> Iterator[CutShard]:
         """The shards to make: those that are not there, or not whole, or of other chunks."""

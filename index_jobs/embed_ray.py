@@ -43,13 +43,17 @@ class _Maker:
     def make(self, shard: CutShard, folder: str, dtype: StoredType) -> _Made:
         identity, _ = self.identity()
 
+        encoded = 0
+
         def encode(texts: Any) -> Any:
+            nonlocal encoded
+            encoded += len(texts)
             return self._work(texts).vectors
 
         record = make_shard(
             shard, encode, identity, Path(folder), piece_rows=self._piece_rows, dtype=dtype
         )
-        return _Made(record, shard.rows, self._work(()).peak)
+        return _Made(record, encoded, self._work(()).peak)
 
 
 class RayMaking:

@@ -31,54 +31,84 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of a shard that are encoded together: those of a unit from ``start`` on."""
+    """Rows of a shard that are encoded together: those of a unit at ``places``."""
 
     unit: VectorUnit
-    start: int
+    places: Sequence[int]
     given: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """Rows of a shard that have vectors already: those of a unit from ``start`` on."""
+
+    unit: VectorUnit
+    start: int
+    vectors: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
 class CutShard:
-    """Whole chunks in corpus order, and the texts of their rows."""
+    """Whole chunks in corpus order, the texts of their rows, and the vectors that are known."""
 
     number: int
     chunks: Sequence[Chunk]
     texts: Mapping[VectorUnit, Sequence[str]]
+    known: Sequence[Known] = ()
 
     @property
     def rows(self) -> int:
         """Of all units together."""
         return sum(map(len, self.texts.values()))
 
+    @property
+    def encoded_rows(self) -> int:
+        """Those without the known ones."""
+        return self.rows - sum(len(each.vectors) for each in self.known)
+
     def pieces(self, rows: int) -> Iterator[Piece]:
-        """All rows, at most so many at once."""
+        """All rows that are to be encoded, at most so many at once."""
         for unit, texts in self.texts.items():
-            for start in range(0, len(texts), rows):
-                yield Piece(unit, start, texts[start : start + rows])
+            known = {
+                place
+                for each in self.known
+                if each.unit == unit
+                for place in range(each.start, each.start + len(each.vectors))
+            }
+            wanted = [place for place in range(len(texts)) if place not in known]
+            for start in range(0, len(wanted), rows):
+                places = wanted[start : start + rows]
+                yield Piece(unit, places, [texts[place] for place in places])
 
 
 def cut_shards(
-    chunks: Iterable[Chunk], units: Sequence[VectorUnit], shard_rows: int, first: int = 0
+    chunks: Iterable[Chunk],
+    units: Sequence[VectorUnit],
+    shard_rows: int,
+    known: Callable[[Chunk], Mapping[VectorUnit, FloatArray] | None] = lambda _: None,
 ) -> Iterator[CutShard]:
-    """Cut chunks into shards of at most ``shard_rows`` rows, numbered from ``first``: the same
-    chunks are always cut the same. A chunk with more rows is a shard of its own."""
+    """Cut chunks into shards of at most ``shard_rows`` rows: the same chunks are always cut the
+    same. A chunk with more rows is a shard of its own. ``known`` gives the vectors of a chunk that
+    need not be encoded."""
+    number = rows = 0
     held: list[Chunk] = []
+    vectors: list[Known] = []
     texts: dict[VectorUnit, list[str]] = {unit: [] for unit in units}
-    rows = 0
     for chunk in chunks:
         found = {unit: [text for _, text in rows_of(chunk, unit)] for unit in units}
         added = sum(map(len, found.values()))
         if held and rows + added > shard_rows:
-            yield CutShard(first, held, texts)
-            first, rows, held = first + 1, 0, []
+            yield CutShard(number, held, texts, vectors)
+            number, rows, held, vectors = number + 1, 0, [], []
             texts = {unit: [] for unit in units}
+        for unit, those in (known(chunk) or {}).items():
+            vectors.append(Known(unit, len(texts[unit]), those))
         held.append(chunk)
         rows += added
         for unit in units:
             texts[unit] += found[unit]
     if held:
-        yield CutShard(first, held, texts)
+        yield CutShard(number, held, texts, vectors)
 
 
 def steps_of(shard: CutShard) -> int:
@@ -131,6 +161,9 @@ class Gathering:
         self.shard = shard
         self._left = shard.rows
         self._vectors: dict[VectorUnit, FloatArray] = {}
+        for each in shard.known:
+            rows = range(each.start, each.start + len(each.vectors))
+            self._put(each.unit, rows, each.vectors)
 
     @property
     def is_whole(self) -> bool:
@@ -138,8 +171,6 @@ class Gathering:
 
     def put(self, piece: Piece, vectors: FloatArray) -> None:
         """Take the vectors of a piece. Raises BuildError where they are not one for each text."""
-        import numpy as np
-
         rows = len(piece.given)
         if vectors.ndim != 2 or len(vectors) != rows:
             raise BuildError(
@@ -147,11 +178,16 @@ class Gathering:
                 where=f"passages {self.shard.chunks[0].id} to {self.shard.chunks[-1].id}",
                 allowed="a vector for each",
             )
-        if piece.unit not in self._vectors:
-            shape = (len(self.shard.texts[piece.unit]), vectors.shape[1])
-            self._vectors[piece.unit] = np.empty(shape, np.float32)
-        self._vectors[piece.unit][piece.start : piece.start + rows] = vectors
-        self._left -= rows
+        self._put(piece.unit, piece.places, vectors)
+
+    def _put(self, unit: VectorUnit, places: Sequence[int], vectors: FloatArray) -> None:
+        import numpy as np
+
+        if unit not in self._vectors:
+            shape = (len(self.shard.texts[unit]), vectors.shape[1])
+            self._vectors[unit] = np.empty(shape, np.float32)
+        self._vectors[unit][list(places)] = vectors
+        self._left -= len(places)
 
     def write(self, folder: Path, dimension: int, dtype: StoredType) -> ShardRecord:
         """Write the shard, which must be whole. Raises ArgumentError for vectors that are not

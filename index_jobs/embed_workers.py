@@ -134,7 +134,7 @@ class LocalMaking:
     def identity(self) -> EncoderIdentity:
         """See ShardMaking."""
         for _ in range(self.processes):
-            self._packing.submit(Piece("sentence", 0, ()))
+            self._packing.submit(Piece("sentence", (), ()))
         found = {self._taken()[1].identity for _ in range(self.processes)}
         return only_identity(found)
 
