@@ -1,10 +1,10 @@
-"""An endpoint of chat completions on loopback, which behaves as well or badly as it is told."""
+"""An endpoint on loopback, which behaves as well or badly as it is told."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,6 +50,13 @@ def completion(
     if usage != "absent":
         body["usage"] = usage
     return Answer(body=body)
+
+
+def embeddings(*vectors: object, order: Sequence[int] | None = None, **fields: object) -> Answer:
+    """A reply with vectors, listed in another order than theirs where one is given."""
+    places = range(len(vectors)) if order is None else order
+    data = [{"object": "embedding", "index": n, "embedding": vectors[n]} for n in places]
+    return Answer(body={"object": "list", "data": data, "model": "m", **fields})
 
 
 def refusal(

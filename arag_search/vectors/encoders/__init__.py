@@ -1,0 +1,1 @@
+"""Encoders: what turns texts into unit vectors. ``choose.open_encoder`` opens one by its name."""

@@ -1,0 +1,155 @@
+"""Which encoder is meant by a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from arag_search.endpoints.calls import Retry
+from arag_search.endpoints.settings import (
+    BASE_URL_VARIABLES,
+    KEY_VARIABLES,
+    OPENAI_URL,
+    first_set,
+)
+from arag_search.errors import ArgumentError, ConfigError
+from arag_search.vectors.base import Encoder
+from arag_search.vectors.encoders.endpoint import (
+    BASE_URL_VARIABLE,
+    DEFAULT_MAX_TOKENS,
+    KEY_VARIABLE,
+    MAX_TOKENS_VARIABLE,
+    EndpointEncoder,
+)
+from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
+from arag_search.vectors.encoders.loading import AUTO_DEVICE
+from arag_search.vectors.encoders.sentence_transformer import (
+    DEFAULT_BATCH_SIZE,
+    SentenceTransformerEncoder,
+)
+
+DEFAULT_ENCODER = "Qwen/Qwen3-Embedding-0.6B"
+HASHING = "hashing"
+ENDPOINT_PREFIX = "endpoint:"
+_ALLOWED = (
+    f"the name of a model (such as {DEFAULT_ENCODER}), a folder, an installed package, "
+    "endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
+)
+
+
+def open_encoder(
+    name: str,
+    *,
+    device: str | None = None,
+    batch_size: int = DEFAULT_BATCH_SIZE,
+    query_instruction: str | None = None,
+    dimension: int | None = None,
+    threads: int | None = None,
+    on_retry: Callable[[Retry], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Encoder:
+    """The encoder of a name; None is what is not given.
+
+    ``hashing`` or ``hashing:DIMENSION`` is the fake. ``endpoint:MODEL`` is a model of an
+    OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
+    ARAG_EMBEDDING_BASE_URL, else those of the chat model; ``https://HOST/v1#MODEL`` names the base
+    URL itself. The chat model's key is sent to the chat model's base URL and to no other.
+    ARAG_EMBEDDING_MAX_TOKENS is where an endpoint's texts are cut. Any other name is a
+    model of sentence-transformers: a folder, else an installed package with a model in it, else a
+    name on the hub.
+
+    ``device`` and ``threads`` are for models of this process, ``on_retry`` for endpoints.
+    Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
+    """
+    name = name.strip()
+    if not name:
+        raise ArgumentError("The encoder has no name.", allowed=_ALLOWED)
+    kind = name.partition(":")[0]
+    if kind == HASHING:
+        _check_unused(name, device=device, query_instruction=query_instruction)
+        return HashingEncoder(_hashing_dimension(name, dimension))
+    if kind in ("endpoint", "http", "https"):
+        _check_unused(name, device=device)
+        variables = os.environ if environment is None else environment
+        model, base_url, key = endpoint_address(name, variables)
+        return EndpointEncoder(
+            model,
+            base_url=base_url,
+            key=key,
+            batch_size=batch_size,
+            query_instruction=query_instruction or "",
+            dimension=dimension,
+            max_tokens=_max_tokens(variables),
+            on_retry=on_retry,
+        )
+    return SentenceTransformerEncoder(
+        name,
+        device=device,
+        batch_size=batch_size,
+        query_instruction=query_instruction,
+        dimension=dimension,
+        threads=threads,
+    )
+
+
+def _hashing_dimension(name: str, dimension: int | None) -> int:
+    _, colon, written = name.partition(":")
+    if not colon:
+        return DEFAULT_DIMENSION if dimension is None else dimension
+    if not (written.isascii() and written.isdecimal()):
+        raise ArgumentError(f"Encoder {name!r} names no dimension.", allowed=_ALLOWED)
+    if dimension not in (None, int(written)):
+        raise ArgumentError(f"Encoder {name!r} and dimension {dimension} do not agree.")
+    return int(written)
+
+
+def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str, str]:
+    """Model, base URL and key ("" for none) of an encoder behind an endpoint, by its name.
+
+    Raises ArgumentError and ConfigError, as ``open_encoder``.
+    """
+    own_key, _ = first_set(variables, (KEY_VARIABLE,))
+    chat_key, _ = first_set(variables, KEY_VARIABLES)
+    chat_url, _ = first_set(variables, BASE_URL_VARIABLES)
+    if name.startswith(ENDPOINT_PREFIX):
+        model = name.removeprefix(ENDPOINT_PREFIX).strip()
+        base_url = first_set(variables, (BASE_URL_VARIABLE,))[0] or chat_url
+    else:
+        base_url, _, model = name.partition("#")
+    if not model:
+        raise ArgumentError(
+            f"Encoder {_shown(name)} names no model.",
+            allowed="endpoint:MODEL, http(s)://HOST/v1#MODEL",
+        )
+    if not base_url and not (own_key or chat_key):
+        raise ConfigError(
+            f"Encoder {name!r} needs a key or a base URL, and neither is set.",
+            do=f"Set {KEY_VARIABLE} or OPENAI_API_KEY, for another endpoint than OpenAI's also "
+            f"{BASE_URL_VARIABLE} (a local server needs no key).",
+        )
+    base_url = base_url or OPENAI_URL
+    is_chats = base_url.rstrip("/") == (chat_url or OPENAI_URL).rstrip("/")
+    return model, base_url, own_key or (chat_key if is_chats else "")
+
+
+def _max_tokens(variables: Mapping[str, str]) -> int:
+    written, _ = first_set(variables, (MAX_TOKENS_VARIABLE,))
+    if not written:
+        return DEFAULT_MAX_TOKENS
+    if not (written.isascii() and written.isdecimal() and int(written) > 0):
+        raise ConfigError(f"{MAX_TOKENS_VARIABLE} is {written!r}.", allowed="1 or more")
+    return int(written)
+
+
+def _check_unused(name: str, **options: str | None) -> None:
+    given = [option for option, value in options.items() if value not in (None, "", AUTO_DEVICE)]
+    if given:
+        raise ArgumentError(
+            f"Encoder {_shown(name)} has no options: {', '.join(given)}.",
+            do="Leave them out, or name a model that runs in this process.",
+        )
+
+
+def _shown(name: str) -> str:
+    """The name in quotes; of an address with a password only that it is one."""
+    return repr(name) if "@" not in name else "with a user or password in its address"

@@ -1,0 +1,264 @@
+"""EndpointEncoder: any endpoint that speaks OpenAI's /v1/embeddings."""
+
+from __future__ import annotations
+
+import base64
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from arag_search.endpoints.calls import (
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_TIMEOUT_S,
+    Endpoint,
+    Request,
+    Retry,
+)
+from arag_search.endpoints.refusals import Failures, Refusal, is_about
+from arag_search.endpoints.settings import KEY_VARIABLES, OPENAI_URL
+from arag_search.errors import (
+    ConfigError,
+    EncoderAccessError,
+    EncoderLengthError,
+    EncoderReplyError,
+    EncoderUnavailableError,
+)
+from arag_search.extras import check_extra
+from arag_search.tokens import count_tokens, cut_to, encodable
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.encoders.unit import unit_rows
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
+
+KEY_VARIABLE = "ARAG_EMBEDDING_API_KEY"
+BASE_URL_VARIABLE = "ARAG_EMBEDDING_BASE_URL"
+MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
+DEFAULT_BATCH_SIZE = 64
+DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
+DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
+FAILURES = Failures(
+    noun="encoder",
+    access=EncoderAccessError,
+    unavailable=EncoderUnavailableError,
+    reply=EncoderReplyError,
+    length=EncoderLengthError,
+    key_variables=(KEY_VARIABLE, *KEY_VARIABLES),
+)
+
+
+class EndpointEncoder:
+    """A model behind an OpenAI-compatible endpoint.
+
+    A request holds up to ``batch_size`` texts of ``max_request_tokens`` together (o200k tokens);
+    one that the endpoint finds too long is halved. Texts are cut to ``max_tokens``, as a model of
+    this process would cut them; an empty one is sent as a blank. Numbers come as base64 or, where
+    the endpoint wants so, as a list. ``dimension`` is asked for where given, else it is learnt
+    from the first answer; ``query_instruction`` stands right before a query. ``base_url``,
+    ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are those of Endpoint.
+
+    Raises ConfigError for options that no endpoint takes, and MissingExtraError.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = OPENAI_URL,
+        key: str | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        query_instruction: str = "",
+        dimension: int | None = None,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+        max_request_tokens: int = DEFAULT_MAX_REQUEST_TOKENS,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        on_retry: Callable[[Retry], None] | None = None,
+        sleep: Callable[[float], object] | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        check_extra("semantic", "numpy")
+        self._endpoint = Endpoint(
+            model,
+            base_url=base_url,
+            key=key,
+            failures=FAILURES,
+            timeout_s=timeout_s,
+            max_retries=max_retries,
+            on_retry=on_retry,
+            sleep=sleep,
+            chance=chance,
+        )
+        bounds = {
+            "batch_size": batch_size,
+            "dimension": 1 if dimension is None else dimension,
+            "max_tokens": max_tokens,
+            "max_request_tokens": max_request_tokens,
+        }
+        problems = self._endpoint.address_problems()
+        problems += [f"{name} {value} (1 or more)" for name, value in bounds.items() if value < 1]
+        problems += self._endpoint.bound_problems()
+        if problems:
+            raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
+        self._batch_size = batch_size
+        self._query_instruction = query_instruction
+        self._max_tokens = max_tokens
+        self._max_request_tokens = max_request_tokens
+        self._asked_dimension = dimension
+        self._dimension: int | None = dimension
+        self._learning = threading.Lock()
+        self._base64 = True  # until the endpoint says that it gives none
+
+    def __repr__(self) -> str:
+        return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """What makes its vectors comparable. Asks the endpoint where the dimension is unknown."""
+        if self._dimension is None:
+            self.encode(["dimension"])
+        return EncoderIdentity(
+            kind="endpoint",
+            name=f"endpoint:{self._endpoint.name}",
+            revision="",
+            dimension=cast(int, self._dimension),
+            max_tokens=self._max_tokens,
+            query_instruction=self._query_instruction,
+        )
+
+    def encode(self, texts: Sequence[str]) -> FloatArray:
+        """Unit vectors of documents, float32 of shape (texts, dimension), in the order given.
+
+        Raises EncoderAccessError, EncoderLengthError and EncoderReplyError at once,
+        EncoderUnavailableError when the last attempt failed or the encoder is closed.
+        """
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self.identity.dimension), np.float32)
+        parts = [self._vectors(batch) for batch in self._batches(texts)]
+        return unit_rows(np.concatenate(parts), texts, self._endpoint.where)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Unit vectors of queries, as ``encode``."""
+        return self.encode([self._query_instruction + query for query in queries])
+
+    def close(self) -> None:
+        """Free connections and end waits; a call that waits raises EncoderUnavailableError."""
+        self._endpoint.close()
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """The texts as they are sent, in requests that keep both bounds."""
+        batch: list[str] = []
+        room = self._max_request_tokens
+        for text in texts:
+            sent = encodable(text)
+            tokens = count_tokens(sent)
+            if tokens > self._max_tokens:
+                sent, tokens = cut_to(sent, self._max_tokens), self._max_tokens
+            if batch and (len(batch) == self._batch_size or tokens > room):
+                yield batch
+                batch, room = [], self._max_request_tokens
+            batch.append(sent or " ")
+            room -= tokens
+        yield batch
+
+    def _vectors(self, batch: list[str]) -> FloatArray:
+        """The vectors of one request, which is halved as often as it is too long."""
+        import numpy as np
+
+        try:
+            vectors = self._asked(batch)
+        except EncoderLengthError as error:
+            if len(batch) == 1:
+                raise EncoderLengthError(
+                    error.what,
+                    where=error.where,
+                    do=f"Set {MAX_TOKENS_VARIABLE} to what the model takes (it is "
+                    f"{self._max_tokens} now); texts are cut there.",
+                ) from error
+            half = len(batch) // 2
+            return np.concatenate([self._vectors(batch[:half]), self._vectors(batch[half:])])
+        with self._learning:
+            if self._dimension is None:
+                self._dimension = vectors.shape[1]
+        if vectors.shape[1] != self._dimension:
+            wanted = "asked for" if self._asked_dimension else "before"
+            raise EncoderReplyError(
+                f"The endpoint gave vectors of {vectors.shape[1]} numbers, not {self._dimension} "
+                f"as {wanted}.",
+                where=self._endpoint.where,
+            )
+        return vectors
+
+    def _asked(self, batch: list[str]) -> FloatArray:
+        as_base64 = False
+
+        def send(client: Any) -> Any:
+            nonlocal as_base64
+            as_base64 = self._base64
+            options: dict[str, Any] = {"encoding_format": "base64" if as_base64 else "float"}
+            if self._asked_dimension is not None:
+                options["dimensions"] = self._asked_dimension
+            create: Any = client.embeddings.with_raw_response.create
+            return create(model=self._endpoint.name, input=batch, **options)
+
+        def again(refusal: Refusal) -> bool:
+            if not (as_base64 and is_about(refusal, "encoding_format")):
+                return False
+            self._base64 = False
+            return True
+
+        where = self._endpoint.where
+        return self._endpoint.ask(
+            Request(send, lambda body: read_vectors(body, len(batch)), where, again=again)
+        )
+
+
+def read_vectors(body: str, count: int) -> FloatArray:
+    """The vectors in the body of a response, in the order of their indexes: float32, (count, n).
+
+    Raises ValueError, with what is wrong, where there are not ``count`` of equal length.
+    """
+    import numpy as np
+    import orjson
+
+    try:
+        content: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise ValueError("The endpoint's reply is no JSON") from None
+    data = cast(dict[str, object], content).get("data") if isinstance(content, dict) else None
+    if not isinstance(data, list):
+        raise ValueError("The endpoint's reply holds no vectors")
+    found: dict[int, FloatArray] = {}
+    for place, item in enumerate(cast(list[object], data)):
+        fields = cast(dict[str, object], item) if isinstance(item, dict) else {}
+        index = fields.get("index", place)
+        if type(index) is not int or index in found:
+            raise ValueError(f"The endpoint's reply has index {index!r} where it cannot be")
+        found[index] = _numbers(fields.get("embedding"), place)
+    if sorted(found) != list(range(count)):
+        raise ValueError(f"The endpoint's reply holds other vectors than the {count} asked for")
+    rows = [found[index] for index in range(count)]
+    lengths = {len(row) for row in rows}
+    if len(lengths) != 1:
+        raise ValueError("The endpoint's reply holds vectors of different lengths")
+    return np.stack(rows)
+
+
+def _numbers(embedding: object, place: int) -> FloatArray:
+    """One vector, of base64 (float32, little-endian) or of a list of numbers."""
+    import numpy as np
+
+    try:
+        if isinstance(embedding, str):
+            raw = base64.b64decode(embedding, validate=True)
+            numbers = np.frombuffer(raw, "<f4").astype(np.float32)
+        else:
+            numbers = np.array(embedding, np.float32)
+    except (ValueError, TypeError):
+        numbers = np.empty((0, 0), np.float32)
+    if numbers.ndim != 1 or len(numbers) < 1:
+        raise ValueError(f"The endpoint's reply holds no vector at data.{place}")
+    return numbers

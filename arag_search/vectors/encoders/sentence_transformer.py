@@ -1,0 +1,137 @@
+"""SentenceTransformerEncoder: models that run in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arag_search.errors import ArgumentError, EncoderUnavailableError
+from arag_search.extras import check_extra
+from arag_search.tokens import encodable
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.encoders.hub import hub_folder
+from arag_search.vectors.encoders.loading import bound_threads, load_model, usable_device
+from arag_search.vectors.encoders.model_folder import local_folder, revision_of
+from arag_search.vectors.encoders.unit import unit_rows
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
+
+DEFAULT_BATCH_SIZE = 64
+TASK = "Given a web search query, retrieve relevant passages that answer the query"
+_INSTRUCTED = {"qwen3-embedding": f"Instruct: {TASK}\nQuery:"}
+"""Instructions in the format of models, for copies of them that do not bring their own."""
+_MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
+
+
+class SentenceTransformerEncoder:
+    """A model of sentence-transformers, by folder, installed package, or name on the hub.
+
+    A query has ``query_instruction`` right before it, as it stands; None is what the model brings
+    (its prompt "query"), for copies of Qwen3-Embedding without one the instruction of that model,
+    else nothing. A document has the model's own prompt for documents, where it has one. Texts are
+    cut where the model cuts them, and encoded in batches of ``batch_size`` sorted by length.
+    ``dimension`` keeps the first numbers of a vector, for models trained so.
+
+    ``device`` is "auto" (CUDA, else the processor) or as torch names it; on CUDA the model works in
+    half precision, elsewhere in single, so that vectors of two devices differ by about 1e-3.
+    ``threads`` bounds those of torch, for the whole process, and of the tokenizer, unless that
+    has been used before. Calls of several threads take turns.
+
+    Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
+    ArgumentError. Nothing of the files' code is run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        query_instruction: str | None = None,
+        dimension: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        for option, value in (("batch_size", batch_size), ("threads", threads)):
+            if value is not None and value < 1:
+                raise ArgumentError(f"{option} is {value}.", allowed="1 or more")
+        check_extra("semantic", "sentence-transformers", "sentence_transformers")
+        folder = local_folder(name) or hub_folder(name)
+        revision = revision_of(folder)
+        if threads is not None:
+            bound_threads(threads)
+        self._lock = threading.Lock()
+        self._batch_size = batch_size
+        self._where = f"encoder {name}"
+        self._model: Any = load_model(folder, usable_device(device))
+        full = int(self._encoded(self._model.encode, ["a"]).shape[1])
+        if dimension is not None and not 1 < dimension <= full:
+            raise ArgumentError(
+                f"dimension is {dimension}.", where=self._where, allowed=f"2 to {full}"
+            )
+        self._dimension = dimension or full
+        if query_instruction is None:
+            query_instruction = _instruction_of(self._model, name)
+        bound = self._model.max_seq_length
+        self._identity = EncoderIdentity(
+            kind="sentence-transformers",
+            name=name,
+            revision=revision,
+            dimension=self._dimension,
+            max_tokens=int(bound) if bound and bound < _MOST_TOKENS else None,
+            query_instruction=query_instruction,
+        )
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """What makes its vectors comparable."""
+        return self._identity
+
+    def encode(self, texts: Sequence[str]) -> FloatArray:
+        """Unit vectors of documents, float32 of shape (texts, dimension), in the order given.
+
+        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers not finite.
+        """
+        return self._units(texts, lambda model: model.encode_document)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Unit vectors of queries, as ``encode``."""
+        prompt = self._identity.query_instruction
+        return self._units(queries, lambda model: model.encode_query, prompt=prompt)
+
+    def close(self) -> None:
+        """Let the model go; the encoder is of no use afterwards."""
+        with self._lock:
+            self._model = None
+
+    def _units(
+        self, texts: Sequence[str], method: Callable[[Any], Callable[..., Any]], **options: str
+    ) -> FloatArray:
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self._dimension), np.float32)
+        with self._lock:  # a tokenizer cannot be used by two threads at once
+            if self._model is None:
+                raise EncoderUnavailableError("The encoder was closed.", where=self._where)
+            rows = self._encoded(method(self._model), texts, **options)
+        return unit_rows(rows[:, : self._dimension], texts, self._where)
+
+    def _encoded(self, encode: Callable[..., Any], texts: Sequence[str], **options: str) -> Any:
+        # sentence-transformers sorts by length and puts the vectors back in order.
+        return encode(
+            [encodable(text) for text in texts],
+            batch_size=self._batch_size,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+            **options,
+        )
+
+
+def _instruction_of(model: Any, name: str) -> str:
+    brought = model.prompts.get("query")
+    if brought:
+        return str(brought)
+    known = (text for part, text in _INSTRUCTED.items() if part in name.lower())
+    return next(known, "")

