@@ -19,18 +19,10 @@ from arag_search.vectors.rows import rows_of
 from tests.passages import SCHEMA, chunk
 from tests.semantic_indexes import TableEncoder
 
-WORDS = tuple("opera venice vivaldi libretto goldoni season winter born died griselda".split())
-    "opera",
-    "venice",
-    "vivaldi",
-    "libretto",
-    "goldoni",
-    "season",
-    "winter",
-    "born",
-    "died",
-    "griselda",
-]
+WORDS = (
+    *("opera", "venice", "vivaldi", "libretto", "goldoni"),
+    *("season", "winter", "born", "died", "griselda"),
+)
 
 
 def random_corpus(random: Random, documents: int) -> list[Chunk]:
