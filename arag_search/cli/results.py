@@ -96,6 +96,7 @@ def _hit_json(hit: SearchHit) -> dict[str, Any]:
         "score": hit.score,
         "snippet": hit.snippet,
         "metadata": hit.metadata,
+        **({} if hit.ranks is None else {"ranks": hit.ranks._asdict()}),
         **explanation,
     }
 
