@@ -97,7 +97,7 @@ def run_command(
 
     A run that was stopped (Ctrl-C, a crash, --max-cost) is continued by the same command: what is
     recorded is not asked again, what failed is. The folder takes records of one preset, index,
-    model and question file.
+    model, question file and encoder.
 
     Examples:
 
