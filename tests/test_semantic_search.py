@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,8 +20,9 @@ from arag_search.errors import (
 from arag_search.index import Index
 from arag_search.query.problems import QueryError
 from arag_search.results import HybridRanks, SearchResult
-from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.identity import check_same_encoder
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import NotedVectors, VectorSource
 from arag_search.vectors.rows import rows_of
@@ -336,9 +338,11 @@ def test_vectors_of_another_encoder_are_refused_before_any_search() -> None:
     with pytest.raises(VectorsMismatchError) as caught:
         index.open_vectors()
     assert str(caught.value) == (
-        "The vectors were made by another encoder than hashing:32: dimension 32, not 64.\n"
-        "Allowed: encoder hashing:32\n"
-        "Do: Name that one, or embed the index again with arag-search embed."
+        "The vectors were made by hashing:32 (dimension 32), but queries would be encoded by "
+        "hashing:64 (dimension 64).\n"
+        "Where: memory\n"
+        "Allowed: the encoder that made the vectors\n"
+        "Do: Name that one, or embed the index again with the other."
     )
 
 
@@ -364,7 +368,7 @@ class Opening:
         return self.encoder
 
     def index(self) -> Index:
-        source = VectorSource(self.open_vectors, self.open_encoder)
+        source = VectorSource(self.open_vectors, self.open_encoder, "memory")
         return Index(MemoryEngine(VIVALDI), "memory", vectors=source)
 
 
@@ -427,3 +431,14 @@ def test_eight_threads_get_what_one_gets() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [expected] * 8
+
+
+def test_weights_of_one_revision_may_go_by_two_names() -> None:
+    made_by = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
+    check_same_encoder(made_by, replace(made_by, name="/a/folder"), "here")
+    for change in ({"revision": "cd" * 32}, {"query_instruction": "Query: "}, {"dimension": 4}):
+        with pytest.raises(VectorsMismatchError):
+            check_same_encoder(made_by, replace(made_by, **change), "here")
+    endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)
+    with pytest.raises(VectorsMismatchError, match="made by a, but queries would be encoded by b"):
+        check_same_encoder(endpoint, replace(endpoint, name="b"), "here")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arag_search.config import Preset, ToolName
-from arag_search.errors import NotServedError
+from arag_search.errors import NotServedError, VectorsNotFoundError
 from arag_search.index import Index
 from arag_search.tools.base import Tool
 from arag_search.tools.chunk_read import ChunkRead
@@ -58,9 +58,9 @@ def _check_vectors(preset: Preset, index: Index) -> None:
         return
     try:
         units = index.open_vectors().vectors.units
-    except NotServedError as error:
-        what = f"Preset {preset.name} needs vectors ({', '.join(needed)}). {error.what}"
-        raise NotServedError(what, where=error.where, allowed=error.allowed, do=error.do) from error
+    except (NotServedError, VectorsNotFoundError) as error:
+        error.what = f"Preset {preset.name} needs vectors ({', '.join(needed)}). {error.what}"
+        raise
     missing = [f"{name} ({unit} vectors)" for name, unit in needed.items() if unit not in units]
     if missing:
         raise NotServedError(

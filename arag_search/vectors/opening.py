@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from arag_search.engines.base import SearchEngine
 from arag_search.errors import ArgumentError, IndexClosedError, VectorsMismatchError
 from arag_search.vectors.base import Encoder, EncoderIdentity, Vectors
+from arag_search.vectors.identity import check_same_encoder
 
 
 class NotedVectors(NamedTuple):
@@ -41,10 +42,13 @@ class VectorSource:
         self,
         open_vectors: Callable[[], NotedVectors],
         open_encoder: Callable[[EncoderIdentity], Encoder],
+        where: str,
     ) -> None:
-        """``open_encoder`` is given what made the vectors. What both give is closed with this."""
+        """``open_encoder`` is given what made the vectors. What both give is closed with this.
+        ``where`` names the index in errors."""
         self._open_vectors = open_vectors
         self._open_encoder = open_encoder
+        self._where = where
         self._lock = threading.Lock()
         self._vectors: NotedVectors | None = None
         self._open: OpenVectors | None = None
@@ -53,7 +57,7 @@ class VectorSource:
     @staticmethod
     def of(vectors: Vectors, encoder: Encoder, note: str | None = None) -> VectorSource:
         """A source of what is open already."""
-        return VectorSource(lambda: NotedVectors(vectors, note), lambda _: encoder)
+        return VectorSource(lambda: NotedVectors(vectors, note), lambda _: encoder, "memory")
 
     def open_vectors(self) -> Vectors:
         """The vectors alone, which takes no model. Raises what opening them raises, and
@@ -69,7 +73,7 @@ class VectorSource:
             if self._open is None:
                 encoder = self._open_encoder(held.vectors.encoder)
                 try:
-                    check_same_encoder(held.vectors.encoder, encoder.identity)
+                    check_same_encoder(held.vectors.encoder, encoder.identity, self._where)
                 except VectorsMismatchError:
                     encoder.close()
                     raise
@@ -90,7 +94,7 @@ class VectorSource:
     def _opened_vectors(self) -> NotedVectors:
         if self._closed:
             raise IndexClosedError(
-                "The vectors are closed.", do="Open the index again with open_index."
+                f"The vectors of {self._where} are closed.", do="Open it again with open_index."
             )
         if self._vectors is None:
             self._vectors = self._open_vectors()
@@ -128,28 +132,7 @@ def sidecar_source(
             return QueryCache(_opened(encoder or made_by.name, made_by))
         return QueryCache(_Borrowed(encoder))
 
-    return VectorSource(open_sidecar, open_for_queries)
-
-
-def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity) -> None:
-    """Raise VectorsMismatchError, naming both, where queries of the encoder are not comparable with
-    vectors that ``made_by`` made. Weights of one revision may go by several names."""
-    if encoder.revision and made_by.revision:
-        encoder = replace(encoder, name=made_by.name)
-    other = [
-        each.name
-        for each in fields(made_by)
-        if getattr(made_by, each.name) != getattr(encoder, each.name)
-    ]
-    if other:
-        told = (
-            f"{name} {getattr(made_by, name)!r}, not {getattr(encoder, name)!r}" for name in other
-        )
-        raise VectorsMismatchError(
-            f"The vectors were made by another encoder than {encoder.name}: {', '.join(told)}.",
-            allowed=f"encoder {made_by.name}",
-            do="Name that one, or embed the index again with arag-search embed.",
-        )
+    return VectorSource(open_sidecar, open_for_queries, location)
 
 
 def _opened(name: str, made_by: EncoderIdentity) -> Encoder:
