@@ -132,8 +132,8 @@ class _Embedding:
 
     def run(self, encoder: str | Encoder) -> EmbedReport:
         manifest = self._index.manifest
-        if not manifest.chunks:
-            raise self._empty()
+        if isinstance(encoder, str):
+            self._progress.note(f"Loading the encoder {encoder}.")
         with open_making(encoder, self._options) as making:
             identity = making.identity()
             there = published(self._root, manifest.fingerprint)
