@@ -102,12 +102,12 @@ def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> Non
 
 @pytest.mark.model
 def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here() -> None:
-    an_index(60)
-    options = EmbedOptions(shard_rows=100, batch_size=2)
-    for vectors, workers in (("here", 0), ("there", 2)):
+    an_index(20, words=5)
+    options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
+    for vectors, workers in (("here", 0), ("there", 1)):
         chosen = dataclasses.replace(options, vectors=vectors, workers=workers)
         report = embed_index("index", MODEL, chosen)
-        assert (report.rows, report.encoder.dimension) == ({"sentence": 180, "passage": 60}, 384)
+        assert (report.rows, report.encoder.dimension) == ({"sentence": 60, "passage": 20}, 384)
     for unit in VECTOR_UNITS:
         (ordinals, vectors), (ordinals_there, vectors_there) = (
             rows_in(*only_sidecar(root), unit) for root in ("here", "there")
