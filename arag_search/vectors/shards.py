@@ -12,11 +12,8 @@ and a role, as ``shard-00003.sentence.npy``:
 
 from __future__ import annotations
 
-import hashlib
-import io
 import itertools
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,11 +25,18 @@ from arag_search.durable import sync_folder, write_atomically
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.files import (
+    FileRecord,
+    check_contents,
+    check_sizes,
+    link_or_copy,
+    npy_bytes,
+    write_file,
+)
 from arag_search.vectors.records import VECTORS_VERSION, read_record
 from arag_search.vectors.rows import rows_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from arag_search.vectors.base import FloatArray
@@ -44,15 +48,6 @@ FINGERPRINTS = "fingerprints.npy"
 METADATA = "metadata.jsonl"
 FINGERPRINT_BYTES = 32
 _MEND = "Delete the record of the shard and embed again: it alone is embedded anew."
-_READ_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """What a file must be; ``sha256`` has 64 hexadecimal digits."""
-
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,19 +170,6 @@ def take_shard(source: Path, record: ShardRecord, folder: Path, number: int) -> 
     return replace(record, number=number)
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """A hard link, or a copy where there can be none; what was there is replaced."""
-    import shutil
-
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
-
-
 def load_metadata(folder: Path, record: ShardRecord) -> list[tuple[str, dict[str, Any]]]:
     """Of each chunk of a shard its doc_id and metadata. Raises VectorsDamagedError."""
     path = shard_file(folder, record.number, METADATA)
@@ -203,97 +185,6 @@ def load_metadata(folder: Path, record: ShardRecord) -> list[tuple[str, dict[str
             f"There is metadata of {len(found)} chunks, not of {record.chunks}.", where=str(path)
         )
     return found
-
-
-# Files
-
-
-def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """How a .npy file of this shape and type begins."""
-    import numpy as np
-
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header,
-        {
-            "descr": np.lib.format.dtype_to_descr(dtype),
-            "fortran_order": False,
-            "shape": shape,
-        },
-    )
-    return header.getvalue()
-
-
-def npy_bytes(array: NDArray[Any]) -> Iterable[bytes | memoryview]:
-    """The parts of a .npy file of a contiguous array."""
-    return npy_header(array.shape, array.dtype), memoryview(array.reshape(-1).view("uint8"))
-
-
-def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
-    """Write a file beside, and rename it when it is on disk. Raises OSError."""
-    digest = hashlib.sha256()
-    size = 0
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
-        for part in parts:
-            file.write(part)
-            digest.update(part)
-            size += len(part)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    return FileRecord(size, digest.hexdigest())
-
-
-def file_record(path: Path) -> FileRecord:
-    """What a file is; all of it is read."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(_READ_BYTES):
-            digest.update(part)
-        return FileRecord(file.tell(), digest.hexdigest())
-
-
-def map_array(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped for reading. Raises VectorsDamagedError."""
-    import numpy as np
-
-    try:
-        # numpy cannot map an array without elements
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        try:
-            array: NDArray[Any] = np.load(path, allow_pickle=False)
-        except (ValueError, OSError):
-            array = np.empty(1)
-        if array.size == 0:
-            return array
-        raise VectorsDamagedError(f"The array cannot be read ({error}).", where=str(path)) from (
-            error
-        )
-
-
-def check_sizes(files: Mapping[Path, FileRecord], do: str) -> None:
-    """Raises VectorsDamagedError for a file that is missing or of another size."""
-    for path, record in files.items():
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:
-            raise VectorsDamagedError("A file is missing.", where=str(path), do=do) from None
-        if size != record.bytes:
-            raise VectorsDamagedError(
-                f"The file has {size:,} bytes, not {record.bytes:,}.", where=str(path), do=do
-            )
-
-
-def check_contents(files: Mapping[Path, FileRecord], do: str) -> None:
-    """Raises VectorsDamagedError for a file that is not, to the last byte, what was written."""
-    check_sizes(files, do)
-    for path, record in files.items():
-        if file_record(path) != record:
-            raise VectorsDamagedError(
-                "The file is not what was written: its SHA-256 differs.", where=str(path), do=do
-            )
 
 
 def _files_of(folder: Path, record: ShardRecord) -> dict[Path, FileRecord]:
