@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from arag_search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.files import map_array
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecars
 from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import map_array, ordinals_role, shard_file, vectors_role
+from arag_search.vectors.shards import ordinals_role, shard_file, vectors_role
 from index_jobs.build import build_index
 from index_jobs.embed_plan import EmbedOptions
 from index_jobs.embed_progress import SilentEmbedProgress

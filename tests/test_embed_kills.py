@@ -22,7 +22,7 @@ ROOT = Path("index/vectors")
 def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers: int) -> None:
     an_index(120)
     chance = random.Random(workers)
-    for rows in (60, 60, 100):
+    for rows in (60, 100):
         child = command("SLOW", 0, workers=workers)
         assert child.stdout is not None
         while int(child.stdout.readline()) < rows:
@@ -33,7 +33,7 @@ def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers:
         assert child.returncode == -signal.SIGKILL
         assert list(sidecars(ROOT)) == []
     report = embed_index("index", ENCODER, SMALL)
-    assert report.continued_shards >= 3
+    assert report.continued_shards >= 2
     assert report.remade_shards == 0
     check_embedded("index")
 
@@ -45,7 +45,7 @@ def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
     assert child.returncode == 0, errors
     calls = int(output.split("calls ")[1].split()[0])
     check_embedded("index")
-    moments = random.Random(3).sample(range(1, calls + 1), min(calls, 5))
+    moments = random.Random(3).sample(range(1, calls + 1), min(calls, 3))
     for moment in moments:
         (path,) = ROOT.glob("*/")
         for file in path.iterdir():
