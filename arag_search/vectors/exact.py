@@ -8,7 +8,7 @@ scores wherever they lie.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from arag_search.vectors.base import Nearest
@@ -39,15 +39,18 @@ def block_rows(queries: int, dimension: int, *, converted: bool) -> int:
 
 
 def best_of_all(
-    mapped: MappedRows, queries: FloatArray, n: int, allowed: NDArray[np.bool_] | None
+    mapped: MappedRows,
+    queries: FloatArray,
+    n: int,
+    allowed: Callable[[int, int], NDArray[np.bool_]] | None,
 ) -> list[Rows]:
-    """For each query the rows that may be among its ``n`` best; ``allowed`` tells of each row
-    whether it counts, None for all."""
+    """For each query the rows that may be among its ``n`` best; ``allowed`` tells, of so many rows
+    from a first one on, whether each counts, None for all."""
     import numpy as np
 
     pools = [_Pool(n) for _ in range(len(queries))]
     for first, scores in _scored(mapped, queries):
-        rejected = None if allowed is None else ~allowed[first : first + scores.shape[1]]
+        rejected = None if allowed is None else ~allowed(first, scores.shape[1])
         for pool, row_scores in zip(pools, scores, strict=True):
             if rejected is not None:
                 row_scores[rejected] = -np.inf

@@ -35,8 +35,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(target)
 
 
 def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
@@ -57,7 +56,14 @@ def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
 
 def npy_bytes(array: NDArray[Any]) -> Iterable[bytes | memoryview]:
     """The parts of a .npy file of a contiguous array."""
-    return npy_header(array.shape, array.dtype), memoryview(array.reshape(-1).view("uint8"))
+    return npy_header(array.shape, array.dtype), _raw(array)
+
+
+def _raw(array: NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array, not copied."""
+    import numpy as np
+
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
@@ -74,6 +80,12 @@ def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     return FileRecord(size, digest.hexdigest())
+
+
+def sync_file(path: Path) -> None:
+    """Let what was written to a file be on disk. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def file_record(path: Path) -> FileRecord:
@@ -154,7 +166,7 @@ class ArrayWriter:
         """Append an array of one dimension. Raises OSError."""
         import numpy as np
 
-        self._file.write(memoryview(np.ascontiguousarray(array, self._dtype).view("uint8")))
+        self._file.write(_raw(np.asarray(array, self._dtype)))
         self.length += len(array)
 
     def close(self) -> None:

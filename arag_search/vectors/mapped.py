@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 
 
-def ordinals_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the ordinals of all rows of a unit lie, int64."""
-    return folder / f"{unit}.ordinals.npy"
-
-
-def ends_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where it is told, of each chunk, which row of a unit is the first that is not its, int64."""
-    return folder / f"{unit}.ends.npy"
-
-
 class MappedRows:
     """The vectors of all shards as one array of shape (rows, dimension)."""
 
@@ -63,15 +53,25 @@ class MappedRows:
         self._starts = np.array(starts, np.int64)
         self.rows = starts[-1]
 
+    @property
+    def shard_rows(self) -> list[int]:
+        """How many rows each shard has."""
+        return [len(array) for array in self._arrays]
+
     def blocks(self, most_rows: int) -> Iterator[tuple[int, FloatArray]]:
         """All vectors as float32, with the number of the first row, so many rows at once."""
+        for shard in range(len(self._arrays)):
+            yield from self.blocks_of(shard, most_rows)
+
+    def blocks_of(self, shard: int, most_rows: int) -> Iterator[tuple[int, FloatArray]]:
+        """The same for one shard, counted from 0 in the order given."""
         import numpy as np
 
-        for start, array in zip(self._starts, self._arrays, strict=False):
-            for first in range(0, len(array), most_rows):
-                part = array[first : first + most_rows]
-                # a plain view, for each operation on a memmap costs some microseconds more
-                yield int(start) + first, np.asarray(part, np.float32).view(np.ndarray)
+        array, start = self._arrays[shard], int(self._starts[shard])
+        for first in range(0, len(array), most_rows):
+            part = array[first : first + most_rows]
+            # a plain view, for each operation on a memmap costs some microseconds more
+            yield start + first, np.asarray(part, np.float32).view(np.ndarray)
 
     def gather(self, rows: NDArray[np.int64]) -> FloatArray:
         """The vectors of these rows, in their order, as float32."""

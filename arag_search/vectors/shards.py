@@ -107,8 +107,9 @@ def write_shard(
     parts: dict[str, NDArray[Any]] = {}
     for unit, rows in vectors.items():
         ordinals = [ordinal for chunk in chunks for ordinal, _ in rows_of(chunk, unit)]
-        _check_vectors(unit, rows, len(ordinals))
-        parts[vectors_role(unit)] = np.ascontiguousarray(rows, dtype=dtype)
+        stored = np.ascontiguousarray(rows, dtype=dtype)
+        _check_vectors(unit, stored, len(ordinals))
+        parts[vectors_role(unit)] = stored
         parts[ordinals_role(unit)] = np.array(ordinals, dtype=np.int64)
     parts[CHUNKS] = np.array([chunk.ordinal for chunk in chunks], dtype=np.int64)
     prints = b"".join(chunk_fingerprint(c).to_bytes(FINGERPRINT_BYTES, "big") for c in chunks)
@@ -203,7 +204,7 @@ def _check_chunks(chunks: Sequence[Chunk]) -> None:
             )
 
 
-def _check_vectors(unit: VectorUnit, rows: FloatArray, expected: int) -> None:
+def _check_vectors(unit: VectorUnit, rows: NDArray[Any], expected: int) -> None:
     import numpy as np
 
     if rows.ndim != 2 or len(rows) != expected:
