@@ -37,7 +37,7 @@ from index_jobs.embed_earlier import (
     newest,
     published,
 )
-from index_jobs.embed_plan import EmbedOptions, Plan, begin
+from index_jobs.embed_plan import EmbedOptions, Plan, begin, is_like
 from index_jobs.embed_progress import EmbedProgress, SilentEmbedProgress
 from index_jobs.embed_report import EmbedReport
 from index_jobs.embed_shards import (
@@ -132,13 +132,15 @@ class _Embedding:
 
     def run(self, encoder: str | Encoder) -> EmbedReport:
         manifest = self._index.manifest
-        if not manifest.chunks:
-            raise self._empty()
+        if isinstance(encoder, str):
+            self._progress.note(f"Loading the encoder {encoder}.")
         with open_making(encoder, self._options) as making:
             identity = making.identity()
             there = published(self._root, manifest.fingerprint)
             if there is not None and not self._options.overwrite:
                 self._check_same(there, identity)
+                if is_like(self._work, identity, self._options):
+                    shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
             self._begin(identity)
             with self._stoppable():

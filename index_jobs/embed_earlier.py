@@ -10,6 +10,7 @@ from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.errors import VectorsError
 from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.files import map_array
 from arag_search.vectors.manifest import MANIFEST, VectorManifest
 from arag_search.vectors.place import sidecar_folder, sidecars
 from arag_search.vectors.rows import rows_of
@@ -18,7 +19,6 @@ from arag_search.vectors.shards import (
     FINGERPRINT_BYTES,
     FINGERPRINTS,
     ShardRecord,
-    map_array,
     ordinals_role,
     shard_file,
     vectors_role,

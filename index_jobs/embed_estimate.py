@@ -18,6 +18,7 @@ from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.place import vectors_root
 from arag_search.vectors.rows import rows_of
 from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_report import of_units
 from index_jobs.embed_workers import EncoderChoice, EncodingWork
 from index_jobs.report import counted
 
@@ -58,12 +59,9 @@ class EmbedEstimate:
     def to_text(self) -> str:
         """The estimate in words."""
         about = "" if self.is_exact else "about "
-        rows = " and ".join(
-            f"{counted(rows, 'vector')} of {unit}s" for unit, rows in self.rows.items()
-        )
         return "\n".join(
             (
-                f"Nothing was written. {self.location} would get {about}{rows}.",
+                f"Nothing was written. {self.location} would get {about}{of_units(self.rows)}.",
                 f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions",
                 f"sample: the first {counted(self.sampled_chunks, 'passage')} of {self.chunks:,},"
                 f" {counted(self.sampled_rows, 'row')}, {self.rows_per_second:,.0f}/s",

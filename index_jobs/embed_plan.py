@@ -142,6 +142,13 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
     return why
 
 
+def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
+    """Whether what was begun in ``work`` makes vectors as the options say, in whatever shards."""
+    before = _read(work / PLAN)
+    now = Plan(identity, options.units, options.dtype, options.shard_rows, "").named()
+    return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
+
+
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         found: Any = json.loads(path.read_bytes())

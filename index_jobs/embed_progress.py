@@ -63,7 +63,7 @@ class _EmbedPace(Pace):
 
 
 class PlainEmbedProgress(PlainLines):
-    """A line every ``interval_s`` seconds. See EmbedProgress."""
+    """A line every ``interval_s`` seconds, and one for each stage. See EmbedProgress."""
 
     def __init__(self, stream: TextIO, interval_s: float = PLAIN_INTERVAL_S) -> None:
         super().__init__(stream, interval_s)
@@ -84,7 +84,8 @@ class PlainEmbedProgress(PlainLines):
 
     def stage(self, name: str, done: int, total: int) -> None:
         """See EmbedProgress."""
-        if self.is_due() or name != self._stage:
+        is_new = name != self._stage and self._pace.seconds() >= self._interval_s
+        if self.is_due() or is_new:  # short work ends without a word
             self._stage = name
             self.note(_stage(name, done, total))
 
@@ -95,11 +96,13 @@ class TerminalEmbedProgress(TerminalBar):
     def __init__(self) -> None:
         super().__init__()
         self._pace = _EmbedPace()
+        self._total = 1
 
     def begin(self, total: int) -> None:
         """See EmbedProgress."""
         self._pace.begin(total, 0)
-        self.open(share_columns(), max(1, total))
+        self._total = max(1, total)
+        self.open(share_columns(), self._total)
 
     def update(self, done: int, encoded: int) -> None:
         """See EmbedProgress."""
@@ -107,9 +110,7 @@ class TerminalEmbedProgress(TerminalBar):
 
     def stage(self, name: str, done: int, total: int) -> None:
         """See EmbedProgress."""
-        if not self.is_shown:
-            self.begin(1)
-        self.show(1, _stage(name, done, total), "?")
+        self.show(self._total, _stage(name, done, total), "?")
 
 
 def _stage(name: str, done: int, total: int) -> str:

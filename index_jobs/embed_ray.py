@@ -84,7 +84,7 @@ class RayMaking:
             raise missing_extra("ray", "ray") from error
         self._ray: Any = ray
         if not self._ray.is_initialized():
-            self._ray.init(include_dashboard=False, log_to_driver=False)
+            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
             self._began = True
         try:
             self._start()

@@ -54,9 +54,7 @@ class EmbedReport:
 
     def to_text(self) -> str:
         """The report in words, one line for each thing."""
-        rows = " and ".join(
-            f"{counted(rows, 'vector')} of {unit}s" for unit, rows in self.rows.items()
-        )
+        rows = of_units(self.rows)
         kinds = ", ".join(dict.fromkeys(self.index.values()))
         verb = "Nothing to do for" if self.up_to_date else "Embedded"
         lines = [
@@ -77,3 +75,8 @@ class EmbedReport:
             f" {self.processes:,} {'process' if self.processes == 1 else 'processes'}"
         )
         return "\n".join([*lines, *self.notes])
+
+
+def of_units(rows: Mapping[VectorUnit, int]) -> str:
+    """``vectors of 393 sentences and 63 passages``."""
+    return "vectors of " + " and ".join(counted(count, unit) for unit, count in rows.items())

@@ -11,6 +11,7 @@ from arag_search.corpus import Chunk
 from arag_search.errors import BuildError
 from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.files import map_array
 from arag_search.vectors.rows import rows_of
 from arag_search.vectors.shards import (
     CHUNKS,
@@ -18,7 +19,6 @@ from arag_search.vectors.shards import (
     FINGERPRINTS,
     ShardRecord,
     StoredType,
-    map_array,
     shard_file,
     shard_record,
     verify_shard,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ FOLDER = "vectors"
 """In an index that is a folder."""
 
 _NAME_DIGITS = 16
+_NAME = re.compile(f"[0-9a-f]{{{_NAME_DIGITS}}}")
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
@@ -44,6 +46,8 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
 def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]:
     """The sidecars in a folder with their manifests, or what is wrong with these, by name."""
     for path in sorted(root.glob(f"*/{MANIFEST}")):
+        if not _NAME.fullmatch(path.parent.name):
+            continue  # on its way, or on its way out
         try:
             yield path.parent, VectorManifest.from_json(path.read_text(), str(path.parent))
         except VectorsError as error:
