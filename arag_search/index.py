@@ -54,7 +54,8 @@ MAX_KEYWORD_CHARACTERS = 200
 class Index:
     """An open index. Safe to use from several threads; close it, or use it as a context manager.
 
-    ``scope`` is a filter that every search, count and read obeys.
+    ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens those of the
+    index; without, searches by vectors raise NotServedError.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.files import map_array
+from arag_search.vectors.identity import check_same_encoder
 from arag_search.vectors.layout import chunks_file, read_manifest
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, sidecars
@@ -158,14 +158,8 @@ def _check(
     path: Path, manifest: VectorManifest, index: Manifest, encoder: EncoderIdentity | None
 ) -> None:
     """Raise VectorsMismatchError where encoder or metadata are not those of the sidecar."""
-    if encoder is not None and (differing := _differing(manifest.encoder, encoder)):
-        raise VectorsMismatchError(
-            f"The vectors were made by {_described(manifest.encoder, differing)}, but queries would"
-            f" be encoded by {_described(encoder, differing)}.",
-            where=str(path),
-            allowed="the encoder that made the vectors",
-            do="Name that one, or embed the index again with the other.",
-        )
+    if encoder is not None:
+        check_same_encoder(manifest.encoder, encoder, str(path))
     if manifest.metadata != dict(index.metadata):
         raise VectorsMismatchError(
             f"The vectors know the metadata {_fields(manifest.metadata)}, the index"
@@ -173,33 +167,6 @@ def _check(
             where=str(path),
             do="Embed the index again.",
         )
-
-
-def _differing(made_by: EncoderIdentity, now: EncoderIdentity) -> list[str]:
-    """The names of fields that differ. Of equal weights the name may be another: a folder that was
-    moved, or a package and its folder."""
-    names = [
-        each.name
-        for each in dataclasses.fields(EncoderIdentity)
-        if getattr(made_by, each.name) != getattr(now, each.name)
-    ]
-    return [] if names == ["name"] and now.revision else names
-
-
-def _described(encoder: EncoderIdentity, fields: Sequence[str]) -> str:
-    """The encoder by name, with what else differs."""
-    parts: list[str] = []
-    for name in fields:
-        value = getattr(encoder, name)
-        if name == "revision":
-            value = str(value)[:_SHOWN_DIGITS] or "none"
-        if name != "name":
-            parts.append(
-                f"{name.replace('_', ' ')} {value!r}"
-                if value == ""
-                else f"{name.replace('_', ' ')} {value}"
-            )
-    return f"{encoder.name} ({', '.join(parts)})" if parts else encoder.name
 
 
 def _fields(metadata: Mapping[str, str]) -> str:
