@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -442,3 +443,28 @@ def test_weights_of_one_revision_may_go_by_two_names() -> None:
     endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)
     with pytest.raises(VectorsMismatchError, match="made by a, but queries would be encoded by b"):
         check_same_encoder(endpoint, replace(endpoint, name="b"), "here")
+
+
+def test_closing_waits_for_searches_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = Opening()
+    index = opening.index()
+    started, released = threading.Event(), threading.Event()
+    nearest = opening.vectors.nearest
+
+    def slow(*arguments: Any) -> Any:
+        started.set()
+        assert released.wait(10)
+        return nearest(*arguments)
+
+    monkeypatch.setattr(opening.vectors, "nearest", slow)
+    with ThreadPoolExecutor(2) as pool:
+        search = pool.submit(index.semantic_search, "q")
+        assert started.wait(10)
+        closing = pool.submit(index.close)
+        time.sleep(0.05)
+        assert not closing.done()
+        released.set()
+        assert len(search.result(10).hits) == 5
+        closing.result(10)
+    with pytest.raises(IndexClosedError):
+        index.hybrid_search("q")
