@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
     from arag_search.engines.memory import MemoryEngine
     from arag_search.errors import AragError
-    from arag_search.index import Index, SearchHit, SearchResult, open_index
+    from arag_search.index import Index, open_index
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
+    from arag_search.results import SearchHit, SearchResult
 
 __all__ = [
     "AragError",
@@ -42,8 +43,8 @@ _HOMES = {
     "Index": "index",
     "MemoryEngine": "engines.memory",
     "QueryError": "query.problems",
-    "SearchHit": "index",
-    "SearchResult": "index",
+    "SearchHit": "results",
+    "SearchResult": "results",
     "open_index": "index",
     "parse": "query.parser",
 }

@@ -18,14 +18,23 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.tools.base import MIN_RESULT_TOKENS, allowed_text
 from arag_search.tools.logical_search import Description
+from arag_search.vectors.base import VectorUnit
 from arag_search.yaml_file import numbered, read_mapping
 
-ToolName = Literal["logical_search", "keyword_search", "chunk_read"]
+ToolName = Literal[
+    "logical_search",
+    "keyword_search",
+    "semantic_search",
+    "hybrid_search",
+    "naive_embedding_search",
+    "chunk_read",
+]
 
 DEFAULT_PRESET = "logical_read"
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
+_MAX_GIVEN = 20
 
 
 class Preset(BaseModel):
@@ -66,6 +75,27 @@ class Preset(BaseModel):
     matching: Matching = Field(
         description="What keyword_search counts: whole tokens, or substrings as A-RAG's reference."
     )
+    vectors: VectorUnit = Field(
+        description="Which vectors hybrid_search ranks by: of passages, or of sentences."
+    )
+    given_passages: int = Field(
+        ge=0,
+        le=_MAX_GIVEN,
+        description="Passages nearest to the question, by passage vectors, that stand with it; 0 "
+        "for none.",
+    )
+
+    @property
+    def needed_vectors(self) -> dict[str, VectorUnit]:
+        """What cannot do without vectors, and which vectors it needs."""
+        units: Mapping[str, VectorUnit] = {
+            "semantic_search": "sentence",
+            "hybrid_search": self.vectors,
+            "naive_embedding_search": "passage",
+            "given_passages": "passage",
+        }
+        using = [*self.tools, *(["given_passages"] if self.given_passages else [])]
+        return {name: units[name] for name in using if name in units}
 
     @property
     def system_prompt(self) -> str:
@@ -79,9 +109,13 @@ class Preset(BaseModel):
 
     @property
     def fingerprint(self) -> str:
-        """Name and hash; the same for two presets that ask a model the same. The description, and
-        where a prompt is kept, do not count."""
+        """Name and hash; the same for two presets that ask a model the same. The description, where
+        a prompt is kept, and what is said of vectors where none are used do not count."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
+        if "hybrid_search" not in self.tools:
+            del settings["vectors"]
+        if not self.given_passages:
+            del settings["given_passages"]
         settings["system_prompt"] = self.system_prompt
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return f"{self.name}-{digest[:16]}"

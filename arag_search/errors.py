@@ -14,6 +14,13 @@ AragError                     anything this project raises on purpose
 │   ├── IndexVersionError     the index was written by another version of the format
 │   ├── IndexDamagedError     files and manifest do not agree
 │   └── IndexClosedError      the index was used after close()
+├── VectorsError              something about the vectors beside an index
+│   ├── VectorsNotFoundError  none there, or none finished yet
+│   ├── VectorsLockedError    another process publishes vectors there
+│   ├── VectorsVersionError   written by another version of the format
+│   ├── VectorsDamagedError   files and records do not agree
+│   ├── VectorsStaleError     passages were added to the index since
+│   └── VectorsMismatchError  of another model, or of another corpus
 ├── SourceError               the corpus cannot be read as it stands; names file and line
 │   └── DuplicateIdError      an id of a document was there before
 ├── BuildError                the build cannot go on (no space, too large for an ordinal)
@@ -117,6 +124,34 @@ class IndexDamagedError(IndexProblemError):
 
 class IndexClosedError(IndexProblemError):
     """The index was used after ``close()``."""
+
+
+class VectorsError(AragError):
+    """Something about the vectors beside an index."""
+
+
+class VectorsNotFoundError(VectorsError):
+    """None there, or none finished yet."""
+
+
+class VectorsLockedError(VectorsError):
+    """Another process publishes vectors there."""
+
+
+class VectorsVersionError(VectorsError):
+    """The vectors were written by another version of the format."""
+
+
+class VectorsDamagedError(VectorsError):
+    """Files and records do not agree."""
+
+
+class VectorsStaleError(VectorsError):
+    """Passages were added to the index since it was embedded."""
+
+
+class VectorsMismatchError(VectorsError):
+    """The vectors are of another model, or of another corpus."""
 
 
 class SourceError(AragError):

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple
 
-from arag_search.corpus import Chunk, is_unicode, nfc, split_at
+from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import (
     Granularity,
     Hit,
@@ -31,104 +29,33 @@ from arag_search.feedback import Feedback
 from arag_search.feedback import feedback as feedback_on
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
-from arag_search.query.fields import CONTENT, TITLE, Schema
+from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.groups import Operator
-from arag_search.query.parser import ParsedQuery, parse, parse_scope
-from arag_search.query.problems import QueryError
+from arag_search.query.parser import ParsedQuery, parse, parse_filter
 from arag_search.query.tree import APOSTROPHES, Scope, TextLeaf, leaves
+from arag_search.results import (
+    ReadChunk,
+    SearchHit,
+    SearchResult,
+    Unit,
+    check_choice,
+    check_page,
+    hit_of,
+)
 from arag_search.snippets import Snippets, keyword_sentences
-from arag_search.tokens import count_tokens
+from arag_search.vectors.base import Encoder, VectorUnit
+from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
+from arag_search.vectors.search import VectorSearch
 
-MAX_TOP_K = 1_000
-MAX_REACH = 10_000
-"""``offset + top_k`` may not go beyond."""
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200
-
-Unit = Literal["passages", "sentences"]
-
-
-class SearchHit(NamedTuple):
-    """A passage that was found.
-
-    ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are
-    empty where no snippets were asked for. ``content`` is the passage, empty without snippets; at
-    sentence granularity it is only the sentences that matched, unless the full text was asked for.
-    ``explanation`` is None unless it was asked for.
-    """
-
-    id: str
-    doc_id: str
-    title: str
-    part: int
-    parts: int
-    score: float
-    metadata: dict[str, object]
-    content: str
-    sentence_ends: tuple[int, ...]
-    sentences: tuple[int, ...]
-    explanation: tuple[LeafScore, ...] | None = None
-
-    @property
-    def snippet(self) -> str:
-        """The shown sentences in text order, ``...`` where others are left out."""
-        return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a search found.
-
-    ``total`` is at most 1,000; ``total_is_exact`` False means "more than 1,000". ``passages`` is
-    the exact number of matching passages where the page reached past their end, else None.
-    ``feedback`` is given where nothing matched a logical query.
-    """
-
-    query: str
-    understood: str
-    total: int
-    total_is_exact: bool
-    total_unit: Unit
-    offset: int
-    hits: tuple[SearchHit, ...]
-    notes: tuple[str, ...]
-    passages: int | None
-    feedback: Feedback | None
-    milliseconds: float
-
-    @property
-    def retrieved_tokens(self) -> int:
-        """o200k tokens of corpus text in it: titles and snippets."""
-        return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadChunk:
-    """A chunk in full, with the ids of its neighbours (None where there is none)."""
-
-    chunk: Chunk
-    previous_id: str | None
-    next_id: str | None
-
-
-def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
-    """The shown ones of the sentences, one blank between, ``...`` at each gap."""
-    pieces: list[str] = []
-    expected = 0
-    for number in shown:
-        if number != expected:
-            pieces.append("...")
-        pieces.append(sentences[number].strip())
-        expected = number + 1
-    if shown and expected != len(sentences):
-        pieces.append("...")
-    return " ".join(piece for piece in pieces if piece)
 
 
 class Index:
     """An open index. Safe to use from several threads; close it, or use it as a context manager.
 
-    ``scope`` is a filter that every search, count and read obeys.
+    ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens those of the
+    index; without, searches by vectors raise NotServedError.
     """
 
     def __init__(
@@ -137,11 +64,13 @@ class Index:
         location: str,
         scope: Scope | None = None,
         on_close: Callable[[], None] | None = None,
+        vectors: VectorSource | None = None,
     ) -> None:
         self.engine = engine
         self.location = location
         self.scope = scope
         self._on_close = on_close
+        self._by_vectors = VectorSearch(engine, location, scope, vectors)
 
     def __enter__(self) -> Index:
         return self
@@ -156,6 +85,7 @@ class Index:
 
     def close(self) -> None:
         """Wait for searches in flight, then free what is held. Closing twice is allowed."""
+        self._by_vectors.close()
         self.engine.close()
         if self._on_close is not None:
             self._on_close()
@@ -199,9 +129,9 @@ class Index:
         was built without sentences, IndexClosedError.
         """
         started = time.perf_counter()
-        _check_page(top_k, offset)
-        _check_choice("granularity", granularity, ("chunk", "sentence"))
-        _check_choice("default_operator", default_operator, ("OR", "AND"))
+        check_page(top_k, offset)
+        check_choice("granularity", granularity, ("chunk", "sentence"))
+        check_choice("default_operator", default_operator, ("OR", "AND"))
         if granularity == "sentence" and not self.manifest.has_sentences:
             raise NotServedError(
                 "The index has no sentences.",
@@ -220,7 +150,7 @@ class Index:
             ids = [hit.id for hit in page.hits]
             explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
         hits = [
-            _search_hit(hit, chooser.choose(hit) if chooser else (), explanation)
+            hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
             for hit, explanation in zip(page.hits, explanations, strict=True)
         ]
         notes = list(parsed.notes)
@@ -252,8 +182,8 @@ class Index:
         IndexClosedError.
         """
         started = time.perf_counter()
-        _check_page(top_k, offset)
-        _check_choice("matching", matching, ("token", "substring"))
+        check_page(top_k, offset)
+        check_choice("matching", matching, ("token", "substring"))
         wanted = checked_keywords(keywords)
         notes = [
             f'"{keyword}" holds nothing to search.'
@@ -263,7 +193,7 @@ class Index:
         request = KeywordRequest(wanted, top_k, offset, matching, self.scope, snippets or explain)
         page = self.engine.keyword_search(request)
         hits = [
-            _search_hit(
+            hit_of(
                 hit,
                 keyword_sentences(hit, wanted, matching) if snippets else (),
                 tuple(_keyword_scores(hit, wanted, matching)) if explain else None,
@@ -272,6 +202,64 @@ class Index:
         ]
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
         return _result(understood, understood, page, "passages", offset, hits, notes, None, started)
+
+    def semantic_search(
+        self,
+        query: str,
+        *,
+        top_k: int = 5,
+        offset: int = 0,
+        filter: str | None = None,
+        snippets: bool = True,
+    ) -> SearchResult:
+        """Passages by the cosine of their best sentence with the query (A-RAG Eq. 3), nearest
+        first; the sentences that were found on the way are the snippet.
+
+        ``filter`` is a query of metadata clauses, which the scope of the index adds to. Pages as in
+        ``logical_search``; there is no total. Raises QueryError for a query that is empty or too
+        long and for the filter, ArgumentError, NotServedError where there are no sentence vectors,
+        IndexClosedError, and what opening the vectors raises.
+        """
+        return self._by_vectors.semantic(query, top_k, offset, filter, snippets)
+
+    def hybrid_search(
+        self,
+        query: str,
+        *,
+        max_results: int = 5,
+        offset: int = 0,
+        filter: str | None = None,
+        vectors: VectorUnit = "passage",
+        snippets: bool = True,
+    ) -> SearchResult:
+        """Whole passages by BM25 of the words of the query and by vectors, merged by reciprocal
+        rank fusion (LogicalRAG's Agentic Hybrid).
+
+        The first 100 of both parts are merged, so that there are 200 passages at most; each hit has
+        its ranks in both. ``vectors`` are those of passages, or of sentences as in
+        ``semantic_search``. Raises as that does.
+        """
+        return self._by_vectors.hybrid(query, max_results, offset, filter, vectors, snippets)
+
+    def naive_embedding_search(
+        self, query: str, *, top_k: int = 5, snippets: bool = True
+    ) -> SearchResult:
+        """Whole passages by the cosine of their vector with the query (A-RAG Naive).
+
+        Raises as ``semantic_search`` does.
+        """
+        return self._by_vectors.naive(query, top_k, snippets)
+
+    def open_vectors(self) -> OpenVectors:
+        """Open the vectors and their encoder, which the first search by vectors does otherwise.
+
+        Raises NotServedError where the index has none, and what does not fit together.
+        """
+        return self._by_vectors.open()
+
+    def encode_queries(self, queries: Sequence[str]) -> None:
+        """Encode queries of later searches together, which is faster than one by one."""
+        self._by_vectors.encode_queries(queries)
 
     def chunk_read(self, ids: Sequence[str]) -> list[ReadChunk]:
         """The chunks with these ids in full, in the order asked.
@@ -309,6 +297,9 @@ def open_index(
     ca_certs: str | None = None,
     client_cert: str | None = None,
     client_key: str | None = None,
+    vectors: str | Path | None = None,
+    encoder: Encoder | str | None = None,
+    allow_stale: bool = False,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -317,53 +308,59 @@ def open_index(
     ``OPENSEARCH_USERNAME`` and ``OPENSEARCH_PASSWORD``; ``ca_certs`` is a file of trusted
     authorities (default: ``OPENSEARCH_CA_CERTS``, else the usual ones), ``client_cert`` and
     ``client_key`` are files for a server that asks for a certificate (default:
-    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``). Raises IndexNotFoundError,
-    IndexVersionError, IndexDamagedError, QueryError for the filter, JvmError, and for a server
-    ArgumentError, AccessError, UnavailableError, EngineError.
+    ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
+
+    ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
+    ``vectors`` in the folder of the index). They are opened and compared with the index at once
+    where they are named, else with the first search that needs them, and so is their encoder:
+    ``encoder``, an open one or a name, else the one that made them. ``allow_stale`` takes vectors
+    that lack passages of the index, which every reply then says.
+
+    Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
+    JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
+    EngineError.
     """
-    name = str(location)
-    if is_address(name):
-        return _open_address(name, filter, (ca_certs, client_cert, client_key))
+    name, engine, release = (
+        _open_address(str(location), (ca_certs, client_cert, client_key))
+        if is_address(str(location))
+        else _open_folder(str(location))
+    )
+    try:
+        scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
+        source = sidecar_source(name, engine, vectors, encoder, allow_stale)
+        if vectors is not None:
+            source.open_vectors()
+    except BaseException:
+        engine.close()
+        release()
+        raise
+    return Index(engine, name, scope, release, source)
+
+
+_Opened = tuple[str, SearchEngine, Callable[[], None]]
+"""What an index is called, its engine, and what to call when that is closed."""
+
+
+def _open_folder(name: str) -> _Opened:
     check_path(name, "the index")
     from arag_search.engines.lucene.location import hold_live
     from arag_search.engines.lucene.reader import LuceneEngine
 
-    held = hold_live(Path(location))
+    held = hold_live(Path(name))
     try:
-        engine = LuceneEngine.open(held.path, name)
-        try:
-            scope = None if filter is None else _scope(filter, engine.manifest.query_schema)
-        except BaseException:
-            engine.close()
-            raise
+        return name, LuceneEngine.open(held.path, name), held.release
     except BaseException:
         held.release()
         raise
-    return Index(engine, name, scope, held.release)
 
 
-def _open_address(
-    location: str, filter: str | None, files: tuple[str | None, str | None, str | None]
-) -> Index:
+def _open_address(location: str, files: tuple[str | None, str | None, str | None]) -> _Opened:
     from arag_search.engines.opensearch.client import ConnectionOptions
     from arag_search.engines.opensearch.reader import OpenSearchEngine
 
     address = parse_address(location)
     engine = OpenSearchEngine.open(address, ConnectionOptions.from_environment(*files))
-    try:
-        scope = None if filter is None else _scope(filter, engine.manifest.query_schema)
-    except BaseException:
-        engine.close()
-        raise
-    return Index(engine, str(address), scope)
-
-
-def _scope(text: str, schema: Schema) -> Scope:
-    try:
-        return parse_scope(text, schema)
-    except QueryError as error:
-        error.where = "the filter"
-        raise
+    return str(address), engine, lambda: None
 
 
 def check_path(name: str, of_what: str) -> None:
@@ -385,24 +382,6 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
         where=location,
         allowed="ids as searches show them in brackets",
         do="Search first, and copy the id.",
-    )
-
-
-def _search_hit(
-    hit: Hit, sentences: Sequence[int], explanation: tuple[LeafScore, ...] | None
-) -> SearchHit:
-    return SearchHit(
-        hit.id,
-        hit.doc_id,
-        hit.title,
-        hit.part,
-        hit.parts,
-        hit.score,
-        dict(hit.metadata),
-        hit.content or "",
-        hit.sentence_ends,
-        tuple(sentences),
-        explanation,
     )
 
 
@@ -434,24 +413,6 @@ def _result(
 
 def _names_title(parsed: ParsedQuery) -> bool:
     return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
-
-
-def _check_page(top_k: int, offset: int) -> None:
-    if not 1 <= top_k <= MAX_TOP_K:
-        do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
-        raise ArgumentError(f"top_k is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
-    if offset < 0 or offset + top_k > MAX_REACH:
-        do = "Narrow the query instead of paging further." if offset > 0 else ""
-        raise ArgumentError(
-            f"offset is {offset} with top_k {top_k}.",
-            allowed=f"offset from 0, and offset + top_k at most {MAX_REACH:,}",
-            do=do,
-        )
-
-
-def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ArgumentError(f'{name} is "{value}".', allowed=" or ".join(allowed))
 
 
 def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:

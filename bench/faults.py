@@ -28,7 +28,8 @@ import orjson
 
 from arag_search.engines.opensearch.client import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
-from arag_search.index import Index, SearchResult, open_index
+from arag_search.index import Index, open_index
+from arag_search.results import SearchResult
 from bench import parity
 from bench.arguments import command_line, positive
 from bench.cluster import LocalCluster, local_cluster

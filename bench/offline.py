@@ -23,8 +23,9 @@ from arag_search.errors import AragError
 from arag_search.evaluation.measures import evidence_recall, exact_match
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
 from arag_search.evaluation.score import QuestionScore, score_question
-from arag_search.index import Index, SearchHit, open_index
+from arag_search.index import Index, open_index
 from arag_search.query import analysis
+from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.arguments import command_line
 from bench.report import Figure, Row, Target, circumstances, table, write_results

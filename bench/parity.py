@@ -26,9 +26,10 @@ import orjson
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.errors import AragError
-from arag_search.index import Index, SearchResult, open_index
+from arag_search.index import Index, open_index
 from arag_search.query import analysis
 from arag_search.query.tree import Node
+from arag_search.results import SearchResult
 from bench import BenchError
 from bench.arguments import command_line, positive
 from bench.cluster import local_cluster

@@ -9,8 +9,9 @@ from typing import Any
 
 from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
-from arag_search.index import Index, SearchResult, open_index
+from arag_search.index import Index, open_index
 from arag_search.query.tree import Node, leaves
+from arag_search.results import SearchResult
 from bench import BenchError
 from bench.bare import BareSearcher, index_with_stored_names, without_query_cache
 from bench.queries import Query, logical_queries

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from arag_search.engines.opensearch.bulk import BulkCounts
 from arag_search.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 
 class Progress(Protocol):
@@ -53,16 +56,40 @@ class SilentProgress:
         pass
 
 
-class _Rate:
-    """What can be said of a build from bytes, documents and the clock."""
+class Pace:
+    """What can be said of work from how much is done, of how much, and the clock."""
 
     def __init__(self) -> None:
         self.begin(0, 0)
+
+    def begin(self, total: int, done: int) -> None:
+        """Work starts; ``done`` of it was done in an earlier run."""
+        self._total, self._done = total, done
+        self._began = time.monotonic()
+
+    def share(self, done: int) -> float:
+        """0 to 1."""
+        return min(1.0, done / self._total) if self._total else 1.0
+
+    def left(self, done: int) -> str:
+        """The remaining time in words."""
+        speed = (done - self._done) / self.seconds()
+        return duration(max(0, self._total - done) / speed) if speed > 0 else "?"
+
+    def seconds(self) -> float:
+        """Since the work began."""
+        return max(1e-3, time.monotonic() - self._began)
+
+
+class _Rate(Pace):
+    """What can be said of a build from bytes, documents and the clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._sent = BulkCounts()
 
-    def begin(self, total_bytes: int, done_bytes: int) -> None:
-        self._total, self._done = total_bytes, done_bytes
-        self._began = time.monotonic()
+    def begin(self, total: int, done: int) -> None:
+        super().begin(total, done)
         self._first: int | None = None
 
     def sent(self, counts: BulkCounts) -> None:
@@ -72,21 +99,11 @@ class _Rate:
         """Documents, megabytes and rate; what was sent again, if anything was."""
         if self._first is None:
             self._first = documents
-        rate = (documents - self._first) / self._seconds()
+        rate = (documents - self._first) / self.seconds()
         text = f"{documents:,} documents  {read_bytes / 1e6:,.1f} MB  {rate:,.0f}/s"
         if self._sent.rejected or self._sent.retries:
             text += f"  {self._sent.rejected:,} rejected, {self._sent.retries:,} retries"
         return text
-
-    def share(self, read_bytes: int) -> float:
-        return min(1.0, read_bytes / self._total) if self._total else 1.0
-
-    def left(self, read_bytes: int) -> str:
-        speed = (read_bytes - self._done) / self._seconds()
-        return duration(max(0, self._total - read_bytes) / speed) if speed > 0 else "?"
-
-    def _seconds(self) -> float:
-        return max(1e-3, time.monotonic() - self._began)
 
 
 class PlainProgress(PlainLines):
@@ -122,14 +139,8 @@ class TerminalProgress(TerminalBar):
 
     def begin(self, total_bytes: int, done_bytes: int) -> None:
         """See Progress."""
-        from rich.progress import BarColumn, TextColumn
-
         self._rate.begin(total_bytes, done_bytes)
-        share, figures, left = map(
-            TextColumn,
-            ("{task.percentage:3.0f}%", "{task.fields[figures]}", "{task.fields[left]} left"),
-        )
-        self.open([share, BarColumn(), figures, left], max(1, total_bytes), done_bytes)
+        self.open(share_columns(), max(1, total_bytes), done_bytes)
 
     def sent(self, counts: BulkCounts) -> None:
         """See Progress."""
@@ -139,6 +150,17 @@ class TerminalProgress(TerminalBar):
         """See Progress."""
         figures = self._rate.figures(read_bytes, documents)
         self.show(read_bytes, figures, self._rate.left(read_bytes))
+
+
+def share_columns() -> list[ProgressColumn]:
+    """The columns of a bar: share, bar, figures, time left."""
+    from rich.progress import BarColumn, TextColumn
+
+    share, figures, left = map(
+        TextColumn,
+        ("{task.percentage:3.0f}%", "{task.fields[figures]}", "{task.fields[left]} left"),
+    )
+    return [share, BarColumn(), figures, left]
 
 
 def open_progress() -> Progress:

@@ -48,6 +48,11 @@ class Batch:
     position: Position
     read_bytes: int
 
+    @property
+    def given(self) -> list[tuple[int, int, Document]]:
+        """What packing needs of it."""
+        return self.documents
+
     def holds(self, doc_id: str) -> bool:
         """Whether a document of this id is among them."""
         return any(document.id == doc_id for _, _, document in self.documents)

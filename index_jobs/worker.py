@@ -1,7 +1,7 @@
-"""A worker process: takes batches from its standard input, gives them back packed.
+"""A worker process: takes what is to be worked on from its standard input, gives back what it made.
 
-It imports nothing but what cuts and packs, starts no Java, and ends when its input does, which is
-also when the build is killed. Ctrl-C is for the build.
+It imports nothing but what the work needs, starts no Java, and ends when its input does, which is
+also when the build or embedding is killed. Ctrl-C is for whoever started it.
 """
 
 from __future__ import annotations
@@ -43,32 +43,35 @@ def dumped(value: object) -> bytes:
 
 
 def main() -> None:
-    """Run until the input ends. The first thing read is the work that is done with each batch."""
+    """Run until the input ends. The first thing read is the work, which is done with all others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setswitchinterval(_SWITCH_S)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not be among the replies
-    batches = sys.stdin.buffer
-    work = pickle.load(batches)
+    given = sys.stdin.buffer
+    work = pickle.load(given)
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(batches, waiting), daemon=True).start()
+    threading.Thread(target=_read, args=(given, waiting), daemon=True).start()
     while True:
-        documents = waiting.get()
+        item = waiting.get()
         try:
-            reply = dumped(work(documents))
+            reply = dumped(work(item))
         except Exception as error:
             reply = _dumped_error(error)
-        replies.write(reply)
-        replies.flush()
+        try:
+            replies.write(reply)
+            replies.flush()
+        except BrokenPipeError:
+            os._exit(0)  # who started it has ended, and the thread that reads has not yet seen it
 
 
-def _read(batches: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
-    """Read ahead, so that whoever writes never waits for a batch to be packed."""
+def _read(given: IO[bytes], waiting: queue.SimpleQueue[Any]) -> None:
+    """Read ahead, so that whoever writes never waits for the work."""
     try:
         while True:
-            waiting.put(pickle.load(batches))
+            waiting.put(pickle.load(given))
     except EOFError:
-        os._exit(0)  # the build has ended; nobody reads what is still being packed
+        os._exit(0)  # who started it has ended; nobody reads what is still being made
     except Exception:
         traceback.print_exc()
         os._exit(1)

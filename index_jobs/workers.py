@@ -1,9 +1,9 @@
-"""Who packs the batches of a build: this process, or worker processes.
+"""Who does the work of a build or an embedding: this process, or worker processes.
 
 Workers are new processes of Python, not forks: a Java machine does not survive a fork. Each has a
 group of its own, so that Ctrl-C in a terminal reaches the build alone, and each ends when its input
-is closed, however the build ends. Through the pipes go the documents, about as large as their text,
-and what the packer made of them.
+is closed, however the build ends. Through the pipes go texts, and what was made of them: what is
+submitted, a batch of a build or a piece of an embedding, stays here but for what is given away.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import IO, Any, Protocol
+from typing import IO, Any, Generic, Protocol, TypeVar
 
 from arag_search.errors import BuildError, WorkerLostError
 from index_jobs.packing import Packed, Work
@@ -37,93 +37,121 @@ _PIPE_BYTES = 1 << 20
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.worker import main; main()"
 
 
+class Submitted(Protocol):
+    """What is submitted to be worked on."""
+
+    @property
+    def given(self) -> Any:
+        """What the work needs of it; pickled where there are worker processes."""
+        ...
+
+
+Item = TypeVar("Item", bound=Submitted)
+Done = TypeVar("Done")
+_Done = TypeVar("_Done", covariant=True)
+
+
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
     """How many worker processes suit sources of this size on disk: none for a small corpus, else
     one for each core but the one that reads and writes."""
     if source_bytes < WORTHWHILE_BYTES:
         return 0
     if cores is None:
-        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        cores = usable_cores()
     return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
 
 
-def open_packing(workers: int, work: Work) -> Packing:
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def open_packing(workers: int, work: Work) -> Packing[Batch, Packed]:
     """What does the work with so many worker processes; 0 is in this process."""
     return WorkerProcesses(workers, work) if workers else PackingHere(work)
 
 
-class Packing(Protocol):
-    """Packs batches and gives them back in the order in which they came; a context manager."""
+class Packing(Protocol[Item, _Done]):
+    """Does the work with what is submitted, and gives it back in the order in which it came; a
+    context manager."""
 
-    def __enter__(self) -> Packing: ...
+    def __enter__(self) -> Packing[Item, _Done]: ...
 
     def __exit__(self, *exception: object) -> None: ...
 
     @property
-    def under_way(self) -> Sequence[Batch]:
-        """The batches that were submitted and not taken, in order."""
+    def under_way(self) -> Sequence[Item]:
+        """What was submitted and not taken, in order."""
         ...
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next batch should be taken before another is submitted: it is finished, or
-        so many are under way that memory would grow."""
+        """Whether the next should be taken before another is submitted: it is finished, or so many
+        are under way that memory would grow."""
         ...
 
-    def submit(self, batch: Batch) -> None: ...
+    def submit(self, item: Item) -> None: ...
 
-    def take(self) -> tuple[Batch, Packed]:
-        """The next batch; waits for it. Raises what packing it raised, and WorkerLostError."""
+    def take(self) -> tuple[Item, _Done]:
+        """The next, and what was made of it; waits for it. Raises what the work raised, and
+        WorkerLostError."""
         ...
 
 
-class PackingHere:
-    """Packs in this process. See Packing."""
+class PackingHere(Generic[Item, Done]):
+    """Works in this process. See Packing."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Callable[[Any], Done]) -> None:
         self._work = work
-        self._batches: deque[Batch] = deque()
+        self._items: deque[Item] = deque()
 
-    def __enter__(self) -> PackingHere:
+    def __enter__(self) -> PackingHere[Item, Done]:
         return self
 
     def __exit__(self, *exception: object) -> None:
         pass
 
     @property
-    def under_way(self) -> Sequence[Batch]:
+    def under_way(self) -> Sequence[Item]:
         """See Packing."""
-        return self._batches
+        return self._items
 
     @property
     def is_ready(self) -> bool:
         """See Packing."""
-        return bool(self._batches)
+        return bool(self._items)
 
-    def submit(self, batch: Batch) -> None:
+    def submit(self, item: Item) -> None:
         """See Packing."""
-        self._batches.append(batch)
+        self._items.append(item)
 
-    def take(self) -> tuple[Batch, Packed]:
+    def take(self) -> tuple[Item, Done]:
         """See Packing."""
-        batch = self._batches.popleft()
-        return batch, self._work(batch.documents)
+        item = self._items.popleft()
+        return item, self._work(item.given)
 
 
-class WorkerProcesses:
-    """Packs in other processes. See Packing."""
+class WorkerProcesses(Generic[Item, Done]):
+    """Works in other processes. See Packing."""
 
-    def __init__(self, count: int, work: Work) -> None:
-        self._workers: list[_Worker] = []
-        self._results: deque[Future[Packed]] = deque()
-        self._batches: deque[Batch] = deque()
+    def __init__(
+        self,
+        count: int,
+        work: Callable[[Any], Done],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """``environment`` has variables that the processes are given beside those of this one."""
+        self._workers: list[_Worker[Done]] = []
+        self._results: deque[Future[Done]] = deque()
+        self._items: deque[Item] = deque()
         self._count = count
         self._setup = dumped(work)
+        self._environment = {**os.environ, **(environment or {})}
 
-    def __enter__(self) -> WorkerProcesses:
+    def __enter__(self) -> WorkerProcesses[Item, Done]:
         try:
             for _ in range(self._count):
-                self._workers.append(_Worker(self._setup))
+                self._workers.append(_Worker(self._setup, self._environment))
         except BaseException:
             self.__exit__()
             raise
@@ -135,9 +163,9 @@ class WorkerProcesses:
         self._workers.clear()
 
     @property
-    def under_way(self) -> Sequence[Batch]:
+    def under_way(self) -> Sequence[Item]:
         """See Packing."""
-        return self._batches
+        return self._items
 
     @property
     def is_ready(self) -> bool:
@@ -146,28 +174,29 @@ class WorkerProcesses:
             return False
         return self._results[0].done() or len(self._results) >= _UNDER_WAY * self._count
 
-    def submit(self, batch: Batch) -> None:
+    def submit(self, item: Item) -> None:
         """See Packing."""
         worker = min(self._workers, key=lambda each: each.load)
-        self._results.append(worker.submit(dumped(batch.documents)))
-        self._batches.append(batch)
+        self._results.append(worker.submit(dumped(item.given)))
+        self._items.append(item)
 
-    def take(self) -> tuple[Batch, Packed]:
+    def take(self) -> tuple[Item, Done]:
         """See Packing."""
-        packed = self._results.popleft().result()
-        return self._batches.popleft(), packed
+        done = self._results.popleft().result()
+        return self._items.popleft(), done
 
 
-class _Worker:
+class _Worker(Generic[Done]):
     """One process, and the thread that takes its replies."""
 
-    def __init__(self, setup: bytes) -> None:
+    def __init__(self, setup: bytes, environment: Mapping[str, str]) -> None:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _MAIN, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 process_group=0,
+                env=environment,
             )
         except OSError as error:
             raise BuildError(
@@ -180,7 +209,7 @@ class _Worker:
         self._input: IO[bytes] = self._process.stdin
         for pipe in (self._process.stdin, self._process.stdout):
             _widen(pipe)
-        self._waiting: deque[Future[Packed]] = deque()
+        self._waiting: deque[Future[Done]] = deque()
         self._lock = threading.Lock()
         self._lost: WorkerLostError | None = None
         self._receiver = threading.Thread(
@@ -191,18 +220,18 @@ class _Worker:
 
     @property
     def load(self) -> int:
-        """How many batches it has."""
+        """How much it has to do."""
         return len(self._waiting)
 
-    def submit(self, documents: bytes) -> Future[Packed]:
-        """Give it a batch. It fails where the process is lost."""
-        future: Future[Packed] = Future()
+    def submit(self, given: bytes) -> Future[Done]:
+        """Give it work. It fails where the process is lost."""
+        future: Future[Done] = Future()
         with self._lock:
             if self._lost is not None:
                 future.set_exception(self._lost)
                 return future
             self._waiting.append(future)
-        self._send(documents)
+        self._send(given)
         return future
 
     def end(self) -> None:

@@ -198,6 +198,23 @@ def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
         assert list(tested.scan(scope)) == list(right.scan(scope))
 
 
+def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
+    """The same chunks by ordinal, with and without text, in any order; the same ordinals."""
+    random = Random(1741)
+    for right, tested in pairs:
+        here = list(right.ordinals())
+        assert list(tested.ordinals()) == here == sorted(set(here))
+        some = [here[0], *random.choices(here, k=10), 0, here[0] + 1, here[-1] + (1 << 40)]
+        random.shuffle(some)
+        for with_text in (True, False):
+            found = tested.chunks_at(some, with_text=with_text)
+            assert found == right.chunks_at(some, with_text=with_text)
+            assert [chunk and chunk.ordinal for chunk in found] == [
+                ordinal if ordinal in here else None for ordinal in some
+            ]
+        assert tested.chunks_at([]) == []
+
+
 # How it is compared
 
 

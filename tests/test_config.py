@@ -26,19 +26,33 @@ from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import ConfigError
 from arag_search.index import Index
 from arag_search.tools.base import Tool
+from tests.passages import VIVALDI
+from tests.semantic_indexes import vector_index
 
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "
-    "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching"
+    "max_result_tokens, full_text, suppress_shown, operators, tool_description, matching, vectors, "
+    "given_passages"
+)
+TOOLS = (
+    "logical_search, keyword_search, semantic_search, hybrid_search, naive_embedding_search, "
+    "chunk_read"
 )
 COMPARE = "Do: Compare with a complete one: arag-search presets logical_read"
 SHIPPED = [
+    "agentic_hybrid",
+    "arag_full",
+    "arag_logical",
+    "arag_naive",
+    "arag_without_chunk_read",
+    "arag_without_keyword",
     "arag_without_semantic",
     "direct_answer",
     "logical_read",
     "logicalrag",
     "logicalrag_no_operators",
     "logicalrag_syntax_only",
+    "naive_rag",
 ]
 
 
@@ -78,20 +92,30 @@ def test_the_presets_say_what_the_design_says() -> None:
     found = {name: load_preset(name) for name in SHIPPED}
     tools = {name: list(one.tools) for name, one in found.items()}
     assert tools == {
+        "agentic_hybrid": ["hybrid_search"],
+        "arag_full": ["keyword_search", "semantic_search", "chunk_read"],
+        "arag_logical": ["logical_search", "semantic_search", "chunk_read"],
+        "arag_naive": ["naive_embedding_search", "chunk_read"],
+        "arag_without_chunk_read": ["keyword_search", "semantic_search"],
+        "arag_without_keyword": ["semantic_search", "chunk_read"],
         "arag_without_semantic": ["keyword_search", "chunk_read"],
         "direct_answer": [],
         "logical_read": ["logical_search", "chunk_read"],
         "logicalrag": ["logical_search"],
         "logicalrag_no_operators": ["logical_search"],
         "logicalrag_syntax_only": ["logical_search"],
+        "naive_rag": [],
     }
+    shows_passages = {"arag_naive", "arag_without_chunk_read", "naive_rag"}
     for name, one in found.items():
-        is_logicalrag = name.startswith("logicalrag")
-        assert one.plan_first is is_logicalrag
-        assert one.full_text is is_logicalrag
-        assert one.max_loops == (8 if is_logicalrag else 15)
-        assert one.max_result_tokens == (12_000 if is_logicalrag else 4_000)
+        plans = name.startswith("logicalrag") or name == "agentic_hybrid"
+        assert one.plan_first is plans
+        assert one.full_text is (plans or name in shows_passages)
+        assert one.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
+        assert one.max_result_tokens == (12_000 if one.full_text else 4_000)
         assert one.token_budget == 128_000
+        assert one.vectors == "passage"
+        assert one.given_passages == (5 if name == "naive_rag" else 0)
         assert one.loop_guards is one.suppress_shown is (name == "logical_read")
 
 
@@ -117,7 +141,8 @@ def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
     assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
     plain = built("logicalrag_no_operators")["logical_search"].parameters["properties"]
     assert "default_operator" not in plain
-    assert set(get_args(ToolName)) == {"logical_search", "keyword_search", "chunk_read"}
+    assert set(get_args(ToolName)) == set(TOOLS.split(", "))
+    index = vector_index(*VIVALDI)
     for name in get_args(ToolName):
         preset = load_preset("logical_read").model_copy(update={"tools": (name,)})
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
@@ -149,8 +174,7 @@ def test_a_prompt_of_a_user_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_name_names_those_there_are() -> None:
     assert refused("logical") == (
         'There is no preset "logical".\n'
-        "Allowed: arag_without_semantic, direct_answer, logical_read, logicalrag, "
-        "logicalrag_no_operators, logicalrag_syntax_only, or the path of a .yaml file\n"
+        f"Allowed: {', '.join(SHIPPED)}, or the path of a .yaml file\n"
         "Do: See them with: arag-search presets"
     )
 
@@ -182,6 +206,8 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
         ("token_budget: 128k", '"128k". Allowed: a whole number, 1000 or more.'),
         ("max_result_tokens: 100", "100. Allowed: a whole number, 200 or more."),
         ("operators: 1", "1. Allowed: true or false."),
+        ("vectors: words", '"words". Allowed: "sentence" or "passage".'),
+        ("given_passages: 21", "21. Allowed: a whole number from 0 to 20."),
         ("matching: words", '"words". Allowed: "token" or "substring".'),
         ("name:", "null. Allowed: a string that is not empty."),
         ('name: ""', '"". Allowed: a string that is not empty.'),
@@ -192,23 +218,20 @@ def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
         ('operators: "\\ud800"', r"'\ud800'. Allowed: true or false."),
         (
             "prompt: other",
-            '"other". Allowed: arag, logicalrag, direct_answer, or the name of an .md file beside '
-            "the preset.",
+            '"other". Allowed: arag, logicalrag, agentic_hybrid, naive_rag, direct_answer, or the '
+            "name of an .md file beside the preset.",
         ),
         (
-            "tools: [logical_search, semantic_search]",
-            '"semantic_search". Allowed: a list of any of logical_search, keyword_search, '
-            "chunk_read, each once.",
+            "tools: [logical_search, semantic]",
+            f'"semantic". Allowed: a list of any of {TOOLS}, each once.',
         ),
         (
             "tools: [chunk_read, chunk_read]",
-            '["chunk_read","chunk_read"]. Allowed: a list of any of logical_search, '
-            "keyword_search, chunk_read, each once.",
+            f'["chunk_read","chunk_read"]. Allowed: a list of any of {TOOLS}, each once.',
         ),
         (
             "tools: chunk_read",
-            '"chunk_read". Allowed: a list of any of logical_search, keyword_search, chunk_read, '
-            "each once.",
+            f'"chunk_read". Allowed: a list of any of {TOOLS}, each once.',
         ),
     ],
 )
@@ -270,6 +293,8 @@ def test_the_fingerprint_is_that_of_what_a_model_is_asked(tmp_path: Path) -> Non
     assert load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
         first.fingerprint
     )
+    unused = own(tmp_path, ("vectors", "vectors: sentence"))  # there is no hybrid_search
+    assert load_preset(unused).fingerprint == first.fingerprint
     others = {load_preset(own(tmp_path, ("max_loops", "max_loops: 14"))).fingerprint}
     (tmp_path / "copy.md").write_text("Another prompt.", "utf-8")
     others.add(load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint)
@@ -305,13 +330,19 @@ def presets(capsys: pytest.CaptureFixture[str]) -> Shown:
 
 def test_presets_lists_them_with_their_tools(presets: Shown) -> None:
     lines = presets().splitlines()
-    assert lines[2:6] == [
-        "direct_answer            No retrieval: what the model knows by itself.",
+    at = lines.index("direct_answer            No retrieval: what the model knows by itself.")
+    assert lines[at + 1 : at + 4] == [
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
         "without vectors. The default of ask.",
         "                         logical_search, chunk_read; 15 turns, prompt arag",
     ]
+    assert lines[2:4] == [
+        "arag_full                A-RAG: keywords, meaning, and reading in full.",
+        "                         keyword_search, semantic_search, chunk_read; 15 turns, prompt "
+        "arag; needs vectors",
+    ]
+    assert lines[-4].strip() == "no tools, prompt naive_rag; needs vectors"
     assert lines[-2:] == [
         f"Files: {preset_folder()}",
         "Explain one with: arag-search presets NAME",

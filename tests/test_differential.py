@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity, SearchRequest
 from arag_search.engines.deletions import check_compact
+from arag_search.engines.lucene import reader
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.memory import MemoryEngine
@@ -86,6 +87,14 @@ def test_explanations_sum_up_to_the_scores(pairs: list[Pair]) -> None:
             assert [score.leaf for score in scores] == texts
             parts = sum(max(score.scores.values(), default=0.0) for score in scores)
             assert parts == pytest.approx(hit.score, rel=1e-5)
+
+
+def test_lucene_finds_chunks_by_ordinal_as_memory_does(
+    pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement.agree_on_ordinals(pairs)
+    monkeypatch.setattr(reader, "_ORDINALS_BATCH", 7)
+    agreement.agree_on_ordinals(pairs)
 
 
 def test_lucene_reads_scans_and_knows_neighbours_as_memory_does(pairs: list[Pair]) -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from arag_search.agent.models.offline import RULES
-from arag_search.index import SearchHit
+from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.offline import MAIN, cut_hits, guess, main
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from arag_search.engines.opensearch import reader
 from bench.cluster import LocalCluster
 from tests import agreement
 from tests.agreement import Pair
@@ -54,6 +55,15 @@ def test_opensearch_counts_matches_as_memory_does(pairs: list[Pair]) -> None:
 
 def test_explanations_of_opensearch_are_those_of_memory(pairs: list[Pair]) -> None:
     agreement.agree_on_explanations(pairs)
+
+
+def test_opensearch_finds_chunks_by_ordinal_as_memory_does(
+    pairs: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement.agree_on_ordinals(pairs)
+    monkeypatch.setattr(reader, "_ORDINALS_BATCH", 30)
+    monkeypatch.setattr(reader, "_READ_BATCH", 5)
+    agreement.agree_on_ordinals(pairs)
 
 
 def test_opensearch_reads_scans_and_knows_neighbours_as_memory_does(pairs: list[Pair]) -> None:

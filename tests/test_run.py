@@ -155,6 +155,7 @@ def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: P
         "questions": "/data/q.jsonl",
         "count": 3,
         "limit": 2,
+        "encoder": None,
     }
     assert sorted(found["fingerprints"]) == ["code", "index", "model", "preset", "questions"]
     assert sorted(os.listdir(tmp_path)) == ["records.jsonl", "run.json"]
@@ -214,7 +215,7 @@ def test_another_preset_model_index_or_question_file_is_refused_and_both_are_nam
         "The folder holds a run with another preset.\n"
         f"Where: {tmp_path / 'run.json'}: preset logical_read ({preset.fingerprint}), "
         f"now logicalrag ({other.fingerprint})\n"
-        "Allowed: records of one preset, index, model and question file in a folder\n"
+        "Allowed: records of one preset, index, model, question file and encoder in a folder\n"
         "Do: Name another folder, or run with what is named there."
     )
     renamed = model()

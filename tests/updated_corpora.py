@@ -15,8 +15,9 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
-from arag_search.index import Index, SearchResult, open_index
+from arag_search.index import Index, open_index
 from arag_search.manifest import Manifest
+from arag_search.results import SearchResult
 from index_jobs.adding import add_documents
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions

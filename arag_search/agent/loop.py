@@ -31,11 +31,14 @@ from arag_search.agent.models.base import (
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Outcome, Record, Step
 from arag_search.agent.state import State, message_tokens
-from arag_search.agent.toolbox import tools_of
+from arag_search.agent.toolbox import encoder_of, given_by, tools_of
 from arag_search.config import Preset
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
 from arag_search.index import Index
+from arag_search.query.problems import MAX_CHARACTERS
 from arag_search.tokens import count_tokens
+from arag_search.tools.base import ToolResult
+from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 
 OnStep = Callable[[Step], None]
 
@@ -69,12 +72,16 @@ class Agent:
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
         self._system = preset.system_prompt
+        self._given = given_by(preset, index)
+        self.encoder = encoder_of(preset, index)
         self.fingerprints: dict[str, str] = {
             "preset": preset.fingerprint,
             "index": _index_fingerprint(index),
             "model": model.fingerprint,
             "code": version("arag-search"),
         }
+        if self.encoder is not None:
+            self.fingerprints["encoder"] = self.encoder.fingerprint
 
     def ask(self, question: str, question_id: str = "", on_step: OnStep | None = None) -> Record:
         """Answer a question. ``on_step`` is called after each step.
@@ -107,6 +114,8 @@ class Agent:
 
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
         """The steps as they are made, then how the question ended."""
+        if self._given is not None and not state.steps:
+            yield self._give_passages(state, self._given)
         while state.loops < self.preset.max_loops:
             if state.context_tokens >= self.preset.token_budget:
                 break
@@ -126,6 +135,21 @@ class Agent:
                 return _Ended(reply.text, "answered")
             yield self._step(state, reply, began)
         return _Ended(self._forced(state), "forced")
+
+    def _give_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
+        """Put the passages nearest to the question below it; on record as a search of it."""
+        began = time.perf_counter()
+        arguments = {
+            "query": state.question[:MAX_CHARACTERS],
+            "top_k": self.preset.given_passages,
+        }
+        result = search.run(arguments, state.read_set)
+        state.shown_ids.update(result.ids)
+        asked = state.messages[-1]
+        state.replace(-1, Message(asked.role, f"{asked.content}\n\n{result.text}"))
+        step = _step_of(1, search.name, arguments, "", result, began)
+        state.steps.append(step)
+        return step
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
         """The next reply to the messages as they stand; asked for again where it holds nothing."""
@@ -172,19 +196,9 @@ class Agent:
         first = reply.tool_calls[0]
         ran = self.calls.run(state, first)
         result = ran.result
-        step = Step(
-            step=len(state.steps) + 1,
-            tool_name=first.name,
-            tool_input=ran.arguments,
-            tool_output=result.text,
-            reasoning="\n".join(one for one in (reply.reasoning, reply.text) if one.strip()),
-            status=result.status,
-            hit_ids=result.ids,
-            total_hits=result.total,
-            retrieved_tokens=result.retrieved_tokens,
-            result_tokens=result.result_tokens,
-            seconds=time.perf_counter() - began,
-        )
+        reasoning = "\n".join(one for one in (reply.reasoning, reply.text) if one.strip())
+        number = len(state.steps) + 1
+        step = _step_of(number, first.name, ran.arguments, reasoning, result, began)
         state.steps.append(step)
         calls = _history(reply.tool_calls, step.step)
         state.add(Message("assistant", reply.text, calls))
@@ -213,9 +227,7 @@ class Agent:
             for at in left_out:
                 old = state.messages[at]
                 if old.content != LEFT_OUT:
-                    state.context_tokens -= message_tokens(old)
-                    state.messages[at] = Message("tool", LEFT_OUT, (), old.tool_call_id)
-                    state.context_tokens += message_tokens(state.messages[at])
+                    state.replace(at, Message("tool", LEFT_OUT, (), old.tool_call_id))
             try:
                 return self._final(state)
             except ContextLengthError as error:
@@ -271,6 +283,25 @@ def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ende
     except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
         _log.exception("Question %s failed.", state.question_id or state.question)
         return _Ended("", "failed", f"{type(error).__name__}: {error}")
+
+
+def _step_of(
+    number: int, tool: str, arguments: Any, reasoning: str, result: ToolResult, began: float
+) -> Step:
+    """A step on record, as long as it has taken by now."""
+    return Step(
+        step=number,
+        tool_name=tool,
+        tool_input=arguments,
+        tool_output=result.text,
+        reasoning=reasoning,
+        status=result.status,
+        hit_ids=result.ids,
+        total_hits=result.total,
+        retrieved_tokens=result.retrieved_tokens,
+        result_tokens=result.result_tokens,
+        seconds=time.perf_counter() - began,
+    )
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:

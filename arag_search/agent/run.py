@@ -188,6 +188,7 @@ def _description(
         questions=options.questions_file,
         count=len(questions),
         limit=options.limit,
+        encoder=agent.encoder,
         fingerprints={**agent.fingerprints, "questions": questions_fingerprint(questions)},
     )
 

@@ -24,11 +24,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from arag_search.agent.record import Record
 from arag_search.durable import write_atomically
 from arag_search.errors import RunError
+from arag_search.vectors.base import EncoderIdentity
 
 FORMAT_VERSION: Literal[1] = 1
 RUN_FILE = "run.json"
 RECORDS_FILE = "records.jsonl"
-COMPARED = ("preset", "index", "model", "questions")
+COMPARED = ("preset", "index", "model", "questions", "encoder")
 """What may not change between two runs into one folder."""
 
 
@@ -36,7 +37,8 @@ class RunDescription(BaseModel):
     """What run.json holds: names for people, and fingerprints to compare.
 
     ``count`` is the number of questions in the file, ``limit`` how many of them were asked for
-    (None: all). ``filter`` is the scope of the index.
+    (None: all). ``filter`` is the scope of the index, ``encoder`` what made its vectors and encodes
+    queries, None where the preset needs none.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -50,6 +52,7 @@ class RunDescription(BaseModel):
     questions: str
     count: int = Field(ge=1)
     limit: int | None = Field(ge=1)
+    encoder: EncoderIdentity | None = None
     fingerprints: dict[str, str]
 
     @property
@@ -68,15 +71,19 @@ class RunDescription(BaseModel):
             raise RunError(
                 f"The folder holds a run with another {' and another '.join(nouns)}.",
                 where=f"{where}: {'; '.join(lines)}",
-                allowed="records of one preset, index, model and question file in a folder",
+                allowed="records of one preset, index, model, question file and encoder in a "
+                "folder",
                 do="Name another folder, or run with what is named there.",
             )
 
     def _named(self, name: str) -> str:
         shown = getattr(self, name)
+        if name == "encoder":
+            shown = "none" if self.encoder is None else self.encoder.name
         if name == "index" and self.filter is not None:
             shown = f"{shown} with filter {self.filter}"
-        return f"{shown} ({self.fingerprints.get(name)})"
+        fingerprint = self.fingerprints.get(name)
+        return shown if fingerprint is None else f"{shown} ({fingerprint})"
 
 
 @dataclass(frozen=True, slots=True)

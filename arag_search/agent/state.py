@@ -48,6 +48,11 @@ class State:
         self.messages.append(message)
         self.context_tokens += message_tokens(message, content_tokens)
 
+    def replace(self, at: int, message: Message) -> None:
+        """Put another message in the place of one."""
+        self.context_tokens += message_tokens(message) - message_tokens(self.messages[at])
+        self.messages[at] = message
+
     def spend(self, usage: Usage) -> None:
         """Add what one reply cost. A sum with one count of ours in it is marked as counted."""
         if self.usage is None:

@@ -19,7 +19,18 @@ from arag_search.cli.messages import INTERRUPTED, say
 FAILURE = 1
 QUERY_PROBLEMS = 2
 
-_WITH_INDEX = ("index", "delete", "compact", "search", "ask", "read", "check", "info", "run")
+_WITH_INDEX = (
+    "index",
+    "embed",
+    "delete",
+    "compact",
+    "search",
+    "ask",
+    "read",
+    "check",
+    "info",
+    "run",
+)
 
 
 def main(name: str = "arag-search", command: Callable[[], Any] | None = None) -> None:
@@ -91,6 +102,7 @@ def _command() -> Any:
     from arag_search.cli.connection import add_connection_options
     from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
+    from arag_search.cli.embed import embed_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
     from arag_search.cli.opensearch import opensearch_commands
@@ -128,6 +140,7 @@ def _command() -> Any:
         demo_command
     )
     app.command("index")(index_command)
+    app.command("embed")(embed_command)
     app.command("delete")(delete_command)
     app.command("compact")(compact_command)
     app.command("search")(search_command)

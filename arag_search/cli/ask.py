@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -24,6 +24,7 @@ from arag_search.cli.model_options import (
     TopP,
     retry_text,
 )
+from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 
 if TYPE_CHECKING:
     from arag_search.agent.models.base import ChatModel
@@ -58,6 +59,9 @@ def ask_command(
             help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
         ),
     ] = None,
+    vectors: VectorsFolder = None,
+    encoder: EncoderName = None,
+    allow_stale: AllowStale = False,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
     record: Annotated[
         Path | None,
@@ -86,6 +90,7 @@ def ask_command(
     """
     from arag_search.agent.models.choose import choose_model
     from arag_search.config import load_preset
+    from arag_search.index import open_index
 
     settings = load_preset(preset)
     chosen = choose_model(
@@ -104,31 +109,32 @@ def ask_command(
     try:
         if not (model or "").strip():
             _say_if_offline(chosen)
-        return _ask(index, filter, " ".join(question), settings, chosen, json, record)
+        with ExitStack() as open_things:
+            file = open_things.enter_context(record.open("ab")) if record else None
+            opened = open_things.enter_context(
+                open_index(
+                    index, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+                )
+            )
+            return _ask(opened, " ".join(question), settings, chosen, json, file)
     finally:
         chosen.close()
 
 
 def _ask(
-    location: str,
-    filter: str | None,
+    index: Index,
     question: str,
     preset: Preset,
     model: ChatModel,
     json: bool,
-    record_file: Path | None,
+    record_file: BinaryIO | None,
 ) -> int:
     from arag_search.agent.loop import Agent
-    from arag_search.index import open_index
 
-    with ExitStack() as open_things:
-        file = open_things.enter_context(record_file.open("ab")) if record_file else None
-        index = open_things.enter_context(open_index(location, filter=filter))
-        agent = Agent(index, preset, model)
-        record = agent.ask(question, _question_id(question), _live())
-        if file is not None:
-            file.write(record.to_line())
-        return _show(record, index, preset, model, json)
+    record = Agent(index, preset, model).ask(question, _question_id(question), _live())
+    if record_file is not None:
+        record_file.write(record.to_line())
+    return _show(record, index, preset, model, json)
 
 
 def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,13 +30,22 @@ def info_command(
             "--checksums", help="Also read every byte of a folder and compare it with its checksum."
         ),
     ] = False,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            help="The folder of the vectors.  [env: ARAG_VECTORS]  [default: INDEX/vectors]",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Describe an index, and verify it.
 
     Prints the manifest in words, and compares files and counts with it; with --checksums also every
     byte that is on disk. On a server, counts are compared. Exit code 1 where they do not agree.
-    Says how much of it is deleted documents, which scores count until arag-search compact.
+    Says how much of it is deleted documents, which scores count until arag-search compact, and
+    which vectors there are.
 
     Examples:
 
@@ -52,13 +63,19 @@ def info_command(
         statistics, verified = _verified(opened, checksums)
         unfinished = _unfinished_update(opened)
     deletions = deletions_of(statistics.chunks, statistics.sentences)
+    found = _vectors(index, vectors, manifest)
     if json:
         described = _info_json(index, manifest, statistics, deletions, verified)
-        print_json({**described, "unfinished_update": unfinished}, pretty=True)
+        vectors_json = [
+            {"folder": str(path), "fits": fits, **content} for path, fits, content, _ in found
+        ]
+        described = {**described, "unfinished_update": unfinished, "vectors": vectors_json}
+        print_json(described, pretty=True)
         return 0
     lines = _lines(index, manifest, statistics, deletions, verified)
     if unfinished:
         lines.append(f"  unfinished   an update is under way or was stopped: {unfinished}")
+    lines += [f"  vectors      {path}: {text}" for path, _, _, text in found]
     print_text("\n".join(lines))
     return 0
 
@@ -90,6 +107,45 @@ def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
     if checksums:
         engine.verify()
     return statistics, ["counts", "files", *(["checksums"] if checksums else [])]
+
+
+def _vectors(
+    location: str, vectors: str | None, manifest: Manifest
+) -> list[tuple[Path, bool, dict[str, Any], str]]:
+    """The sidecars that are found: folder, whether it is of the index as it is, and the rest as
+    JSON and in words."""
+    from arag_search.engines.opensearch.address import is_address
+    from arag_search.errors import VectorsError
+    from arag_search.vectors.place import VECTORS_VARIABLE, sidecars, vectors_root
+
+    if vectors is None and is_address(location) and not os.environ.get(VECTORS_VARIABLE):
+        return []
+    found: list[tuple[Path, bool, dict[str, Any], str]] = []
+    for path, sidecar in sidecars(vectors_root(location, vectors)):
+        if isinstance(sidecar, VectorsError):
+            found.append((path, False, {"error": sidecar.what}, f"damaged: {sidecar.what}"))
+            continue
+        fits = sidecar.fingerprint == manifest.fingerprint
+        size = sum(file.stat().st_size for file in path.iterdir())
+        content: dict[str, Any] = {
+            "encoder": sidecar.encoder.name,
+            "dimension": sidecar.encoder.dimension,
+            "rows": sidecar.rows,
+            "index": sidecar.index,
+            "dtype": sidecar.dtype,
+            "bytes": size,
+            "created": sidecar.created,
+            "fingerprint": sidecar.fingerprint,
+        }
+        rows = ", ".join(_count(rows, unit) for unit, rows in sidecar.rows.items())
+        kinds = ", ".join(dict.fromkeys(sidecar.index.values()))
+        state = "fit the index" if fits else "of another state of the index"
+        text = (
+            f"{rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
+            f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}"
+        )
+        found.append((path, fits, content, text))
+    return found
 
 
 def _unfinished_update(opened: Index) -> str:

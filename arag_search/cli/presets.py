@@ -53,7 +53,8 @@ def presets_command(
         bounds = f"{tools}; {one.max_loops} turns" if tools else "no tools"
         default = " The default of ask." if one.name == DEFAULT_PRESET else ""
         print_text(f"{one.name.ljust(width)}  {one.description}{default}")
-        print_text(f"{' ' * width}  {bounds}, prompt {one.prompt}")
+        needs = "; needs vectors" if one.needed_vectors else ""
+        print_text(f"{' ' * width}  {bounds}, prompt {one.prompt}{needs}")
     print_text(f"\nFiles: {preset_folder()}\nExplain one with: arag-search presets NAME")
     return 0
 

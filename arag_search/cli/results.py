@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from arag_search.feedback import Feedback
-from arag_search.index import SearchHit, SearchResult
 from arag_search.query.problems import QueryError
+from arag_search.results import SearchHit, SearchResult
 
 
 def print_json(value: object, *, pretty: bool = False) -> None:
@@ -96,6 +96,7 @@ def _hit_json(hit: SearchHit) -> dict[str, Any]:
         "score": hit.score,
         "snippet": hit.snippet,
         "metadata": hit.metadata,
+        **({} if hit.ranks is None else {"ranks": hit.ranks._asdict()}),
         **explanation,
     }
 

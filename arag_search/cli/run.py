@@ -21,6 +21,7 @@ from arag_search.cli.model_options import (
     TopP,
     retry_text,
 )
+from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 
 if TYPE_CHECKING:
     from arag_search.agent.run import RunOutcome
@@ -78,6 +79,9 @@ def run_command(
             help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
         ),
     ] = None,
+    vectors: VectorsFolder = None,
+    encoder: EncoderName = None,
+    allow_stale: AllowStale = False,
     record_replies: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +97,7 @@ def run_command(
 
     A run that was stopped (Ctrl-C, a crash, --max-cost) is continued by the same command: what is
     recorded is not asked again, what failed is. The folder takes records of one preset, index,
-    model and question file.
+    model, question file and encoder.
 
     Examples:
 
@@ -136,7 +140,9 @@ def run_command(
     )
     again = same_command(context)
     try:
-        with open_index(index, filter=filter) as opened:
+        with open_index(
+            index, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+        ) as opened:
             outcome = run(
                 opened,
                 asked,

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.index import Index, SearchResult
+    from arag_search.index import Index
+    from arag_search.results import SearchResult
+
+_BY_VECTORS = ("semantic", "hybrid", "naive")
+_ENCODED_TOGETHER = 1_000
 
 # Engines, tools and tokens are imported where a command needs them: --help is to be fast.
 
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
 class ToolName(StrEnum):
     logical = "logical"
     keyword = "keyword"
+    semantic = "semantic"
+    hybrid = "hybrid"
+    naive = "naive"
 
 
 class DefaultOperator(StrEnum):
@@ -41,6 +49,11 @@ class OnOff(StrEnum):
 class MatchingName(StrEnum):
     token = "token"
     substring = "substring"
+
+
+class UnitName(StrEnum):
+    passage = "passage"
+    sentence = "sentence"
 
 
 class OutputFormat(StrEnum):
@@ -81,6 +94,13 @@ def search_command(
             "reference does (slow on large indexes)."
         ),
     ] = MatchingName.token,
+    unit: Annotated[
+        UnitName,
+        typer.Option(help="With --tool hybrid: rank by vectors of passages, or of sentences."),
+    ] = UnitName.passage,
+    vectors: VectorsFolder = None,
+    encoder: EncoderName = None,
+    allow_stale: AllowStale = False,
     filter: Annotated[
         str | None,
         typer.Option(
@@ -113,7 +133,8 @@ def search_command(
         OutputFormat, typer.Option(help="With --queries: JSON lines, or a TREC run.")
     ] = OutputFormat.json,
 ) -> int:
-    """Search an index and print the reply that a model would see.
+    """Search an index and print the reply that a model would see. The tools semantic, hybrid and
+    naive need the vectors that arag-search embed makes.
 
     Examples:
 
@@ -121,6 +142,7 @@ def search_command(
       arag-search search my-index '"antonio vivaldi" AND librett*'
       arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
+      arag-search search my-index --tool semantic 'Who revised the libretto of Griselda?'
       arag-search search my-index --queries q.jsonl --output-format trec
 
     Syntax:
@@ -140,6 +162,8 @@ def search_command(
         granularity.value,
         operators.value,
         matching.value,
+        unit.value,
+        (vectors, encoder, allow_stale),
         filter,
         explain,
         max_result_tokens,
@@ -167,15 +191,18 @@ def search_command(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a search, for either tool."""
+    """The options of a search, for any tool. ``vectors`` are folder, encoder, and whether they may
+    be stale."""
 
-    tool: Literal["logical", "keyword"]
+    tool: Literal["logical", "keyword", "semantic", "hybrid", "naive"]
     top_k: int
     offset: int
     default_operator: Literal["OR", "AND"]
     granularity: Literal["chunk", "sentence"]
     operators: Literal["on", "off"]
     matching: Literal["token", "substring"]
+    unit: Literal["passage", "sentence"]
+    vectors: tuple[Path | None, str | None, bool]
     filter: str | None
     explain: bool
     max_result_tokens: int | None
@@ -184,15 +211,14 @@ class _Options:
 
     def check_single(self) -> None:
         """Raise ArgumentError for an option that would change nothing."""
-        only_logical = "--tool logical"
-        for is_given, name, needs in (
-            (self.matching != "token", "--matching", "--tool keyword"),
+        only_logical = ("logical",)
+        self._check_tool(
+            (self.matching != "token", "--matching", ("keyword",)),
             (self.default_operator != "OR", "--default-operator", only_logical),
             (self.granularity != "chunk", "--granularity", only_logical),
             (self.operators != "on", "--operators", only_logical),
-        ):
-            if is_given and not needs.endswith(self.tool):
-                raise _without_effect(name, needs)
+        )
+        self._check_both()
         if self.output_format != "json":
             raise _without_effect("--output-format", "--queries")
         if self.max_result_tokens is not None:
@@ -201,11 +227,29 @@ class _Options:
             self._check_bound(self.max_result_tokens)
 
     def check_batch(self) -> None:
-        """The same for a file of queries, whose lines may be for either tool."""
+        """The same for a file of queries, whose lines may be keywords with any tool."""
+        self._check_both()
         if self.max_result_tokens is not None:
             raise _without_effect("--max-result-tokens", "plain output")
         if self.explain and self.output_format == "trec":
             raise _without_effect("--explain", "--output-format json")
+
+    def _check_both(self) -> None:
+        folder, encoder, allow_stale = self.vectors
+        self._check_tool(
+            (self.explain, "--explain", ("logical", "keyword")),
+            (self.unit != "passage", "--unit", ("hybrid",)),
+            (folder is not None, "--vectors", _BY_VECTORS),
+            (encoder is not None, "--encoder", _BY_VECTORS),
+            (allow_stale, "--allow-stale", _BY_VECTORS),
+            (self.offset > 0, "--offset", ("logical", "keyword", "semantic", "hybrid")),
+        )
+
+    def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
+        """Of each option whether it is given, its name, and the tools that it is for."""
+        for is_given, name, tools in options:
+            if is_given and self.tool not in tools:
+                raise _without_effect(name, f"--tool {' or '.join(tools)}")
 
     def _check_bound(self, tokens: int) -> None:
         from arag_search.tools.base import MIN_RESULT_TOKENS
@@ -219,35 +263,72 @@ class _Options:
     @property
     def bound(self) -> int:
         """Tokens that a reply may have."""
-        from arag_search.tools.base import DEFAULT_RESULT_TOKENS, MAX_TOOL_TOP_K
+        from arag_search.tools.base import (
+            DEFAULT_RESULT_TOKENS,
+            FULL_TEXT_RESULT_TOKENS,
+            MAX_TOOL_TOP_K,
+        )
 
         if self.max_result_tokens is None and self.top_k <= MAX_TOOL_TOP_K:
-            return DEFAULT_RESULT_TOKENS
+            return FULL_TEXT_RESULT_TOKENS if self.shows_full_text else DEFAULT_RESULT_TOKENS
         return self.max_result_tokens or sys.maxsize
+
+    @property
+    def shows_full_text(self) -> bool:
+        """Whether the tool shows whole passages."""
+        return self.tool in ("hybrid", "naive")
+
+    def open(self, location: str) -> Index:
+        """Open the index as the options say."""
+        from arag_search.index import open_index
+
+        folder, encoder, allow_stale = self.vectors
+        return open_index(
+            location,
+            filter=self.filter,
+            vectors=folder,
+            encoder=encoder,
+            allow_stale=allow_stale,
+        )
 
     def search(
         self, index: Index, query: str | tuple[str, ...], *, snippets: bool = True
     ) -> SearchResult:
-        """Run one query: a string is logical, a tuple keywords."""
-        if isinstance(query, str):
-            return index.logical_search(
+        """Run one query: a tuple is keywords, a string is for the tool, a logical one for
+        keyword."""
+        if not isinstance(query, str):
+            return index.keyword_search(
                 query,
                 top_k=self.top_k,
                 offset=self.offset,
-                default_operator=self.default_operator,
-                granularity=self.granularity,
-                operators=self.operators == "on",
+                matching=self.matching,
                 snippets=snippets,
                 explain=self.explain,
-                feedback=snippets,
             )
-        return index.keyword_search(
+        if self.tool == "semantic":
+            return index.semantic_search(
+                query, top_k=self.top_k, offset=self.offset, snippets=snippets
+            )
+        if self.tool == "hybrid":
+            return index.hybrid_search(
+                query,
+                max_results=self.top_k,
+                offset=self.offset,
+                vectors=self.unit,
+                snippets=snippets,
+            )
+        if self.tool == "naive":
+            return index.naive_embedding_search(query, top_k=self.top_k, snippets=snippets)
+        return index.logical_search(
             query,
             top_k=self.top_k,
             offset=self.offset,
-            matching=self.matching,
+            default_operator=self.default_operator,
+            granularity=self.granularity,
+            operators=self.operators == "on",
             snippets=snippets,
             explain=self.explain,
+            feedback=snippets,
         )
 
 
@@ -265,13 +346,13 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
         problems_json,
         result_json,
     )
-    from arag_search.index import MAX_REACH, open_index
     from arag_search.query.problems import QueryError
+    from arag_search.results import MAX_REACH
     from arag_search.tools.base import ReadSet
     from arag_search.tools.search import ReplyStyle, reply
 
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
-    with open_index(location, filter=options.filter) as index:
+    with options.open(location) as index:
         try:
             result = options.search(index, query)
         except QueryError as error:
@@ -282,7 +363,11 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     if options.json:
         print_json(result_json(result), pretty=True)
         return 0
-    style = ReplyStyle(max_result_tokens=options.bound, max_offset=MAX_REACH - options.top_k)
+    style = ReplyStyle(
+        full_text=options.shows_full_text,
+        max_result_tokens=options.bound,
+        max_offset=0 if options.tool == "naive" else MAX_REACH - options.top_k,
+    )
     print_text(reply(result, style, ReadSet()).text)
     if options.explain and result.hits:
         print_text(explanation_text(result.hits))
@@ -292,14 +377,16 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
 def _run_batch(location: str, path: Path, options: _Options) -> int:
     from arag_search.cli.queries import read_queries
     from arag_search.cli.results import print_bytes, print_json, problems_json, result_json
-    from arag_search.index import open_index
     from arag_search.query.problems import QueryError
 
     asked = read_queries(path, options.tool)
     trec = options.output_format == "trec"
     refused = 0
-    with open_index(location, filter=options.filter) as index:
-        for one in asked:
+    with options.open(location) as index:
+        for at, one in enumerate(asked):
+            if options.tool in _BY_VECTORS and at % _ENCODED_TOGETHER == 0:
+                some = asked[at : at + _ENCODED_TOGETHER]
+                index.encode_queries([one.query for one in some if isinstance(one.query, str)])
             try:
                 result = options.search(index, one.query, snippets=not trec)
             except QueryError as error:

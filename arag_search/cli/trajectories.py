@@ -9,8 +9,9 @@ from typing import Any, cast
 from arag_search.agent.record import Record, Step
 from arag_search.corpus import Chunk
 from arag_search.evaluation.measures import is_refusal
-from arag_search.index import Index, join_sentences
+from arag_search.index import Index
 from arag_search.query import analysis
+from arag_search.results import join_sentences
 from arag_search.tools.rendering import cut_to, header_line, one_line
 
 MAX_EVIDENCE_TOKENS = 80
@@ -49,7 +50,7 @@ def hits_text(step: Step) -> str:
         return "refused"
     shown = len(step.hit_ids)
     if step.total_hits is None:
-        return f"{shown} read"
+        return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
     return f"{shown} of {step.total_hits:,} hits"
 
 

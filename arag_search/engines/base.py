@@ -175,6 +175,17 @@ class SearchEngine(Protocol):
         corpus came already chunked."""
         ...
 
+    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+        """The chunks with these ordinals, in the order asked; None for one that is not there.
+
+        Without text their content and sentence ends are empty.
+        """
+        ...
+
+    def ordinals(self) -> Iterator[int]:
+        """The ordinals of all chunks, growing, streamed."""
+        ...
+
     def deletions(self) -> Deletions:
         """The deleted documents that the index still holds, and its scores count."""
         ...

@@ -8,6 +8,7 @@ against. It shares no code with them. Order and scores are those of Lucene, comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from heapq import nsmallest
 
@@ -67,10 +68,8 @@ class MemoryEngine:
         """
         self._chunks = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._numbers = {chunk.id: number for number, chunk in enumerate(self._chunks)}
-        for what, count in (
-            ("id", len(self._numbers)),
-            ("ordinal", len({chunk.ordinal for chunk in self._chunks})),
-        ):
+        self._by_ordinal = {chunk.ordinal: number for number, chunk in enumerate(self._chunks)}
+        for what, count in (("id", len(self._numbers)), ("ordinal", len(self._by_ordinal))):
             if count < len(self._chunks):
                 raise ArgumentError(f"Two chunks have the same {what}.")
         self._manifest = _manifest(self._chunks, metadata, k1, b, already_chunked, sentences)
@@ -192,6 +191,20 @@ class MemoryEngine:
                 if other.ordinal < chunk.ordinal:
                     before = other.id
         return before, None
+
+    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+        """See SearchEngine."""
+        self._check_open()
+        numbers = map(self._by_ordinal.get, ordinals)
+        found = [None if number is None else self._chunks[number] for number in numbers]
+        if with_text:
+            return found
+        return [chunk and replace(chunk, content="", sentence_ends=()) for chunk in found]
+
+    def ordinals(self) -> Iterator[int]:
+        """See SearchEngine."""
+        for chunk in self.scan(None):
+            yield chunk.ordinal
 
     def deletions(self) -> Deletions:
         """See SearchEngine. There are none."""

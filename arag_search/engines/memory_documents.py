@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
-from arag_search.corpus import Chunk, MetadataScalar
+from arag_search.corpus import Chunk
 from arag_search.engines.memory_field import TextField, float32
 from arag_search.engines.memory_plan import (
     AllOf,
@@ -20,9 +20,7 @@ from arag_search.engines.memory_plan import (
     Plan,
     alternatives,
 )
-from arag_search.errors import ArgumentError
-from arag_search.query.dates import period_ms
-from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
+from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -175,18 +173,9 @@ def _columns(owners: Sequence[Chunk], types: Mapping[str, MetadataType]) -> Colu
         for name, value in chunk.metadata.items():
             if name in types and name != DOC_ID:
                 for single in value if isinstance(value, tuple) else (value,):
-                    held = _as_type(single, types[name], f"chunk {chunk.id}, field {name}")
+                    held = typed(single, types[name], f"chunk {chunk.id}, field {name}")
                     columns[name].setdefault(held, set()).add(document)
     return columns
-
-
-def _as_type(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
-    try:
-        if kind == "number":
-            return float(value)
-        return str(value) if kind == "keyword" else period_ms(str(value))[0]
-    except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None
 
 
 def _within(node: NumberRange, value: str | float) -> bool:

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from arag_search.corpus import MetadataScalar
+from arag_search.errors import ArgumentError
+from arag_search.query.dates import period_ms
+
 MetadataType = Literal["keyword", "number", "date"]
 FieldKind = Literal["text", "keyword", "number", "date"]
 
@@ -48,3 +52,16 @@ class Schema:
 
 
 ANY_SCHEMA = Schema(open=True)
+
+
+def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
+    """The value as its field compares it; a date is its first millisecond since 1970.
+
+    Raises ArgumentError for one that is not of the type.
+    """
+    try:
+        if kind == "number":
+            return float(value)
+        return str(value) if kind == "keyword" else period_ms(str(value))[0]
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"The value {value!r}.", where=where, allowed=str(error)) from None

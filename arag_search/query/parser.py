@@ -73,6 +73,15 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     return Scope(include, tuple(node.child for node in reading.exclusions))
 
 
+def parse_filter(text: str, schema: Schema) -> Scope:
+    """As ``parse_scope``; the error says that it is the filter where the problems are."""
+    try:
+        return parse_scope(text, schema)
+    except QueryError as error:
+        error.where = "the filter"
+        raise
+
+
 def _verified(
     text: str, schema: Schema, default_operator: Operator, operators: bool, limits: bool
 ) -> str | None:

@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from arag_search.corpus import nfc
-from arag_search.index import Index, ReadChunk
+from arag_search.index import Index
+from arag_search.results import ReadChunk
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,

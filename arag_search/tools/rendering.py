@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import split_at
-from arag_search.index import join_sentences
+from arag_search.results import join_sentences
 from arag_search.tokens import FAR, count_tokens, cut_to
 
 MAX_TITLE_TOKENS = 40

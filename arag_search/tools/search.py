@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arag_search.index import Index, SearchHit, SearchResult
+from arag_search.index import Index
+from arag_search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
@@ -35,7 +36,8 @@ class ReplyStyle:
 
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
     ``suppress_shown`` leaves out the text of passages that were shown in full before, by a search
-    or a read. ``max_offset`` is the farthest offset that a caller may ask for.
+    or a read. ``max_offset`` is the farthest offset that a caller may ask for; 0 where there is
+    no paging.
     """
 
     full_text: bool = False
@@ -118,6 +120,8 @@ def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
+    if result.total is None:
+        return _nearest(result, understood, shown)
     total = f"{result.total:,}" if result.total_is_exact else f"more than {result.total:,}"
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
@@ -131,8 +135,23 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
     return f"{page} of {total} for {understood}"
 
 
+def _nearest(result: SearchResult, understood: str, shown: int) -> str:
+    """The first line of a search that ranks without matching."""
+    if result.offset and shown:
+        first, last = result.offset + 1, result.offset + shown
+        which = f"{first}" if shown == 1 else f"{first} to {last}"
+        return f"Nearest {'passage' if shown == 1 else 'passages'} {which} for {understood}"
+    return f"{shown} nearest {'passage' if shown == 1 else 'passages'} for {understood}"
+
+
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:
     """Why there is nothing to show."""
+    if result.total is None and not result.passages:
+        return [f"No passage is in scope for {understood}."]
+    if result.total is None:
+        some = "1 passage was" if result.passages == 1 else f"{result.passages:,} passages were"
+        ended = f"offset must be below {result.passages:,}."
+        return [f"Only {some} found for {understood}; {ended}"]
     if result.total:
         number = result.passages if result.passages is not None else result.total
         match = "passage matches" if number == 1 else "passages match"
@@ -148,7 +167,7 @@ def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
     pieces: list[str] = []
     reached = result.offset + max(shown, 1)
     end = result.passages
-    if result.total_unit == "passages" and result.total_is_exact:
+    if result.total is not None and result.total_unit == "passages" and result.total_is_exact:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)
     if more and reached <= style.max_offset:

@@ -7,8 +7,9 @@ that an inner product is a cosine.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from arag_search.query.tree import Scope
@@ -41,6 +42,12 @@ class EncoderIdentity:
     max_tokens: int | None = None
     query_instruction: str = ""
     normalised: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """Name and hash; the same for equal identities alone."""
+        digest = hashlib.sha256(repr(astuple(self)).encode("utf-8", "backslashreplace"))
+        return f"{self.name}-{digest.hexdigest()[:16]}"
 
 
 class Encoder(Protocol):

@@ -39,6 +39,9 @@ class PresetTools(Protocol):
     @property
     def tools(self) -> Sequence[str]: ...
 
+    @property
+    def given_passages(self) -> int: ...
+
 
 def choose_model(
     model: str | None = None,
@@ -146,10 +149,11 @@ def _check_unused(model: str, given: Sequence[str]) -> None:
 
 
 def _offline(preset: PresetTools | None) -> ChatModel:
-    if preset is not None and preset.tools and OFFLINE_TOOL not in preset.tools:
+    searches = preset is not None and (preset.tools or preset.given_passages)
+    if preset is not None and searches and OFFLINE_TOOL not in preset.tools:
         raise ConfigError(
             f"The {OFFLINE} model works with {OFFLINE_TOOL}, which preset {preset.name} lacks.",
-            where=f"tools of {preset.name}: {', '.join(preset.tools)}",
+            where=f"tools of {preset.name}: {', '.join(preset.tools) or 'none'}",
             do=f"Use preset {OFFLINE_PRESET}, or set a model. {HOW_TO_SET}",
         )
     from arag_search.agent.models.offline import OfflineModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-SYSTEM_PROMPTS = ("arag", "logicalrag", "direct_answer")
+SYSTEM_PROMPTS = ("arag", "logicalrag", "agentic_hybrid", "naive_rag", "direct_answer")
 """What a preset may name; the other files are parts that the loop adds."""
 
 

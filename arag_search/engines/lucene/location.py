@@ -28,6 +28,7 @@ from arag_search.errors import (
     IndexNotFoundError,
     IndexVersionError,
 )
+from arag_search.file_lock import HeldError, hold, is_at, locked
 
 LOCATION_FORMAT = "arag-index"
 LOCATION_VERSION = 1
@@ -88,7 +89,7 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
         descriptor = os.open(generation / _IN_USE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if _locked(descriptor, fcntl.LOCK_SH) and _is_file(descriptor, generation / _IN_USE):
+    if locked(descriptor, fcntl.LOCK_SH) and is_at(descriptor, generation / _IN_USE):
         return HeldGeneration(generation, name, descriptor)
     os.close(descriptor)
     return None
@@ -244,24 +245,14 @@ class BuildSite:
         )
 
     def _take_lock(self) -> int:
-        path = self._location / _BUILD_LOCK
-        while True:
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(path, flags, 0o666)
-            if not _locked(descriptor, fcntl.LOCK_EX):
-                told = os.pread(descriptor, 200, len(_BUILDER)).decode("ascii", "replace")
-                pid = told.strip() or "unknown"
-                os.close(descriptor)
-                raise IndexLockedError(
-                    f"Another build or update is at work there (process {pid}).",
-                    where=self._where,
-                    do="Wait for it, or stop it; or name another folder.",
-                )
-            if _is_file(descriptor, path):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{_BUILDER}{os.getpid()}\n".encode(), 0)
-                return descriptor
-            os.close(descriptor)  # the builder before removed it between the two calls
+        try:
+            return hold(self._location / _BUILD_LOCK, _BUILDER)
+        except HeldError as error:
+            raise IndexLockedError(
+                f"Another build or update is at work there (process {error.process}).",
+                where=self._where,
+                do="Wait for it, or stop it; or name another folder.",
+            ) from None
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[Path, bool, str]:
         """The absolute folder of the generation to build, whether one goes on, and why or why not.
@@ -328,7 +319,7 @@ def _delete_unread(generation: Path) -> None:
         shutil.rmtree(generation, ignore_errors=True)
         return
     try:
-        if _locked(descriptor, fcntl.LOCK_EX):
+        if locked(descriptor, fcntl.LOCK_EX):
             shutil.rmtree(generation, ignore_errors=True)
     finally:
         os.close(descriptor)
@@ -352,25 +343,6 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         return "its record is damaged"
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return f"changed since it was stopped: {', '.join(sorted(changed))}"
-
-
-# Files and locks
-
-
-def _locked(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_file(descriptor: int, path: Path) -> bool:
-    """Whether the open file is still the one at this path."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -21,6 +21,7 @@ from arag_search.engines.calls import Calls
 from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
+    EVERYTHING,
     LAST_ORDINAL,
     any_of,
     between,
@@ -53,6 +54,7 @@ from arag_search.manifest import Manifest
 from arag_search.query.tree import Node, Scope
 
 _SCAN_BATCH = 256
+_ORDINALS_BATCH = 65_536
 _FIRST_SENTENCES = 16
 """The fewest sentences that are fetched to find the chunks they lie in."""
 
@@ -185,6 +187,24 @@ class LuceneEngine:
             query = filtered(None, self._scope(scope))
         return self._scan(query)
 
+    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+        """See SearchEngine. One call to Java."""
+        wanted = list(dict.fromkeys(ordinals))
+        with self._calls:
+            records = self._found_at(wanted, with_text)
+        chunks = {record.ordinal: _chunk(record) for record in records}
+        return [chunks.get(each) for each in ordinals]
+
+    def ordinals(self) -> Iterator[int]:
+        """See SearchEngine. Reads 65,536 at a time."""
+        place = Place()
+        while True:
+            with self._calls:
+                batch, place = self._chunks.ordinals_after(EVERYTHING, place, _ORDINALS_BATCH)
+            yield from batch
+            if len(batch) < _ORDINALS_BATCH:
+                return
+
     def statistics(self) -> IndexStatistics:
         """Documents, segments and files on disk."""
         with self._calls:
@@ -289,12 +309,7 @@ class LuceneEngine:
 
     def _records_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
         """The chunks with these ordinals, in this order."""
-        if not places:
-            return []
-        found = self._chunks.page(
-            ordinals(places), 0, len(places), scored=False, with_text=with_text
-        )
-        records = {record.ordinal: record for record in found.records}
+        records = {record.ordinal: record for record in self._found_at(places, with_text)}
         if len(records) < len(places):
             raise IndexDamagedError(
                 "There are sentences of chunks that are not there.",
@@ -302,6 +317,13 @@ class LuceneEngine:
                 do=REBUILD,
             )
         return [records[ordinal] for ordinal in places]
+
+    def _found_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
+        """Those chunks that there are of the distinct ordinals, growing."""
+        if not places:
+            return []
+        query = ordinals(places)
+        return self._chunks.page(query, 0, len(places), scored=False, with_text=with_text).records
 
     # Explaining
 
@@ -375,6 +397,7 @@ def _hits(
 
 def _chunk(record: Record) -> Chunk:
     id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
+    ends = () if text is None else ends
     return Chunk(id_, doc_id, title, text or "", part, parts, ordinal, ends, metadata)
 
 

@@ -162,8 +162,17 @@ class Snapshot:
 
         Fewer than ``n`` matches are the last.
         """
-        flat = _numbers(self._searcher.after(query, place.document, place.ordinal, n))
+        flat = self._after(query, place, n)
         return flat[0::2], Place(*flat[-2:]) if flat else place
+
+    def ordinals_after(self, query: str, place: Place, n: int) -> tuple[list[int], Place]:
+        """As ``after``, but the ordinals of the matches."""
+        flat = self._after(query, place, n)
+        return flat[1::2], Place(*flat[-2:]) if flat else place
+
+    def _after(self, query: str, place: Place, n: int) -> list[int]:
+        """Of each match its document and its ordinal."""
+        return _numbers(self._searcher.after(query, place.document, place.ordinal, n))
 
     def before(self, query: str) -> list[int]:
         """The match with the greatest ordinal, if there is one."""

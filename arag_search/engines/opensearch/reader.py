@@ -49,6 +49,7 @@ from arag_search.query.tree import Node, Scope
 
 _SCAN_BATCH = 256
 _READ_BATCH = 1000
+_ORDINALS_BATCH = 10_000
 _SETTLING_S = 5.0
 """For so long an update may have shown its sentences and not yet its chunks, or the reverse."""
 _SETTLING_PAUSE_S = 0.05
@@ -187,11 +188,8 @@ class OpenSearchEngine:
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. Asks for 1,000 at a time."""
         with self._calls:
-            wanted = list(dict.fromkeys(ids))
-            chunks: dict[str, Chunk] = {}
-            for at in range(0, len(wanted), _READ_BATCH):
-                for source in self._chunk_sources(wanted[at : at + _READ_BATCH], scope, True):
-                    chunks[source[schema.ID]] = schema.chunk_of(source)
+            within = None if scope is None else compile.scope_filter(scope)
+            chunks = {each.id: each for each in self._chunks_with(schema.ID, ids, within=within)}
         return [chunks.get(each) for each in ids]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
@@ -229,6 +227,18 @@ class OpenSearchEngine:
         with self._calls:
             query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
         return self._scan(query)
+
+    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+        """See SearchEngine. Asks for 1,000 at a time."""
+        with self._calls:
+            found = self._chunks_with(schema.ORDINAL, ordinals, with_text=with_text)
+            chunks = {chunk.ordinal: chunk for chunk in found}
+        return [chunks.get(each) for each in ordinals]
+
+    def ordinals(self) -> Iterator[int]:
+        """See SearchEngine. Asks for 10,000 at a time, without their documents."""
+        for hit in self._in_order({"match_all": {}}, _ORDINALS_BATCH, with_source=False):
+            yield int(hit["sort"][0])
 
     def statistics(self) -> ClusterStatistics:
         """Documents, segments and bytes on the server."""
@@ -314,7 +324,7 @@ class OpenSearchEngine:
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits with the texts of their chunks, which lie in the other index. Raises _MovedError
         where that is of another state."""
-        sources = self._chunk_sources([hit.id for hit in hits], None, True)
+        sources = self._chunk_sources(schema.ID, [hit.id for hit in hits], True)
         texts = {source[schema.ID]: source for source in sources}
         for hit in hits:
             if hit.id not in texts or texts[hit.id][schema.ORDINAL] != hit.ordinal:
@@ -335,7 +345,7 @@ class OpenSearchEngine:
     # Explaining
 
     def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
-        sources = self._chunk_sources(ids, None, False)
+        sources = self._chunk_sources(schema.ID, ids, False)
         ordinals = {source[schema.ID]: int(source[schema.ORDINAL]) for source in sources}
         for each in ids:
             if each not in ordinals:
@@ -391,14 +401,31 @@ class OpenSearchEngine:
 
     # Reading
 
+    def _chunks_with(
+        self,
+        field: str,
+        values: Sequence[str] | Sequence[int],
+        *,
+        with_text: bool = True,
+        within: Dsl | None = None,
+    ) -> Iterator[Chunk]:
+        """The chunks with these ids or ordinals, 1,000 a request."""
+        wanted = list(dict.fromkeys(values))
+        for at in range(0, len(wanted), _READ_BATCH):
+            batch = wanted[at : at + _READ_BATCH]
+            yield from map(schema.chunk_of, self._chunk_sources(field, batch, with_text, within))
+
     def _chunk_sources(
-        self, ids: Sequence[str], scope: Scope | None, with_text: bool
+        self,
+        field: str,
+        values: Sequence[str | int],
+        with_text: bool,
+        within: Dsl | None = None,
     ) -> list[dict[str, Any]]:
-        """The documents of the chunks with these ids, in any order."""
-        within = None if scope is None else compile.scope_filter(scope)
+        """The documents of the chunks with these ids or ordinals, in order of ordinal."""
         body: Dsl = {
-            "query": compile.filtered(None, compile.any_value(schema.ID, ids), within),
-            "size": max(1, len(ids)),
+            "query": compile.filtered(None, compile.any_value(field, values), within),
+            "size": max(1, len(values)),
             "sort": BY_ORDINAL,
             "track_total_hits": False,
             "_source": source_filter(with_text),
@@ -407,18 +434,23 @@ class OpenSearchEngine:
         return [hit["_source"] for hit in hits_of(found)]
 
     def _scan(self, query: Dsl) -> Iterator[Chunk]:
+        for hit in self._in_order(query, _SCAN_BATCH, with_source=True):
+            yield schema.chunk_of(hit["_source"])
+
+    def _in_order(self, query: Dsl, size: int, *, with_source: bool) -> Iterator[dict[str, Any]]:
+        """All hits in order of ordinal, so many a request."""
         body: Dsl = {
             "query": query,
-            "size": _SCAN_BATCH,
+            "size": size,
             "sort": BY_ORDINAL,
             "track_total_hits": False,
+            "_source": with_source,
         }
         while True:
             # Not held between batches: whoever closes must not wait for a reader that paused.
             with self._calls:
                 hits = hits_of(self._searcher.search(self._searcher.place("chunk"), body))
-            for hit in hits:
-                yield schema.chunk_of(hit["_source"])
-            if len(hits) < _SCAN_BATCH:
+            yield from hits
+            if len(hits) < size:
                 return
             body["search_after"] = hits[-1]["sort"]

@@ -228,16 +228,16 @@ def _term(value: MetadataScalar, kind: MetadataType) -> str | float | int:
 
 
 def chunk_of(source: Mapping[str, Any]) -> Chunk:
-    """The chunk whose document this is."""
+    """The chunk whose document this is; without content where that was not asked for."""
     return Chunk(
         id=source[ID],
         doc_id=source[DOC_ID],
         title=source[TITLE],
-        content=source[CONTENT],
+        content=source.get(CONTENT, ""),
         part=source[PART],
         parts=source[PARTS],
         ordinal=source[ORDINAL],
-        sentence_ends=tuple(source[RECORD][SENTENCE_ENDS]),
+        sentence_ends=tuple(source[RECORD].get(SENTENCE_ENDS, ())),
         metadata=metadata_of(source),
     )
 

@@ -1,0 +1,146 @@
+"""What a search gives: its passages in order, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from arag_search.corpus import Chunk, split_at
+from arag_search.engines.base import Hit, LeafScore
+from arag_search.errors import ArgumentError
+from arag_search.feedback import Feedback
+from arag_search.tokens import count_tokens
+
+MAX_TOP_K = 1_000
+MAX_REACH = 10_000
+"""``offset + top_k`` may not go beyond."""
+
+Unit = Literal["passages", "sentences"]
+
+
+class HybridRanks(NamedTuple):
+    """The ranks (from 1) of a passage by BM25 of the words and by vectors; None where a part did
+    not find it among its first."""
+
+    words: int | None
+    vectors: int | None
+
+
+class SearchHit(NamedTuple):
+    """A passage that was found.
+
+    ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are
+    empty where no snippets were asked for. ``content`` is the passage, empty without snippets; at
+    sentence granularity it is only the sentences that matched, unless the full text was asked for.
+    ``score`` is BM25, keywords' count times length, a cosine, or the sum of a rank fusion.
+    ``explanation`` is None unless it was asked for; ``ranks`` are those of a hybrid search.
+    """
+
+    id: str
+    doc_id: str
+    title: str
+    part: int
+    parts: int
+    score: float
+    metadata: dict[str, object]
+    content: str
+    sentence_ends: tuple[int, ...]
+    sentences: tuple[int, ...]
+    explanation: tuple[LeafScore, ...] | None = None
+    ranks: HybridRanks | None = None
+
+    @property
+    def snippet(self) -> str:
+        """The shown sentences in text order, ``...`` where others are left out."""
+        return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    ``total`` is at most 1,000; ``total_is_exact`` False means "more than 1,000". It is None where
+    passages are not told apart by matching but only by nearness, as with vectors. ``passages`` is
+    the exact number of passages that can be paged through where it is known, else None.
+    ``feedback`` is given where nothing matched a logical query.
+    """
+
+    query: str
+    understood: str
+    total: int | None
+    total_is_exact: bool
+    total_unit: Unit
+    offset: int
+    hits: tuple[SearchHit, ...]
+    notes: tuple[str, ...]
+    passages: int | None
+    feedback: Feedback | None
+    milliseconds: float
+
+    @property
+    def retrieved_tokens(self) -> int:
+        """o200k tokens of corpus text in it: titles and snippets."""
+        return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk in full, with the ids of its neighbours (None where there is none)."""
+
+    chunk: Chunk
+    previous_id: str | None
+    next_id: str | None
+
+
+def hit_of(
+    hit: Hit, sentences: Sequence[int], explanation: tuple[LeafScore, ...] | None
+) -> SearchHit:
+    """What an engine found, with the sentences to show."""
+    return SearchHit(
+        hit.id,
+        hit.doc_id,
+        hit.title,
+        hit.part,
+        hit.parts,
+        hit.score,
+        dict(hit.metadata),
+        hit.content or "",
+        hit.sentence_ends,
+        tuple(sentences),
+        explanation,
+    )
+
+
+def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
+    """The shown ones of the sentences, one blank between, ``...`` at each gap."""
+    pieces: list[str] = []
+    expected = 0
+    for number in shown:
+        if number != expected:
+            pieces.append("...")
+        pieces.append(sentences[number].strip())
+        expected = number + 1
+    if shown and expected != len(sentences):
+        pieces.append("...")
+    return " ".join(piece for piece in pieces if piece)
+
+
+def check_page(top_k: int, offset: int, name: str = "top_k") -> None:
+    """Raise ArgumentError for a page out of bounds; ``name`` is what ``top_k`` is called."""
+    if not 1 <= top_k <= MAX_TOP_K:
+        do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
+        raise ArgumentError(f"{name} is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)
+    if offset < 0 or offset + top_k > MAX_REACH:
+        do = "Narrow the query instead of paging further." if offset > 0 else ""
+        raise ArgumentError(
+            f"offset is {offset} with {name} {top_k}.",
+            allowed=f"offset from 0, and offset + {name} at most {MAX_REACH:,}",
+            do=do,
+        )
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise ArgumentError for a value that is not allowed."""
+    if value not in allowed:
+        raise ArgumentError(f'{name} is "{value}".', allowed=" or ".join(allowed))

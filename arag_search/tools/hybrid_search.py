@@ -1,0 +1,57 @@
+"""hybrid_search: the tool of LogicalRAG's Agentic Hybrid, BM25 and vectors merged by rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from arag_search.index import Index
+from arag_search.query.problems import QueryError
+from arag_search.tools.base import (
+    MAX_TOOL_OFFSET,
+    MAX_TOOL_TOP_K,
+    Arguments,
+    ReadSet,
+    ToolResult,
+    error_result,
+)
+from arag_search.tools.search import ReplyStyle, SearchTool, reply
+from arag_search.tools.semantic_search import FILTER, QUERY, given_filter, with_fields
+from arag_search.vectors.base import VectorUnit
+
+
+class HybridSearchArguments(Arguments):
+    """What hybrid_search takes."""
+
+    query: str = Field(description=QUERY)
+    max_results: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    filter: str = Field("", description=FILTER)
+
+
+class HybridSearch(SearchTool):
+    """Shows whole passages. ``vectors`` are those of passages, or of sentences (Eq. 3)."""
+
+    name = "hybrid_search"
+    arguments = HybridSearchArguments
+
+    def __init__(
+        self, index: Index, *, vectors: VectorUnit = "passage", style: ReplyStyle | None = None
+    ) -> None:
+        style = replace(style or ReplyStyle(), full_text=True)
+        super().__init__(index, description=with_fields("hybrid_search", index), style=style)
+        self.vectors: VectorUnit = vectors
+
+    def _call(self, arguments: HybridSearchArguments, read_set: ReadSet) -> ToolResult:
+        try:
+            result = self.index.hybrid_search(
+                arguments.query,
+                max_results=arguments.max_results,
+                offset=arguments.offset,
+                filter=given_filter(arguments.filter),
+                vectors=self.vectors,
+            )
+        except QueryError as error:
+            return error_result(str(error))
+        return reply(result, self.style, read_set)

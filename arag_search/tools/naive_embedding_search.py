@@ -1,0 +1,45 @@
+"""naive_embedding_search: the one tool of A-RAG (Naive), whole passages by one vector each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from arag_search.index import Index
+from arag_search.query.problems import QueryError
+from arag_search.tools.base import (
+    MAX_TOOL_TOP_K,
+    Arguments,
+    ReadSet,
+    ToolResult,
+    describe,
+    error_result,
+)
+from arag_search.tools.search import ReplyStyle, SearchTool, reply
+from arag_search.tools.semantic_search import QUERY
+
+
+class NaiveEmbeddingSearchArguments(Arguments):
+    """What naive_embedding_search takes."""
+
+    query: str = Field(description=QUERY)
+    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+
+
+class NaiveEmbeddingSearch(SearchTool):
+    """Shows whole passages, and no more than the first."""
+
+    name = "naive_embedding_search"
+    arguments = NaiveEmbeddingSearchArguments
+
+    def __init__(self, index: Index, *, style: ReplyStyle | None = None) -> None:
+        style = replace(style or ReplyStyle(), full_text=True, max_offset=0)
+        super().__init__(index, description=describe("naive_embedding_search"), style=style)
+
+    def _call(self, arguments: NaiveEmbeddingSearchArguments, read_set: ReadSet) -> ToolResult:
+        try:
+            result = self.index.naive_embedding_search(arguments.query, top_k=arguments.top_k)
+        except QueryError as error:
+            return error_result(str(error))
+        return reply(result, self.style, read_set)

@@ -1,0 +1,65 @@
+"""semantic_search: the tool of A-RAG that finds passages by what their sentences mean (Eq. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from arag_search.index import Index
+from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.tools.base import (
+    MAX_TOOL_OFFSET,
+    MAX_TOOL_TOP_K,
+    Arguments,
+    ReadSet,
+    ToolResult,
+    describe,
+    error_result,
+)
+from arag_search.tools.search import ReplyStyle, SearchTool, reply
+
+QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
+FILTER = "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
+
+
+class SemanticSearchArguments(Arguments):
+    """What semantic_search takes."""
+
+    query: str = Field(description=QUERY)
+    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
+    filter: str = Field("", description=FILTER)
+
+
+class SemanticSearch(SearchTool):
+    """Shows of each passage the sentences that are near to the query."""
+
+    name = "semantic_search"
+    arguments = SemanticSearchArguments
+
+    def __init__(self, index: Index, *, style: ReplyStyle | None = None) -> None:
+        super().__init__(index, description=with_fields("semantic_search", index), style=style)
+
+    def _call(self, arguments: SemanticSearchArguments, read_set: ReadSet) -> ToolResult:
+        try:
+            result = self.index.semantic_search(
+                arguments.query,
+                top_k=arguments.top_k,
+                offset=arguments.offset,
+                filter=given_filter(arguments.filter),
+            )
+        except QueryError as error:
+            return error_result(str(error))
+        return reply(result, self.style, read_set)
+
+
+def with_fields(name: str, index: Index) -> str:
+    """A description, and the fields that a filter may name."""
+    fields = replace(index.manifest.query_schema, metadata_only=True).describe()
+    return f"{describe(name)}\nFields for filter: {fields}."
+
+
+def given_filter(text: str) -> str | None:
+    """None for a filter that is left empty."""
+    return text if text.strip() else None

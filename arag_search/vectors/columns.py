@@ -1,0 +1,241 @@
+"""The metadata of a sidecar's chunks as sorted arrays, and scopes evaluated over them.
+
+A field has one segment a shard, so that no more than a shard is held while they are written. Within
+a segment values grow, and each leads to the positions of the chunks that have it; a position counts
+from 0 over all shards. Fields are numbered: ``doc_id`` is 0, the declared ones follow by name.
+
+``column-01.positions.npy``  uint32, the chunks of all values
+``column-01.values.npy``     numbers: float64, dates: int64 (milliseconds), one for each position
+``column-01.text.npy``       keywords: uint8, the UTF-8 of the values one after another
+``column-01.ends.npy``       keywords: int64, of each value where its text and its positions end
+``column-01.segments.npy``   int64, of each shard where its values end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, assert_never
+
+from arag_search.corpus import MetadataValue
+from arag_search.query.fields import DOC_ID, MetadataType, typed
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Node,
+    Not,
+    NumberRange,
+    Or,
+    Phrase,
+    Prefix,
+    Scope,
+    Term,
+)
+from arag_search.vectors.files import ArrayWriter, map_array
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+
+_PARTS: Mapping[MetadataType, Mapping[str, str]] = {
+    "keyword": {"positions": "uint32", "text": "uint8", "ends": "int64", "segments": "int64"},
+    "number": {"positions": "uint32", "values": "float64", "segments": "int64"},
+    "date": {"positions": "uint32", "values": "int64", "segments": "int64"},
+}
+
+
+def numbered_fields(metadata: Mapping[str, MetadataType]) -> dict[str, tuple[int, MetadataType]]:
+    """Number and type of every field that a scope can name."""
+    fields: list[tuple[str, MetadataType]] = [(DOC_ID, "keyword"), *sorted(metadata.items())]
+    return {name: (number, kind) for number, (name, kind) in enumerate(fields)}
+
+
+def column_files(folder: Path, metadata: Mapping[str, MetadataType]) -> list[Path]:
+    """All files that columns consist of."""
+    return [
+        _file(folder, number, part)
+        for number, kind in numbered_fields(metadata).values()
+        for part in _PARTS[kind]
+    ]
+
+
+def _file(folder: Path, number: int, part: str) -> Path:
+    return folder / f"column-{number:02}.{part}.npy"
+
+
+class ColumnsWriter:
+    """Writes the columns of a folder, one shard after another. A context manager."""
+
+    def __init__(self, folder: Path, metadata: Mapping[str, MetadataType]) -> None:
+        self._fields = numbered_fields(metadata)
+        self._writers: dict[str, dict[str, ArrayWriter]] = {
+            name: {part: ArrayWriter(_file(folder, number, part), dtype) for part, dtype in parts}
+            for name, (number, kind) in self._fields.items()
+            for parts in [_PARTS[kind].items()]
+        }
+        self._chunks = 0
+
+    def __enter__(self) -> ColumnsWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for parts in self._writers.values():
+            for writer in parts.values():
+                writer.close()
+
+    def add_shard(self, chunks: Iterable[tuple[str, Mapping[str, MetadataValue]]]) -> None:
+        """Take doc_id and metadata of each chunk of the next shard.
+
+        Raises ArgumentError for a value that is not of its field's type.
+        """
+        found: dict[str, dict[str | float, list[int]]] = {name: {} for name in self._fields}
+        for doc_id, metadata in chunks:
+            for name, value in (*metadata.items(), (DOC_ID, doc_id)):
+                if name not in self._fields or (name == DOC_ID and value is not doc_id):
+                    continue
+                kind = self._fields[name][1]
+                for single in value if isinstance(value, list | tuple) else (value,):
+                    held = typed(single, kind, f"document {doc_id}, field {name}")
+                    found[name].setdefault(held, []).append(self._chunks)
+            self._chunks += 1
+        for name, positions in found.items():
+            self._add_segment(name, positions)
+
+    def _add_segment(self, name: str, found: Mapping[str | float, list[int]]) -> None:
+        import numpy as np
+
+        writers = self._writers[name]
+        if "text" in writers:
+            by_text = sorted((str(value).encode(), positions) for value, positions in found.items())
+            for text, positions in by_text:
+                writers["text"].write(np.frombuffer(text, np.uint8))
+                writers["positions"].write(np.array(positions, np.uint32))
+                ends = [writers["text"].length, writers["positions"].length]
+                writers["ends"].write(np.array(ends, np.int64))
+            end = writers["ends"].length // 2
+        else:
+            for value, positions in sorted(found.items()):
+                writers["values"].write(np.full(len(positions), value))
+                writers["positions"].write(np.array(positions, np.uint32))
+            end = writers["positions"].length
+        writers["segments"].write(np.array([end], np.int64))
+
+
+class Columns:
+    """The columns of a folder, mapped. ``chunks`` is how many chunks there are."""
+
+    def __init__(self, folder: Path, metadata: Mapping[str, MetadataType], chunks: int) -> None:
+        """Raises VectorsDamagedError."""
+        self._chunks = chunks
+        self._kinds = {name: kind for name, (_, kind) in numbered_fields(metadata).items()}
+        self._arrays: dict[str, dict[str, NDArray[Any]]] = {
+            name: {part: map_array(_file(folder, number, part)) for part in _PARTS[kind]}
+            for name, (number, kind) in numbered_fields(metadata).items()
+        }
+
+    def within(self, scope: Scope) -> Mask:
+        """Of each chunk whether the scope admits it; engines mean the same."""
+        import numpy as np
+
+        found = np.ones(self._chunks, np.bool_)
+        for node in scope.include:
+            found &= self.matches(node)
+        for node in scope.exclude:
+            found &= ~self.matches(node)
+        return found
+
+    def matches(self, node: Node | Not) -> Mask:
+        """Of each chunk whether a node of metadata clauses holds for it."""
+        import numpy as np
+
+        match node:
+            case KeywordEquals():
+                return self._equal(node.field, node.value)
+            case NumberRange():
+                lower = None if node.lower is None else (node.lower, node.include_lower)
+                upper = None if node.upper is None else (node.upper, node.include_upper)
+                return self._between(node.field, "number", lower, upper)
+            case DateRange():
+                first = None if node.first_ms is None else (node.first_ms, True)
+                end = None if node.end_ms is None else (node.end_ms, False)
+                return self._between(node.field, "date", first, end)
+            case Not():
+                return ~self.matches(node.child)
+            case And():
+                return np.logical_and.reduce([self.matches(child) for child in node.children])
+            case Or():
+                return np.logical_or.reduce([self.matches(child) for child in node.children])
+            case Term() | Phrase() | Prefix():
+                raise ValueError("a scope holds no text leaves")
+            case _:
+                assert_never(node)
+
+    def _equal(self, field: str, value: str) -> Mask:
+        import numpy as np
+
+        found = np.zeros(self._chunks, np.bool_)
+        if self._kinds.get(field) != "keyword":
+            return found
+        arrays = self._arrays[field]
+        wanted = value.encode()
+        first = 0
+        for end in arrays["segments"].tolist():
+            at = _bisect(arrays["text"], arrays["ends"], wanted, first, end)
+            if at < end and _text(arrays["text"], arrays["ends"], at) == wanted:
+                start = arrays["ends"][2 * at - 1] if at else 0
+                found[arrays["positions"][start : arrays["ends"][2 * at + 1]]] = True
+            first = end
+        return found
+
+    def _between(
+        self,
+        field: str,
+        kind: MetadataType,
+        lower: tuple[float, bool] | None,
+        upper: tuple[float, bool] | None,
+    ) -> Mask:
+        """The chunks with a value between two bounds, each with whether it is included."""
+        import numpy as np
+
+        found = np.zeros(self._chunks, np.bool_)
+        if self._kinds.get(field) != kind:
+            return found
+        arrays = self._arrays[field]
+        first = 0
+        for end in arrays["segments"].tolist():
+            values = arrays["values"][first:end]
+            start, stop = 0, len(values)
+            if lower is not None:
+                start = np.searchsorted(values, lower[0], side="left" if lower[1] else "right")
+            if upper is not None:
+                stop = np.searchsorted(values, upper[0], side="right" if upper[1] else "left")
+            found[arrays["positions"][first + start : first + stop]] = True
+            first = end
+        return found
+
+
+def _text(text: NDArray[np.uint8], ends: NDArray[np.int64], at: int) -> bytes:
+    start = ends[2 * at - 2] if at else 0
+    return text[start : ends[2 * at]].tobytes()
+
+
+def _bisect(
+    text: NDArray[np.uint8], ends: NDArray[np.int64], wanted: bytes, low: int, high: int
+) -> int:
+    """The first value from ``low`` that is not below the wanted one, ``high`` if all are."""
+    while low < high:
+        middle = (low + high) // 2
+        if _text(text, ends, middle) < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,163 @@
+"""Exact search: the best rows by the cosine of their stored vectors, equal ones in corpus order.
+
+Blocks of vectors are multiplied in float32, as fast as the processor can. That tells which rows may
+be among the best: the sums of two roundings differ by less than ``_SLACK``. Those few are scored in
+float64, rounded to float32, and ordered by score and ordinal, so that equal vectors have equal
+scores wherever they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from arag_search.vectors.base import Nearest
+from arag_search.vectors.mapped import MappedRows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.base import FloatArray
+
+    Rows = NDArray[np.int64]
+
+_SLACK = 1e-5
+_SCORES = 1 << 23  # of a block at once: 32 MB
+_MOST_BLOCK_ROWS = 1 << 17
+_LEAST_BLOCK_ROWS = 1 << 10
+_MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
+_RESCORED = 1 << 14  # rows that are scored in float64 at once
+
+
+def block_rows(queries: int, dimension: int, *, converted: bool) -> int:
+    """How many rows are multiplied at once, so that no more than some 100 MB are taken."""
+    rows = min(_SCORES // max(1, queries), _MOST_BLOCK_ROWS)
+    if converted:
+        rows = min(rows, _MOST_CONVERTED // dimension)
+    return max(rows, _LEAST_BLOCK_ROWS)
+
+
+def best_of_all(
+    mapped: MappedRows,
+    queries: FloatArray,
+    n: int,
+    allowed: Callable[[int, int], NDArray[np.bool_]] | None,
+) -> list[Rows]:
+    """For each query the rows that may be among its ``n`` best; ``allowed`` tells, of so many rows
+    from a first one on, whether each counts, None for all."""
+    import numpy as np
+
+    pools = [_Pool(n) for _ in range(len(queries))]
+    for first, scores in _scored(mapped, queries):
+        rejected = None if allowed is None else ~allowed(first, scores.shape[1])
+        for pool, row_scores in zip(pools, scores, strict=True):
+            if rejected is not None:
+                row_scores[rejected] = -np.inf
+            pool.add(first, row_scores)
+    return [pool.rows() for pool in pools]
+
+
+def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) -> list[Rows]:
+    """For each query those of the given rows that may be among its ``n`` best."""
+    import numpy as np
+
+    pools = [_Pool(n) for _ in range(len(queries))]
+    size = block_rows(len(queries), mapped.dimension, converted=True)
+    for first in range(0, len(rows), size):
+        vectors = mapped.gather(rows[first : first + size])
+        for pool, scores in zip(pools, queries @ vectors.T, strict=True):
+            pool.add(first, scores)
+    return [rows[np.asarray(pool.rows())] for pool in pools]
+
+
+def ranked(
+    mapped: MappedRows, ordinals: Rows, query: FloatArray, rows: Rows, n: int
+) -> list[Nearest]:
+    """The ``n`` best of these rows by their stored vectors; equal scores in order of ordinal."""
+    import numpy as np
+
+    scores = np.empty(len(rows), np.float32)
+    wanted = query.astype(np.float64)
+    for start in range(0, len(rows), _RESCORED):
+        vectors = mapped.gather(rows[start : start + _RESCORED])
+        # each row is summed alone, so that its place does not change its score
+        scores[start : start + _RESCORED] = np.einsum(
+            "ij,j->i", vectors, wanted, dtype=np.float64, optimize=False
+        )
+    return in_order(ordinals[rows], scores, n)
+
+
+def in_order(ordinals: Rows, scores: FloatArray, n: int) -> list[Nearest]:
+    """The ``n`` best, best first, equal scores in order of ordinal."""
+    import numpy as np
+
+    order = np.lexsort((ordinals, -scores))[:n]
+    found = zip(ordinals[order].tolist(), scores[order].tolist(), strict=True)
+    return [Nearest(ordinal, score) for ordinal, score in found]
+
+
+class _Pool:
+    """The rows that may still be among the ``n`` best of one query.
+
+    ``_least`` is a score that ``n`` rows reach; what is clearly below it is out.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._least = -1e30  # what does not count has less
+        self._rows: list[Rows] = []
+        self._scores: list[FloatArray] = []
+        self._held = 0
+
+    def add(self, first: int, scores: FloatArray) -> None:
+        """Take the scores of rows from ``first`` on."""
+        import numpy as np
+
+        if self._held < self._n and len(scores) > self._n:
+            self._raise_to(scores)
+        rows = np.flatnonzero(scores >= self._least - _SLACK)
+        if len(rows):
+            self._scores.append(scores[rows])
+            self._rows.append(rows + first)
+            self._held += len(rows)
+        if self._held > 4 * self._n + 1000:
+            self._shrink()
+
+    def rows(self) -> Rows:
+        """What is left."""
+        import numpy as np
+
+        self._shrink()
+        return self._rows[0] if self._rows else np.empty(0, np.int64)
+
+    def _raise_to(self, scores: FloatArray) -> None:
+        import numpy as np
+
+        at = len(scores) - self._n
+        self._least = max(self._least, float(np.partition(scores, at)[at]))
+
+    def _shrink(self) -> None:
+        import numpy as np
+
+        if not self._rows:
+            return
+        scores, rows = np.concatenate(self._scores), np.concatenate(self._rows)
+        if len(scores) > self._n:
+            self._raise_to(scores)
+        kept = scores >= self._least - _SLACK
+        self._scores, self._rows = [scores[kept]], [rows[kept]]
+        self._held = int(kept.sum())
+
+
+def _scored(mapped: MappedRows, queries: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """The first row of each block, and the scores of its rows for each query."""
+    import numpy as np
+
+    size = block_rows(len(queries), mapped.dimension, converted=mapped.is_converted)
+    blocks: Iterable[tuple[int, FloatArray]] = mapped.blocks(size)
+    for first, vectors in blocks:
+        if len(queries) == 1:
+            yield first, (vectors @ queries[0])[np.newaxis]
+        else:
+            yield first, queries @ vectors.T

@@ -1,0 +1,305 @@
+"""FAISS indexes with inverted files: which one, trained on a sample, merged on disk, searched.
+
+FAISS ids are row numbers (see mapped.py). Lists stay on disk and are mapped; what is in memory is
+the coarse quantiser.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import math
+import os
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arag_search.errors import ArgumentError, VectorsDamagedError
+from arag_search.vectors.files import sync_file
+from arag_search.vectors.manifest import FLAT
+from arag_search.vectors.mapped import MappedRows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.base import FloatArray
+
+AUTO = "auto"
+MOST_FLAT_ROWS = 1_000_000
+"""From so many rows on ``auto`` is an inverted file."""
+MAX_LISTS = 1 << 16
+LEAST_POINTS_A_LIST = 39
+MOST_POINTS_A_LIST = 64
+SEED = 1234
+
+_OPQ_DIMENSION = 256
+_SUBQUANTISERS = (64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
+_LEAST_SUBDIMENSION = 4
+_CODES = 256  # of a subquantiser: 8 bits
+_LARGE_SAMPLE_BYTES = 2 << 30
+_BLOCK_ROWS = 1 << 16
+_ALLOWED = (
+    "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
+    "OPQ64_256,IVF4096,PQ64"
+)
+
+
+def factory_of(index: str, rows: int, dimension: int) -> str:
+    """What ``auto`` means for so many rows: flat below a million; anything else as it is."""
+    if index != AUTO:
+        return index
+    if rows < MOST_FLAT_ROWS:
+        return FLAT
+    lists = lists_for(rows)
+    if dimension >= _OPQ_DIMENSION:
+        return f"OPQ64_{_OPQ_DIMENSION},IVF{lists},PQ64"
+    parts = next(
+        each for each in _SUBQUANTISERS if dimension >= _LEAST_SUBDIMENSION * each or each == 1
+    )
+    return f"OPQ{parts}_{dimension // parts * parts},IVF{lists},PQ{parts}"
+
+
+def lists_for(rows: int) -> int:
+    """The power of two that is nearest to 4 sqrt(rows), at most 65,536."""
+    return min(MAX_LISTS, 2 ** max(0, round(math.log2(4 * math.sqrt(max(1, rows))))))
+
+
+def usual_nprobe(lists: int) -> int:
+    """How many lists are searched unless one says otherwise."""
+    return min(lists, max(32, lists // 64))
+
+
+def check_factory(index: str, dimension: int) -> None:
+    """Raise ArgumentError for an ``--index`` that cannot be built for this dimension."""
+    if index not in (AUTO, FLAT):
+        _lists_of(_made(index, dimension), index)
+
+
+def points_needed(factory: str, dimension: int) -> int:
+    """The fewest rows that this factory is trained on."""
+    index = _made(factory, dimension)
+    ivf = _lists_of(index, factory)
+    needed = LEAST_POINTS_A_LIST * ivf.nlist
+    if hasattr(ivf, "pq"):
+        needed = max(needed, 2**ivf.pq.nbits)
+    if "OPQ" in factory:
+        needed = max(needed, LEAST_POINTS_A_LIST * _CODES)
+    return needed
+
+
+def sample(mapped: MappedRows, factory: str, where: str) -> FloatArray:
+    """Vectors to train on, drawn evenly from all shards, the same ones each time.
+
+    64 a list, or 39 where those would be more than 2 GB; all there are where they are fewer.
+    Raises ArgumentError where there are fewer rows than the factory needs.
+    """
+    import numpy as np
+
+    needed = points_needed(factory, mapped.dimension)
+    if mapped.rows < needed:
+        raise ArgumentError(
+            f"{factory} is trained on {needed:,} rows or more, and there are {mapped.rows:,}.",
+            where=where,
+            allowed=_ALLOWED,
+            do="Take --index flat, or a factory with fewer lists.",
+        )
+    points = max(needed, MOST_POINTS_A_LIST * lists_in(factory, mapped.dimension))
+    if points * mapped.dimension * 4 > _LARGE_SAMPLE_BYTES:
+        points = needed
+    generator = np.random.default_rng(SEED)
+    drawn = [
+        start + np.sort(generator.choice(size, share, replace=False))
+        for start, size, share in _shares(mapped, min(points, mapped.rows), generator)
+    ]
+    return mapped.gather(np.concatenate(drawn))
+
+
+def lists_in(factory: str, dimension: int) -> int:
+    """How many lists a factory makes."""
+    return int(_lists_of(_made(factory, dimension), factory).nlist)
+
+
+def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
+    """Train an index without rows, and write it. Raises OSError."""
+    with _faiss(threads) as faiss:
+        index = _made(factory, points.shape[1])
+        ivf = _lists_of(index, factory)
+        ivf.cp.seed = SEED
+        ivf.cp.min_points_per_centroid = 1  # checked before; FAISS would print
+        if hasattr(ivf, "pq"):
+            ivf.pq.cp.min_points_per_centroid = 1
+            # It takes minutes, and serves a way of searching that is not used here.
+            ivf.do_polysemous_training = False
+        index.train(points)
+        _write(faiss, index, path)
+
+
+def fill(trained: Path, mapped: MappedRows, shard: int, path: Path, threads: int) -> None:
+    """Write a copy of a trained index that holds the rows of one shard. Raises OSError."""
+    import numpy as np
+
+    with _faiss(threads) as faiss:
+        index = faiss.read_index(str(trained))
+        for first, vectors in mapped.blocks_of(shard, _BLOCK_ROWS):
+            ids = np.arange(first, first + len(vectors), dtype=np.int64)
+            index.add_with_ids(np.ascontiguousarray(vectors), ids)
+        _write(faiss, index, path)
+
+
+def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, threads: int) -> None:
+    """Write the index of all rows, with its inverted lists in a file beside; they are mapped, so
+    that none is held in memory as a whole. Raises OSError.
+
+    FAISS' own ``merge_ondisk`` does the same, and keeps the files it has read mapped for good.
+    """
+    with _faiss(threads) as faiss:
+        parts = [faiss.read_index(str(each), faiss.IO_FLAG_MMAP) for each in filled]
+        pointers = faiss.InvertedListsPtrVector()
+        for part in parts:
+            pointers.push_back(faiss.extract_index_ivf(part).invlists)
+        index = faiss.read_index(str(trained))
+        ivf = faiss.extract_index_ivf(index)
+        merged = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(lists))
+        with _stdout_discarded():
+            rows = merged.merge_from_multiple(pointers.data(), pointers.size(), False)
+        index.ntotal = ivf.ntotal = rows
+        ivf.replace_invlists(merged, True)
+        merged.this.disown()
+        sync_file(lists)
+        _write(faiss, index, path)
+
+
+class IvfIndex:
+    """An inverted file that is open for reading. Safe to use from several threads."""
+
+    def __init__(self, path: Path, lists: Path, rows: int, threads: int) -> None:
+        """Raises VectorsDamagedError."""
+        self._threads = threads
+        with _faiss(threads) as faiss:
+            try:
+                # As IO_FLAG_ONDISK_SAME_DIR, by which a moved folder is found again, but that one
+                # prints to stdout.
+                flags = faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY
+                self._index = faiss.read_index(str(path), flags)
+                self._ivf = faiss.extract_index_ivf(self._index)
+                stored = faiss.downcast_InvertedLists(self._ivf.invlists)
+                stored.filename = str(lists)
+                stored.do_mmap()
+            except (RuntimeError, AttributeError) as error:
+                raise VectorsDamagedError(
+                    f"FAISS cannot read the index ({_last_line(error)}).", where=str(path)
+                ) from error
+            stored.prefetch_nthread = 0  # else each search starts 32 threads
+        if self._index.ntotal != rows:
+            raise VectorsDamagedError(
+                f"The index has {self._index.ntotal:,} rows, not {rows:,}.", where=str(path)
+            )
+        self.lists = int(self._ivf.nlist)
+
+    def search(
+        self, queries: FloatArray, n: int, nprobe: int, allowed: NDArray[np.uint8] | None
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Scores and rows of shape (queries, n), rows -1 where too few were found.
+
+        ``allowed`` has a bit for each row, the lowest of a byte first.
+        """
+        with _faiss(self._threads) as faiss:
+            # A selector resets nprobe to 1 unless it is passed with it.
+            if allowed is None:
+                parameters = faiss.SearchParametersIVF(nprobe=nprobe)
+            else:
+                selector = faiss.IDSelectorBitmap(allowed)
+                parameters = faiss.SearchParametersIVF(sel=selector, nprobe=nprobe)
+            return self._index.search(queries, n, params=parameters)
+
+
+def usual_threads() -> int:
+    """As many threads as there are processors for this process."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _faiss(threads: int) -> Generator[Any]:
+    """The library, taking at most so many threads for what this thread asks of it."""
+    faiss: Any = importlib.import_module("faiss")
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads)
+    try:
+        yield faiss
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+@contextmanager
+def _stdout_discarded() -> Generator[None]:
+    """Drops what C code prints: FAISS tells of each file that it enlarges, amid our results."""
+    flush = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    flush(None)
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+        flush(None)
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _made(factory: str, dimension: int) -> Any:
+    faiss: Any = importlib.import_module("faiss")
+    try:
+        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise ArgumentError(
+            f'The index "{factory}" cannot be made for {dimension} dimensions'
+            f" ({_last_line(error)}).",
+            allowed=_ALLOWED,
+        ) from None
+
+
+def _lists_of(index: Any, factory: str) -> Any:
+    """The inverted file in an index. Raises ArgumentError where it has none that can be merged."""
+    faiss: Any = importlib.import_module("faiss")
+    ivf = faiss.try_extract_index_ivf(index)
+    kinds = (faiss.IndexIVFFlat, faiss.IndexIVFPQ, faiss.IndexIVFScalarQuantizer)
+    if ivf is not None:
+        ivf = faiss.downcast_index(ivf)
+    if not isinstance(ivf, kinds) or isinstance(ivf, faiss.IndexIVFPQR):
+        raise ArgumentError(
+            f'The index "{factory}" has no inverted file that is merged on disk.',
+            allowed=_ALLOWED,
+        )
+    return ivf
+
+
+def _last_line(error: Exception) -> str:
+    """What FAISS says without the place in its code."""
+    return str(error).strip().rpartition("Error: ")[2].splitlines()[-1].strip()
+
+
+def _write(faiss: Any, index: Any, path: Path) -> None:
+    temporary = path.with_name(path.name + ".new")
+    try:
+        faiss.write_index(index, str(temporary))
+    except RuntimeError as error:
+        raise OSError(f"FAISS cannot write {path} ({_last_line(error)})") from error
+    sync_file(temporary)
+    os.replace(temporary, path)
+
+
+def _shares(
+    mapped: MappedRows, points: int, generator: np.random.Generator
+) -> Iterator[tuple[int, int, int]]:
+    """Of each shard its first row, its rows, and how many of them are drawn."""
+    sizes = mapped.shard_rows
+    drawn = generator.multivariate_hypergeometric(sizes, points, method="marginals")
+    start = 0
+    for size, share in zip(sizes, drawn.tolist(), strict=True):
+        yield start, size, share
+        start += size

@@ -1,0 +1,181 @@
+"""The files of vectors: written whole, proven by their SHA-256, and arrays in them mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from arag_search.errors import VectorsDamagedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file must be; ``sha256`` has 64 hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A hard link, or a copy where there can be none; what was there is replaced."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        sync_file(target)
+
+
+def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """How a .npy file of this shape and type begins."""
+    import numpy as np
+
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header,
+        {
+            "descr": np.lib.format.dtype_to_descr(dtype),
+            "fortran_order": False,
+            "shape": shape,
+        },
+    )
+    return header.getvalue()
+
+
+def npy_bytes(array: NDArray[Any]) -> Iterable[bytes | memoryview]:
+    """The parts of a .npy file of a contiguous array."""
+    return npy_header(array.shape, array.dtype), _raw(array)
+
+
+def _raw(array: NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array, not copied."""
+    import numpy as np
+
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
+    """Write a file beside, and rename it when it is on disk. Raises OSError."""
+    digest = hashlib.sha256()
+    size = 0
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("wb") as file:
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+            size += len(part)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    return FileRecord(size, digest.hexdigest())
+
+
+def sync_file(path: Path) -> None:
+    """Let what was written to a file be on disk. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def file_record(path: Path) -> FileRecord:
+    """What a file is; all of it is read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_READ_BYTES):
+            digest.update(part)
+        return FileRecord(file.tell(), digest.hexdigest())
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, mapped for reading. Raises VectorsDamagedError."""
+    import numpy as np
+
+    try:
+        # numpy cannot map an array without elements
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        try:
+            array: NDArray[Any] = np.load(path, allow_pickle=False)
+        except (ValueError, OSError):
+            array = np.empty(1)
+        if array.size == 0:
+            return array
+        raise VectorsDamagedError(f"The array cannot be read ({error}).", where=str(path)) from (
+            error
+        )
+
+
+def check_sizes(files: Mapping[Path, FileRecord], do: str) -> None:
+    """Raises VectorsDamagedError for a file that is missing or of another size."""
+    for path, record in files.items():
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            raise VectorsDamagedError("A file is missing.", where=str(path), do=do) from None
+        if size != record.bytes:
+            raise VectorsDamagedError(
+                f"The file has {size:,} bytes, not {record.bytes:,}.", where=str(path), do=do
+            )
+
+
+def check_contents(files: Mapping[Path, FileRecord], do: str) -> None:
+    """Raises VectorsDamagedError for a file that is not, to the last byte, what was written."""
+    check_sizes(files, do)
+    for path, record in files.items():
+        if file_record(path) != record:
+            raise VectorsDamagedError(
+                "The file is not what was written: its SHA-256 differs.", where=str(path), do=do
+            )
+
+
+class ArrayWriter:
+    """Writes a .npy file whose length is not known before; ``close`` gives it its shape.
+
+    A context manager that closes. What was there is replaced at once, so the file belongs into a
+    folder that is not published yet.
+    """
+
+    def __init__(self, path: Path, dtype: str) -> None:
+        """``dtype`` is numpy's name of the type."""
+        import numpy as np
+
+        self._dtype = np.dtype(dtype)
+        self._file: BinaryIO = path.open("wb")
+        self._header = npy_header((0,), self._dtype)
+        self._file.write(self._header)
+        self.length = 0
+
+    def __enter__(self) -> ArrayWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, array: NDArray[Any]) -> None:
+        """Append an array of one dimension. Raises OSError."""
+        import numpy as np
+
+        self._file.write(_raw(np.asarray(array, self._dtype)))
+        self.length += len(array)
+
+    def close(self) -> None:
+        """Put the length into the header, which has room for any, and let all be on disk."""
+        header = npy_header((self.length,), self._dtype)
+        if len(header) != len(self._header):
+            raise VectorsDamagedError("The header of an array has no room for its length.")
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()

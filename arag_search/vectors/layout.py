@@ -1,0 +1,48 @@
+"""Which files a sidecar has beside its shards and columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arag_search.errors import VectorsNotFoundError
+from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.manifest import MANIFEST, VectorManifest
+
+
+def read_manifest(folder: Path) -> VectorManifest:
+    """The manifest of a sidecar. Raises VectorsNotFoundError, VectorsDamagedError,
+    VectorsVersionError."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise VectorsNotFoundError(
+            "There are no vectors, or none that were finished.",
+            where=str(folder),
+            do="Make them: arag-search embed INDEX --encoder NAME",
+        ) from None
+    return VectorManifest.from_json(data.decode("utf-8", "replace"), str(folder))
+
+
+def chunks_file(folder: Path) -> Path:
+    """Where the ordinals of all chunks lie, int64."""
+    return folder / "chunks.npy"
+
+
+def ordinals_file(folder: Path, unit: VectorUnit) -> Path:
+    """Where the ordinals of all rows of a unit lie, int64."""
+    return folder / f"{unit}.ordinals.npy"
+
+
+def ends_file(folder: Path, unit: VectorUnit) -> Path:
+    """Where it is told, of each chunk, which row of a unit is the first that is not its, int64."""
+    return folder / f"{unit}.ends.npy"
+
+
+def trained_file(folder: Path, unit: VectorUnit) -> Path:
+    """Where the index of a unit lies as it was trained, without rows."""
+    return folder / f"{unit}.trained.faiss"
+
+
+def index_files(folder: Path, unit: VectorUnit) -> tuple[Path, Path]:
+    """Where the FAISS index of a unit lies, and its inverted lists."""
+    return folder / f"{unit}.faiss", folder / f"{unit}.ivfdata"

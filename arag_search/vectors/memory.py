@@ -1,0 +1,105 @@
+"""MemoryVectors: the exact nearest rows of chunks held in memory, with numpy alone.
+
+The fake that ships, for tests and examples, and the oracle that a sidecar is tested against.
+Cosines are computed in 64 bits and rounded to 32, so that equal texts have equal scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from arag_search.corpus import Chunk
+from arag_search.engines.memory_documents import Documents
+from arag_search.errors import IndexClosedError, NotServedError
+from arag_search.query.fields import MetadataType
+from arag_search.query.tree import Scope
+from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.rows import rows_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.base import FloatArray
+
+_NO_METADATA: Mapping[str, MetadataType] = {}
+
+
+class _Rows(NamedTuple):
+    """The rows of one unit in order of ordinal; ``chunks`` says for each which chunk it is of."""
+
+    ordinals: NDArray[np.int64]
+    chunks: NDArray[np.int64]
+    vectors: NDArray[np.float64]
+
+
+class MemoryVectors:
+    """The vectors of chunks, made by an encoder. See Vectors."""
+
+    def __init__(
+        self,
+        chunks: Iterable[Chunk],
+        encoder: Encoder,
+        *,
+        units: Sequence[VectorUnit] = VECTOR_UNITS,
+        metadata: Mapping[str, MetadataType] = _NO_METADATA,
+    ) -> None:
+        """Encode the chunks, which may come in any order. ``metadata`` declares the fields that a
+        scope may name."""
+        import numpy as np
+
+        held = sorted(chunks, key=lambda chunk: chunk.ordinal)
+        nothing: list[list[str]] = [[] for _ in held]
+        self._documents = Documents(held, nothing, nothing, metadata, 1.2, 0.75)
+        self._identity = encoder.identity
+        self._units = tuple(units)
+        self._rows: dict[VectorUnit, _Rows] = {}
+        for unit in self._units:
+            rows = [(at, *row) for at, chunk in enumerate(held) for row in rows_of(chunk, unit)]
+            made = encoder.encode([text for _, _, text in rows])
+            self._rows[unit] = _Rows(
+                np.array([ordinal for _, ordinal, _ in rows], np.int64),
+                np.array([at for at, _, _ in rows], np.int64),
+                made.astype(np.float64).reshape(len(rows), self._identity.dimension),
+            )
+        self._closed = False
+
+    @property
+    def encoder(self) -> EncoderIdentity:
+        """See Vectors."""
+        return self._identity
+
+    @property
+    def units(self) -> tuple[VectorUnit, ...]:
+        """See Vectors."""
+        return self._units
+
+    def nearest(
+        self, unit: VectorUnit, queries: FloatArray, n: int, scope: Scope | None = None
+    ) -> list[list[Nearest]]:
+        """See Vectors. O(queries x rows)."""
+        import numpy as np
+
+        if self._closed:
+            raise IndexClosedError("The vectors in memory are closed.", do="Make them again.")
+        if unit not in self._rows:
+            raise NotServedError(
+                f"There are no {unit} vectors.", allowed=f"vectors by {', '.join(self._units)}"
+            )
+        rows = self._rows[unit]
+        allowed = self._documents.within(scope)
+        if allowed is not None:
+            inside = np.isin(rows.chunks, np.fromiter(allowed, np.int64, len(allowed)))
+            rows = _Rows(rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside])
+        cosines = (queries.astype(np.float64) @ rows.vectors.T).astype(np.float32)
+        found: list[list[Nearest]] = []
+        for scores in cosines:
+            order = np.lexsort((rows.ordinals, -scores))[:n]
+            best = zip(rows.ordinals[order].tolist(), scores[order].tolist(), strict=True)
+            found.append([Nearest(*row) for row in best])
+        return found
+
+    def close(self) -> None:
+        """See Vectors. May be called again."""
+        self._closed = True

@@ -1,0 +1,59 @@
+"""Where the vectors of an index lie."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from arag_search.engines.opensearch.address import is_address
+from arag_search.errors import ArgumentError, VectorsError
+from arag_search.vectors.manifest import MANIFEST, VectorManifest
+
+VECTORS_VARIABLE = "ARAG_VECTORS"
+FOLDER = "vectors"
+"""In an index that is a folder."""
+
+_NAME_DIGITS = 16
+_NAME = re.compile(f"[0-9a-f]{{{_NAME_DIGITS}}}")
+
+
+def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
+    """The folder with the sidecars of an index: ``vectors``, else what ARAG_VECTORS names, else
+    ``vectors`` in the folder of the index.
+
+    It need not be there. Raises ArgumentError for an index on a server where neither is given, and
+    for a folder without a name.
+    """
+    if vectors is not None and not str(vectors):
+        raise ArgumentError(
+            "The folder of the vectors has no name.", where=location, allowed="a folder"
+        )
+    given = vectors or os.environ.get(VECTORS_VARIABLE)
+    if given:
+        return Path(given)
+    if is_address(location):
+        raise ArgumentError(
+            "It is not said where the vectors of the index are.",
+            where=location,
+            allowed="a folder; only those of an index in a folder lie in it",
+            do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
+        )
+    return Path(location) / FOLDER
+
+
+def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]:
+    """The sidecars in a folder with their manifests, or what is wrong with these, by name."""
+    for path in sorted(root.glob(f"*/{MANIFEST}")):
+        if not _NAME.fullmatch(path.parent.name):
+            continue  # on its way, or on its way out
+        try:
+            yield path.parent, VectorManifest.from_json(path.read_text(), str(path.parent))
+        except VectorsError as error:
+            yield path.parent, error
+
+
+def sidecar_folder(root: Path, fingerprint: str) -> Path:
+    """Where the vectors lie of the index with this fingerprint."""
+    return root / fingerprint[:_NAME_DIGITS]

@@ -1,0 +1,27 @@
+"""Which texts of a chunk have a vector."""
+
+from __future__ import annotations
+
+from arag_search.corpus import Chunk
+from arag_search.vectors.base import VectorUnit
+
+
+def rows_of(chunk: Chunk, unit: VectorUnit) -> list[tuple[int, str]]:
+    """The ordinal and the text of each row of a chunk, in order of ordinal.
+
+    Sentences: each that has a letter or a digit, without the blanks around it. Passages: one row,
+    the title, a newline and the content, or the content alone where there is no title; none where
+    neither has a letter or a digit.
+    """
+    if unit == "sentence":
+        return [
+            (chunk.ordinal + number, text.strip())
+            for number, text in enumerate(chunk.sentences())
+            if _says_something(text)
+        ]
+    text = f"{chunk.title}\n{chunk.content}" if chunk.title else chunk.content
+    return [(chunk.ordinal, text)] if _says_something(text) else []
+
+
+def _says_something(text: str) -> bool:
+    return any(map(str.isalnum, text))

@@ -1,0 +1,265 @@
+"""Searches by vectors over one index: semantic (A-RAG Eq. 3), hybrid (LogicalRAG), naive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.engines.base import SearchEngine, SearchRequest
+from arag_search.engines.calls import Calls
+from arag_search.errors import NotServedError
+from arag_search.query import analysis
+from arag_search.query.parser import parse_filter
+from arag_search.query.problems import (
+    LONE_SURROGATE,
+    MAX_CHARACTERS,
+    MAX_LEAVES,
+    TOO_LONG,
+    Problem,
+    QueryError,
+)
+from arag_search.query.tree import Node, Scope, Term, any_of
+from arag_search.results import HybridRanks, SearchHit, SearchResult, check_choice, check_page
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.vectors.fusion import fuse
+from arag_search.vectors.opening import OpenVectors, VectorSource
+from arag_search.vectors.passages import NearPassage, NearPassages, near_passages
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
+
+FUSION_DEPTH = 100
+"""So many passages of each part are fused."""
+
+EMPTY_QUERY = "the query is empty. Write a question, or a few words."
+NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
+TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up."
+
+
+class VectorSearch:
+    """The searches of one index that need its vectors; ``source`` None is an index without.
+
+    Threads may share it; ``close`` waits for their calls.
+    """
+
+    def __init__(
+        self,
+        engine: SearchEngine,
+        location: str,
+        scope: Scope | None,
+        source: VectorSource | None,
+    ) -> None:
+        self._engine = engine
+        self._location = location
+        self._scope = scope
+        self._source = source
+        self._calls = Calls(location)
+
+    def open(self) -> OpenVectors:
+        """Open vectors and encoder, where that was not done. Raises NotServedError where the index
+        has none, and what opening them raises."""
+        if self._source is None:
+            raise NotServedError(
+                "The index was opened without vectors.",
+                where=self._location,
+                do="Open it with open_index, or give Index its vectors.",
+            )
+        return self._source.open()
+
+    def encode_queries(self, queries: Sequence[str]) -> None:
+        """Encode the distinct ones of the queries together; searches for them need not, then.
+
+        Those that no search would take are passed over.
+        """
+        texts = [text for text in map(nfc, queries) if not _problems(text)]
+        if texts:
+            with self._calls:
+                self.open().encoder.encode_queries(list(dict.fromkeys(texts)))
+
+    def semantic(
+        self, query: str, top_k: int, offset: int, filter: str | None, snippets: bool
+    ) -> SearchResult:
+        """See Index.semantic_search."""
+        check_page(top_k, offset)
+        return self._by_nearness(query, "sentence", top_k, offset, filter, snippets)
+
+    def naive(self, query: str, top_k: int, snippets: bool) -> SearchResult:
+        """See Index.naive_embedding_search."""
+        check_page(top_k, 0)
+        return self._by_nearness(query, "passage", top_k, 0, None, snippets)
+
+    def hybrid(
+        self,
+        query: str,
+        max_results: int,
+        offset: int,
+        filter: str | None,
+        unit: VectorUnit,
+        snippets: bool,
+    ) -> SearchResult:
+        """See Index.hybrid_search."""
+        started = time.perf_counter()
+        check_page(max_results, offset, "max_results")
+        check_choice("vectors", unit, VECTOR_UNITS)
+        text, scope, understood = self._understood(query, filter)
+        words, notes = words_query(text)
+        with self._calls:
+            opened = self.open()
+            near = self._near(opened, unit, text, FUSION_DEPTH, scope)
+            ordinals: list[int] = []
+            if words is not None:
+                page = self._engine.search(
+                    SearchRequest(words, FUSION_DEPTH, scope=scope, with_text=False)
+                )
+                ordinals = [hit.ordinal for hit in page.hits]
+            fused = fuse(ordinals, [one.ordinal for one in near.passages])
+            shown = fused[offset : offset + max_results]
+            found = [NearPassage(one.ordinal, one.score) for one in shown]
+            ranks = [HybridRanks(*one.ranks) for one in shown]
+            hits, missing = self._hits(found, snippets, ranks)
+        notes = [*_notes(opened, missing), *notes]
+        return _result(query, understood, offset, hits, notes, len(fused), started)
+
+    def close(self) -> None:
+        """Wait for searches in flight, then free what is open. May be called again."""
+        if self._calls.close() and self._source is not None:
+            self._source.close()
+
+    def _by_nearness(
+        self,
+        query: str,
+        unit: VectorUnit,
+        top_k: int,
+        offset: int,
+        filter: str | None,
+        snippets: bool,
+    ) -> SearchResult:
+        started = time.perf_counter()
+        text, scope, understood = self._understood(query, filter)
+        end = offset + top_k
+        with self._calls:
+            opened = self.open()
+            near = self._near(opened, unit, text, end, scope)
+            hits, missing = self._hits(near.passages[offset:], snippets)
+        end_of_all = len(near.passages) if near.complete else None
+        notes = _notes(opened, missing)
+        return _result(query, understood, offset, hits, notes, end_of_all, started)
+
+    def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
+        """The query as it is encoded, the scope to keep to, and both in words."""
+        text = nfc(query)
+        problems = _problems(text)
+        if problems:
+            raise QueryError(query, problems, None)
+        shown = f'"{" ".join(text.split())}"'
+        if filter is None:
+            return text, self._scope, shown
+        own = parse_filter(filter, self._engine.manifest.query_schema)
+        return text, joined(self._scope, own), f"{shown} within {own}"
+
+    def _near(
+        self, opened: OpenVectors, unit: VectorUnit, text: str, n: int, scope: Scope | None
+    ) -> NearPassages:
+        encoded: FloatArray = opened.encoder.encode_queries([text])
+        return near_passages(opened.vectors, unit, encoded[0], n, scope)
+
+    def _hits(
+        self,
+        found: Sequence[NearPassage],
+        with_text: bool,
+        ranks: Sequence[HybridRanks] | None = None,
+    ) -> tuple[list[SearchHit], int]:
+        """The passages with what the index holds of them, and how many it does not hold.
+
+        Without sentences of its own a passage shows all of them.
+        """
+        chunks = self._engine.chunks_at([one.ordinal for one in found], with_text=with_text)
+        hits: list[SearchHit] = []
+        for at, (one, chunk) in enumerate(zip(found, chunks, strict=True)):
+            if chunk is not None:
+                hits.append(_hit(one, chunk, ranks[at] if ranks else None))
+        return hits, len(found) - len(hits)
+
+
+def words_query(text: str) -> tuple[Node | None, list[str]]:
+    """The words of a text as alternatives, each as often as it stands there, and what to say of it.
+
+    None where there is none.
+    """
+    words = analysis.terms(text)
+    if not words:
+        return None, [NO_WORDS]
+    notes = [TOO_MANY_WORDS] if len(words) > MAX_LEAVES else []
+    return any_of(*map(Term, words[:MAX_LEAVES])), notes
+
+
+def joined(first: Scope | None, second: Scope | None) -> Scope | None:
+    """What both scopes admit."""
+    if first is None or second is None:
+        return first or second
+    return Scope((*first.include, *second.include), (*first.exclude, *second.exclude))
+
+
+def _problems(text: str) -> tuple[Problem, ...]:
+    """Why a query cannot be searched for."""
+    message = ""
+    if not text.strip():
+        message = EMPTY_QUERY
+    elif len(text) > MAX_CHARACTERS:
+        message = TOO_LONG.format(count=len(text), limit=MAX_CHARACTERS)
+    elif not is_unicode(text):
+        message = LONE_SURROGATE
+    piece = text[:40].encode("utf-8", "replace").decode("utf-8")
+    return (Problem(1, piece, message),) if message else ()
+
+
+def _hit(found: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> SearchHit:
+    shown = tuple(number for number in found.sentences if number < len(chunk.sentence_ends))
+    return SearchHit(
+        chunk.id,
+        chunk.doc_id,
+        chunk.title,
+        chunk.part,
+        chunk.parts,
+        found.score,
+        dict(chunk.metadata),
+        chunk.content,
+        chunk.sentence_ends,
+        shown or tuple(range(len(chunk.sentence_ends))),
+        None,
+        ranks,
+    )
+
+
+def _notes(opened: OpenVectors, missing: int) -> list[str]:
+    notes = [] if opened.note is None else [opened.note]
+    if missing:
+        passages = "1 passage" if missing == 1 else f"{missing} passages"
+        notes.append(f"{passages} left out: deleted since the vectors were made.")
+    return notes
+
+
+def _result(
+    query: str,
+    understood: str,
+    offset: int,
+    hits: Sequence[SearchHit],
+    notes: Sequence[str],
+    passages: int | None,
+    started: float,
+) -> SearchResult:
+    return SearchResult(
+        query=query,
+        understood=understood,
+        total=None,
+        total_is_exact=True,
+        total_unit="passages",
+        offset=offset,
+        hits=tuple(hits),
+        notes=tuple(notes),
+        passages=passages,
+        feedback=None,
+        milliseconds=(time.perf_counter() - started) * 1000,
+    )

@@ -1,0 +1,249 @@
+"""The vectors of one index on disk, open for search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag_search.engines.calls import Calls
+from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
+from arag_search.extras import check_extra
+from arag_search.manifest import Manifest
+from arag_search.query.tree import Scope
+from arag_search.vectors import exact, faiss_index
+from arag_search.vectors.allowed import Allowance, AllowedRows
+from arag_search.vectors.base import EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.columns import Columns
+from arag_search.vectors.files import FileRecord, check_contents, check_sizes, map_array
+from arag_search.vectors.finding import find_sidecar
+from arag_search.vectors.layout import ends_file, index_files, ordinals_file
+from arag_search.vectors.manifest import FLAT, VectorManifest
+from arag_search.vectors.mapped import MappedRows
+from arag_search.vectors.shards import shard_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.base import FloatArray
+
+_MEND = "Embed the index again."
+
+
+class _Unit:
+    """The rows of one unit, their ordinals, and their FAISS index, None where flat."""
+
+    def __init__(self, folder: Path, manifest: VectorManifest, unit: VectorUnit, threads: int):
+        self.rows = MappedRows(
+            folder, manifest.shards, unit, manifest.encoder.dimension, manifest.dtype
+        )
+        self.ordinals = map_array(ordinals_file(folder, unit))
+        self.ends = map_array(ends_file(folder, unit))
+        self.nprobe = manifest.nprobe[unit]
+        self.ivf: faiss_index.IvfIndex | None = None
+        if manifest.index[unit] != FLAT:
+            self.ivf = faiss_index.IvfIndex(*index_files(folder, unit), self.rows.rows, threads)
+        self._check_length(self.ordinals, self.rows.rows, ordinals_file(folder, unit))
+        self._check_length(self.ends, manifest.chunks, ends_file(folder, unit))
+
+    @staticmethod
+    def _check_length(array: NDArray[np.int64], expected: int, path: Path) -> None:
+        if array.shape != (expected,):
+            raise VectorsDamagedError(
+                f"The array is of shape {array.shape}.",
+                where=str(path),
+                allowed=f"shape {(expected,)}",
+                do=_MEND,
+            )
+
+
+def open_vectors(
+    root: Path,
+    index: Manifest,
+    ordinals: Callable[[], Iterator[int]],
+    *,
+    encoder: EncoderIdentity | None = None,
+    allow_stale: bool = False,
+    threads: int | None = None,
+) -> Sidecar:
+    """Open the vectors of an index, which lie in a folder of ``root``.
+
+    ``index`` is the manifest of the index. ``ordinals`` streams the ordinals of its chunks; it is
+    called only where no vectors are exactly of this index. Where chunks were deleted since they
+    were made, these are not found any more, and a file keeps which; where chunks were added,
+    ``allow_stale`` serves the vectors as they are. ``encoder`` is what queries will be encoded by.
+    Files are looked for and their sizes compared, which takes no longer the more rows there are;
+    ``Sidecar.verify`` reads them. ``threads`` is the most that FAISS takes for a search; default:
+    the processors. numpy takes as many as its own variables allow.
+
+    Raises VectorsNotFoundError, VectorsStaleError, VectorsMismatchError for another encoder or
+    corpus, VectorsDamagedError, VectorsVersionError, MissingExtraError.
+    """
+    check_extra("semantic", "numpy")
+    found = find_sidecar(root, index, ordinals, encoder, allow_stale=allow_stale)
+    if any(factory != FLAT for factory in found.manifest.index.values()):
+        check_extra("semantic", "faiss-cpu", "faiss")
+    return Sidecar(
+        found.path, found.manifest, deleted=found.deleted, stale=found.note, threads=threads
+    )
+
+
+class Sidecar:
+    """Vectors that are mapped into memory. Safe to use from several threads until closed.
+
+    ``manifest`` is what they are, ``stale`` a note for each reply where they are of an older state
+    of the index, else None, ``path`` their folder.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: VectorManifest,
+        *,
+        deleted: NDArray[np.bool_] | None = None,
+        stale: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        """Map a sidecar, of which ``deleted`` chunks are not found; ``open_vectors`` proves that it
+        is that of an index. Raises VectorsDamagedError."""
+        self.path = path
+        self.manifest = manifest
+        self.stale = stale
+        self._calls = Calls(str(path))
+        check_sizes(_files(path, manifest), _MEND)
+        threads = threads or faiss_index.usual_threads()
+        self._units: dict[VectorUnit, _Unit] = {
+            unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
+        }
+        ends: dict[VectorUnit, NDArray[np.int64]] = {
+            unit: each.ends for unit, each in self._units.items()
+        }
+        columns = Columns(path, manifest.metadata, manifest.chunks)
+        self._allowance: Allowance | None = Allowance(columns, ends, deleted)
+
+    @property
+    def encoder(self) -> EncoderIdentity:
+        """What made them; queries must be encoded by an equal one."""
+        return self.manifest.encoder
+
+    @property
+    def units(self) -> tuple[VectorUnit, ...]:
+        """What there are vectors of."""
+        return self.manifest.units
+
+    def nearest(
+        self,
+        unit: VectorUnit,
+        queries: FloatArray,
+        n: int,
+        scope: Scope | None = None,
+        *,
+        rescore: bool = True,
+        nprobe: int | None = None,
+    ) -> list[list[Nearest]]:
+        """See Vectors. Exact where the index is flat or few rows are in scope; else the candidates
+        that FAISS finds in ``nprobe`` lists, scored anew by their stored vectors unless ``rescore``
+        is False.
+
+        Where those lists have fewer than ``n`` rows in scope, more are looked into. Raises
+        ArgumentError for queries of another shape or not finite, NotServedError, IndexClosedError.
+        """
+        import numpy as np
+
+        with self._calls:
+            if unit not in self._units or self._allowance is None:
+                raise NotServedError(
+                    f"There are no vectors of the unit {unit}.",
+                    where=str(self.path),
+                    allowed=" and ".join(self.units),
+                    do="Embed the index again with --unit both.",
+                )
+            queries = np.ascontiguousarray(queries, np.float32)
+            _check(queries, n, self.manifest.encoder.dimension)
+            held = self._units[unit]
+            allowed = self._allowance.rows(unit, scope)
+            if held.rows.rows == 0 or len(queries) == 0:
+                return [[] for _ in queries]
+            if held.ivf is None or (allowed is not None and allowed.few is not None):
+                return _exactly(held, queries, n, allowed)
+            return self._approximately(held, queries, n, allowed, rescore, nprobe)
+
+    def verify(self) -> None:
+        """Read every file. Raises VectorsDamagedError for one that is not what was written."""
+        with self._calls:
+            check_contents(_files(self.path, self.manifest), _MEND)
+
+    def close(self) -> None:
+        """Wait for searches in flight, then free the maps. Closing twice is allowed."""
+        if self._calls.close():
+            self._units.clear()
+            self._allowance = None
+
+    def _approximately(
+        self,
+        held: _Unit,
+        queries: FloatArray,
+        n: int,
+        allowed: AllowedRows | None,
+        rescore: bool,
+        nprobe: int | None,
+    ) -> list[list[Nearest]]:
+        import numpy as np
+
+        if held.ivf is None:
+            raise ValueError("flat vectors are searched exactly")
+        candidates = n * (self.manifest.rescore if rescore else 1)
+        wanted = min(n, held.rows.rows)
+        probed = min(nprobe or held.nprobe, held.ivf.lists)
+        bits = None if allowed is None else allowed.bits
+        scores, rows = held.ivf.search(queries, candidates, probed, bits)
+        while probed < held.ivf.lists and (too_few := (rows[:, wanted - 1] < 0)).any():
+            probed = min(4 * probed, held.ivf.lists)
+            scores[too_few], rows[too_few] = held.ivf.search(
+                queries[too_few], candidates, probed, bits
+            )
+        found: list[list[Nearest]] = []
+        for query, row_scores, row in zip(queries, scores, rows, strict=True):
+            there = row >= 0
+            if rescore:
+                some = exact.ranked(held.rows, held.ordinals, query, np.sort(row[there]), n)
+            else:
+                some = exact.in_order(held.ordinals[row[there]], row_scores[there], n)
+            found.append(some)
+        return found
+
+
+def _exactly(
+    held: _Unit, queries: FloatArray, n: int, allowed: AllowedRows | None
+) -> list[list[Nearest]]:
+    if allowed is not None and allowed.few is not None:
+        best = exact.best_of_rows(held.rows, queries, n, allowed.few)
+    else:
+        best = exact.best_of_all(held.rows, queries, n, None if allowed is None else allowed.mask)
+    return [
+        exact.ranked(held.rows, held.ordinals, query, rows, n)
+        for query, rows in zip(queries, best, strict=True)
+    ]
+
+
+def _check(queries: FloatArray, n: int, dimension: int) -> None:
+    import numpy as np
+
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        shape = " x ".join(map(str, queries.shape))
+        raise ArgumentError(
+            f"The queries have the shape {shape}.", allowed=f"one row a query, {dimension} columns"
+        )
+    if not np.isfinite(queries).all():
+        raise ArgumentError("A query is not finite.", allowed="neither infinite nor NaN")
+    if n < 1:
+        raise ArgumentError(f"n is {n}.", allowed="1 or more")
+
+
+def _files(folder: Path, manifest: VectorManifest) -> dict[Path, FileRecord]:
+    files = {folder / name: record for name, record in manifest.files.items()}
+    for shard in manifest.shards:
+        for role, record in shard.files.items():
+            files[shard_file(folder, shard.number, role)] = record
+    return files

@@ -1,0 +1,153 @@
+"""What an embedding would make and take, from a sample: nothing is written."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from arag_search.corpus import Chunk
+from arag_search.errors import SourceError
+from arag_search.index import open_index
+from arag_search.manifest import Manifest
+from arag_search.progress import duration
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.place import vectors_root
+from arag_search.vectors.rows import rows_of
+from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_report import of_units
+from index_jobs.embed_workers import EncoderChoice, EncodingWork
+from index_jobs.report import counted
+
+SAMPLE_CHUNKS = 1_000
+SAMPLE_S = 10.0
+"""At most so many passages from the beginning of the index are encoded, in about so much time."""
+
+_BLOCK_CHUNKS = 50
+_BYTES_A_ROW = 8  # its ordinal
+_BYTES_A_CHUNK = 150  # ordinal, fingerprint, doc_id and some metadata
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedEstimate:
+    """What is to be expected of an embedding, and the sample that says so.
+
+    ``is_exact`` is true where the sample was the whole index, for rows. ``seconds`` are of this
+    machine with one encoder, without training.
+    """
+
+    location: str
+    vectors: str
+    encoder: EncoderIdentity
+    sampled_chunks: int
+    sampled_rows: int
+    is_exact: bool
+    chunks: int
+    rows: dict[VectorUnit, int]
+    dtype: str
+    bytes: int
+    rows_per_second: float
+    seconds: float
+
+    def to_json(self) -> str:
+        """The estimate as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The estimate in words."""
+        about = "" if self.is_exact else "about "
+        return "\n".join(
+            (
+                f"Nothing was written. {self.location} would get {about}{of_units(self.rows)}.",
+                f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions",
+                f"sample: the first {counted(self.sampled_chunks, 'passage')} of {self.chunks:,},"
+                f" {counted(self.sampled_rows, 'row')}, {self.rows_per_second:,.0f}/s",
+                f"disk: about {self.bytes / 1e6:,.1f} MB in {self.vectors} ({self.dtype})",
+                f"time: about {duration(self.seconds)} here, with one process",
+            )
+        )
+
+
+def estimate_embedding(location: str, encoder: str, options: EmbedOptions) -> EmbedEstimate:
+    """Estimate what embedding this index would make. Raises what ``embed_index`` raises for an
+    index, encoder or options that it would not take."""
+    root = vectors_root(location, options.vectors)
+    work = EncodingWork(EncoderChoice(encoder, options.device, options.batch_size))
+    with open_index(location) as index:
+        try:
+            identity = work(()).identity
+            sample = _Sample(options.units)
+            chunks = index.scan()
+            while sample.goes_on and (block := list(itertools.islice(chunks, _BLOCK_CHUNKS))):
+                sample.add(block, work)
+        finally:
+            work.close()
+        return _estimate(location, root, identity, sample, index.manifest, options)
+
+
+class _Sample:
+    def __init__(self, units: Sequence[VectorUnit]) -> None:
+        self.rows: dict[VectorUnit, int] = dict.fromkeys(units, 0)
+        self.chunks = 0
+        self.sentences = 0
+        self.seconds = 0.0
+
+    @property
+    def goes_on(self) -> bool:
+        return self.chunks < SAMPLE_CHUNKS and self.seconds < SAMPLE_S
+
+    def add(self, chunks: Sequence[Chunk], work: EncodingWork) -> None:
+        began = time.monotonic()
+        for unit in self.rows:
+            texts = [text for chunk in chunks for _, text in rows_of(chunk, unit)]
+            if texts:
+                work(texts)
+            self.rows[unit] += len(texts)
+        self.seconds += time.monotonic() - began
+        self.chunks += len(chunks)
+        self.sentences += sum(len(chunk.sentence_ends) for chunk in chunks)
+
+
+def _estimate(
+    location: str,
+    root: Path,
+    identity: EncoderIdentity,
+    sample: _Sample,
+    manifest: Manifest,
+    options: EmbedOptions,
+) -> EmbedEstimate:
+    sampled_rows = sum(sample.rows.values())
+    if not sampled_rows:
+        raise SourceError(
+            "The sample holds no text to embed.",
+            where=location,
+            allowed="passages with a letter or a digit",
+        )
+    times: dict[VectorUnit, float] = {
+        "sentence": manifest.sentences / max(1, sample.sentences),
+        "passage": manifest.chunks / sample.chunks,
+    }
+    rows: dict[VectorUnit, int] = {
+        unit: round(found * times[unit]) for unit, found in sample.rows.items()
+    }
+    total = sum(rows.values())
+    value_bytes = 2 if options.dtype == "float16" else 4
+    speed = sampled_rows / max(sample.seconds, 1e-6)
+    return EmbedEstimate(
+        location=location,
+        vectors=str(root),
+        encoder=identity,
+        sampled_chunks=sample.chunks,
+        sampled_rows=sampled_rows,
+        is_exact=sample.chunks == manifest.chunks,
+        chunks=manifest.chunks,
+        rows=rows,
+        dtype=options.dtype,
+        bytes=total * (identity.dimension * value_bytes + _BYTES_A_ROW)
+        + manifest.chunks * _BYTES_A_CHUNK,
+        rows_per_second=round(speed, 1),
+        seconds=round(total / speed, 1),
+    )

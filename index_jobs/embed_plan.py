@@ -1,0 +1,175 @@
+"""What an embedding is told to do, and the plan that says whether a stopped one goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from arag_search.durable import write_atomically
+from arag_search.errors import ArgumentError
+from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
+from arag_search.vectors.records import VECTORS_VERSION
+from arag_search.vectors.shards import StoredType
+from index_jobs.options import MAX_WORKERS
+
+DEFAULT_SHARD_ROWS = 50_000
+MAX_SHARD_ROWS = 10_000_000
+DEFAULT_BATCH_SIZE = 64
+MAX_BATCH_SIZE = 8_192
+BATCHES_A_PIECE = 32
+"""So many batches of the encoder are encoded at once: enough that sorting them by length is worth
+it, little enough that workers end together."""
+
+PLAN = "plan.json"
+ROWS_VERSION = 1
+"""Of how shards are cut and rows are made; a stopped embedding of another version begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedOptions:
+    """How to embed an index.
+
+    ``vectors`` is the folder of the sidecars (None: see ``vectors_root``). ``index`` is "auto",
+    "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, but
+    whole passages. ``workers`` are processes that encode, 0 is this one; with ``ray`` they are
+    workers of the cluster (None: as many as suit). ``device`` None is chosen by the encoder.
+    ``only_missing`` takes over what the newest sidecar of the same encoder has. ``overwrite``
+    replaces vectors and a stopped embedding of another plan. Raises ArgumentError.
+    """
+
+    vectors: Path | str | None = None
+    units: tuple[VectorUnit, ...] = VECTOR_UNITS
+    index: str = "auto"
+    shard_rows: int = DEFAULT_SHARD_ROWS
+    dtype: StoredType = "float32"
+    workers: int | None = None
+    batch_size: int = DEFAULT_BATCH_SIZE
+    device: str | None = None
+    only_missing: bool = False
+    overwrite: bool = False
+    ray: bool = False
+
+    @property
+    def piece_rows(self) -> int:
+        """How many rows are encoded at once."""
+        return self.batch_size * BATCHES_A_PIECE
+
+    def __post_init__(self) -> None:
+        for option, value, low, high in (
+            ("--shard-size", self.shard_rows, 1, MAX_SHARD_ROWS),
+            ("--batch-size", self.batch_size, 1, MAX_BATCH_SIZE),
+            ("--workers", self.workers or 0, 0, MAX_WORKERS),
+        ):
+            if not low <= value <= high:
+                raise ArgumentError(
+                    f"{option}: {value:,} is outside of the bounds.",
+                    allowed=f"{low} to {high:,}",
+                )
+        if self.dtype not in get_args(StoredType):
+            raise ArgumentError(
+                f'--dtype: "{self.dtype}" is not known.', allowed=", ".join(get_args(StoredType))
+            )
+        if not self.units or set(self.units) - set(VECTOR_UNITS):
+            raise ArgumentError(
+                f"--unit: {', '.join(self.units) or 'none'} is not known.",
+                allowed="both, sentence, passage",
+            )
+        if not self.index.strip():
+            raise ArgumentError(
+                "--index: the description is empty.", allowed="auto, flat, or a FAISS factory"
+            )
+        if self.only_missing and self.overwrite:
+            raise ArgumentError(
+                "--only-missing and --overwrite are both given.",
+                allowed="one of them",
+                do="Leave out --overwrite to embed what is missing, --only-missing to embed all.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the shards of a stopped embedding must have in common with those to be made; which
+    passages they hold is looked up in themselves. ``earlier`` is the sidecar that is taken over,
+    empty for none."""
+
+    encoder: EncoderIdentity
+    units: tuple[VectorUnit, ...]
+    dtype: StoredType
+    shard_rows: int
+    earlier: str
+
+    def named(self) -> dict[str, Any]:
+        """The plan by the names of the options that say so, as it comes back from JSON."""
+        named = {
+            "--encoder": asdict(self.encoder),
+            "--unit": self.units,
+            "--dtype": self.dtype,
+            "--shard-size": self.shard_rows,
+            "--only-missing": self.earlier,
+            "the program": [VECTORS_VERSION, ROWS_VERSION],
+        }
+        return json.loads(json.dumps(named))
+
+
+def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
+    """Make ``work`` the folder of a plan: what was begun there goes on where its plan was the same.
+
+    Returns why what there was begins anew, empty where it does not. Raises ArgumentError where
+    shards of another plan are there, unless ``overwrite`` says that they may go; OSError.
+    """
+    path = work / PLAN
+    why = ""
+    if work.exists():
+        changed = _changes(_read(path), plan.named())
+        if not changed:
+            return ""
+        if any(work.glob("shard-*")):
+            why = f"another embedding was stopped there: {changed}"
+            if not overwrite:
+                raise ArgumentError(
+                    f"A{why[1:]}.",
+                    where=str(work),
+                    allowed="the same options as before",
+                    do="Give them to finish it, or --overwrite to begin anew.",
+                )
+        shutil.rmtree(work)
+    work.mkdir(parents=True)
+    write_atomically(path, json.dumps(plan.named()).encode())
+    return why
+
+
+def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
+    """Whether what was begun in ``work`` makes vectors as the options say, in whatever shards."""
+    before = _read(work / PLAN)
+    now = Plan(identity, options.units, options.dtype, options.shard_rows, "").named()
+    return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        found = None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs, in words; empty where nothing does."""
+    if not before:
+        return "its plan cannot be read"
+    return "; ".join(
+        f"{name} was {_shown(before.get(name))}, is {_shown(value)}"
+        for name, value in now.items()
+        if before.get(name) != value
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        found = cast("dict[str, Any]", value)
+        return f"{found.get('name')} (revision {str(found.get('revision'))[:12] or 'not told'})"
+    return json.dumps(value)

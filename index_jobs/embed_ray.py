@@ -1,0 +1,189 @@
+"""Shards that are made by the workers of a Ray cluster, which share a folder with this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arag_search.errors import ArgumentError, WorkerLostError
+from arag_search.extras import missing_extra
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.shards import ShardRecord, StoredType
+from index_jobs.embed_plan import PLAN
+from index_jobs.embed_shards import CutShard, make_shard
+from index_jobs.embed_workers import EncoderChoice, EncodingWork, only_identity
+from index_jobs.memory import PeakMemory
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    record: ShardRecord
+    rows: int
+    peak: PeakMemory
+
+
+class _Maker:
+    """An actor: makes shards with one encoder."""
+
+    def __init__(self, choice: EncoderChoice, piece_rows: int) -> None:
+        self._work = EncodingWork(choice)
+        self._piece_rows = piece_rows
+
+    def identity(self) -> tuple[EncoderIdentity, PeakMemory]:
+        found = self._work(())
+        return found.identity, found.peak
+
+    def sees(self, file: str, content: bytes) -> bool:
+        """Whether the file lies on this machine, too."""
+        path = Path(file)
+        return path.is_file() and path.read_bytes() == content
+
+    def make(self, shard: CutShard, folder: str, dtype: StoredType) -> _Made:
+        identity, _ = self.identity()
+
+        encoded = 0
+
+        def encode(texts: Any) -> Any:
+            nonlocal encoded
+            encoded += len(texts)
+            return self._work(texts).vectors
+
+        record = make_shard(
+            shard, encode, identity, Path(folder), piece_rows=self._piece_rows, dtype=dtype
+        )
+        return _Made(record, encoded, self._work(()).peak)
+
+
+class RayMaking:
+    """Encodes on a Ray cluster: the one that is connected, else that of RAY_ADDRESS, else one on
+    this machine that lasts as long as the embedding. See ShardMaking.
+
+    ``workers`` actors (None: one for each GPU, without GPUs one for each machine) make whole
+    shards and write them into the folder, which must be the same for all machines.
+    """
+
+    def __init__(self, choice: EncoderChoice, workers: int | None, piece_rows: int) -> None:
+        self._choice = choice
+        self._piece_rows = piece_rows
+        self._wanted = workers
+        self._actors: list[Any] = []
+        self._peaks: dict[str, PeakMemory] = {}
+        self._began = False
+
+    @property
+    def processes(self) -> int:
+        """See ShardMaking."""
+        return len(self._actors)
+
+    def __enter__(self) -> RayMaking:
+        try:
+            import ray
+        except ImportError as error:
+            raise missing_extra("ray", "ray") from error
+        self._ray: Any = ray
+        if not self._ray.is_initialized():
+            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            self._began = True
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self) -> None:
+        resources: dict[str, float] = self._ray.cluster_resources()
+        gpus = int(resources.get("GPU", 0)) if self._choice.device != "cpu" else 0
+        machines = sum(bool(node["Alive"]) for node in self._ray.nodes())
+        count = self._wanted or gpus or machines
+        needs = {"num_gpus": 1} if gpus else {"num_cpus": 1}
+        has = gpus or int(resources.get("CPU", 0))
+        if count > has:
+            raise ArgumentError(
+                f"--workers: the Ray cluster has room for {has:,} workers, {count:,} are wanted.",
+                allowed=f"1 to {has:,}",
+                do="Ask for fewer --workers, or add machines to the cluster.",
+            )
+        maker: Any = self._ray.remote(**needs)(_Maker)
+        self._actors = [maker.remote(self._choice, self._piece_rows) for _ in range(count)]
+
+    def __exit__(self, *exception: object) -> None:
+        for actor in self._actors:
+            self._ray.kill(actor)
+        self._actors = []
+        if self._began:
+            self._ray.shutdown()
+            self._began = False
+
+    def identity(self) -> EncoderIdentity:
+        """See ShardMaking."""
+        found = self._all("identity")
+        for _, peak in found:
+            self._peaks[peak.process] = peak
+        return only_identity({identity for identity, _ in found})
+
+    def make(
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
+    ) -> Iterator[ShardRecord]:
+        """See ShardMaking."""
+        self._check_shared(folder)
+        free = list(self._actors)
+        busy: dict[Any, Any] = {}
+
+        def next_made() -> ShardRecord:
+            (first, *_), _ = self._ray.wait(list(busy), num_returns=1)
+            made: _Made = self._got(first)
+            free.append(busy.pop(first))
+            self._peaks[made.peak.process] = made.peak
+            encoded(made.rows)
+            return made.record
+
+        for shard in shards:
+            if not free:
+                yield next_made()
+            actor = free.pop()
+            busy[actor.make.remote(shard, str(folder.absolute()), dtype)] = actor
+        while busy:
+            yield next_made()
+
+    def peaks(self) -> list[PeakMemory]:
+        """See ShardMaking."""
+        return list(self._peaks.values())
+
+    def _check_shared(self, folder: Path) -> None:
+        plan = (folder / PLAN).absolute()
+        if not all(self._all("sees", str(plan), plan.read_bytes())):
+            raise ArgumentError(
+                "A worker of the Ray cluster does not see the folder of the vectors.",
+                where=str(folder.absolute()),
+                allowed="a folder that all machines of the cluster share, at the same path",
+                do="Give --vectors DIR on a shared file system.",
+            )
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        return [
+            self._got(each)
+            for each in [getattr(actor, method).remote(*arguments) for actor in self._actors]
+        ]
+
+    def _got(self, reference: Any) -> Any:
+        """A result. Raises what the work raised, WorkerLostError where a worker has ended."""
+        from ray.exceptions import RayActorError, RayTaskError
+
+        try:
+            return self._ray.get(reference)
+        except RayTaskError as error:
+            cause: Any = error.cause
+            raise (cause if isinstance(cause, Exception) else error) from error
+        except RayActorError as error:
+            raise WorkerLostError(
+                "A worker of the Ray cluster has ended.",
+                where=str(error).splitlines()[0],
+                do="Give its machine more memory, or ask for fewer --workers.",
+            ) from error

@@ -1,0 +1,82 @@
+"""What an embedding has made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from arag_search.progress import duration
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from index_jobs.report import counted
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    """The vectors of an index, and what this run did for them.
+
+    ``sidecar`` is their folder. ``rows`` are those that are searched, by unit; ``encoded_rows``
+    those that this run encoded, in ``encode_seconds``. ``continued_shards`` were made by a run that
+    was stopped, ``remade_shards`` were found damaged and made again; ``taken_over_chunks`` had
+    vectors in an earlier sidecar. ``bytes`` are on disk. ``peak_bytes`` is the peak of resident
+    memory summed over ``processes``. ``up_to_date``: the vectors were there, nothing was done.
+    """
+
+    location: str
+    sidecar: str
+    encoder: EncoderIdentity
+    index: Mapping[VectorUnit, str]
+    dtype: str
+    rows: Mapping[VectorUnit, int]
+    chunks: int
+    deleted_chunks: int
+    shards: int
+    bytes: int
+    fingerprint: str
+    up_to_date: bool
+    encoded_rows: int
+    encode_seconds: float
+    rows_per_second: float
+    publish_seconds: float
+    seconds: float
+    continued_shards: int
+    remade_shards: int
+    taken_over_chunks: int
+    workers: int
+    ray: bool
+    processes: int
+    peak_bytes: int
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The report in words, one line for each thing."""
+        rows = of_units(self.rows)
+        kinds = ", ".join(dict.fromkeys(self.index.values()))
+        verb = "Nothing to do for" if self.up_to_date else "Embedded"
+        lines = [
+            f"{verb} {self.location}: {rows} in {counted(self.shards, 'shard')},"
+            f" {self.bytes / 1e6:,.1f} MB in {self.sidecar}.",
+            f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions; {self.dtype};"
+            f" index {kinds}",
+        ]
+        if not self.up_to_date:
+            lines.append(
+                f"encoded: {counted(self.encoded_rows, 'row')} in {duration(self.encode_seconds)},"
+                f" {self.rows_per_second:,.0f}/s; published in {duration(self.publish_seconds)}"
+            )
+        if self.taken_over_chunks:
+            lines.append(f"taken over: {counted(self.taken_over_chunks, 'passage')}")
+        lines.append(
+            f"peak memory: {self.peak_bytes / 1e6:,.0f} MB, summed over"
+            f" {self.processes:,} {'process' if self.processes == 1 else 'processes'}"
+        )
+        return "\n".join([*lines, *self.notes])
+
+
+def of_units(rows: Mapping[VectorUnit, int]) -> str:
+    """``vectors of 393 sentences and 63 passages``."""
+    return "vectors of " + " and ".join(counted(count, unit) for unit, count in rows.items())

@@ -1,0 +1,197 @@
+"""Who encodes: this process, or worker processes, each with an encoder and a share of the cores."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from arag_search.errors import BuildError
+from arag_search.vectors.base import Encoder, EncoderIdentity
+from arag_search.vectors.shards import ShardRecord, StoredType
+from index_jobs.embed_shards import CutShard, Gathering, Piece
+from index_jobs.memory import PeakMemory, own_peak
+from index_jobs.workers import Packing, PackingHere, WorkerProcesses, usable_cores
+
+if TYPE_CHECKING:
+    from arag_search.vectors.base import FloatArray
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderChoice:
+    """Which encoder, by name, and how it is run."""
+
+    name: str
+    device: str | None
+    batch_size: int
+
+    def open(self) -> Encoder:
+        """Open it. Raises what ``open_encoder`` raises."""
+        from arag_search.vectors.encoders.choose import open_encoder
+
+        return open_encoder(self.name, device=self.device, batch_size=self.batch_size)
+
+
+class ShardMaking(Protocol):
+    """Encodes shards and writes them; a context manager."""
+
+    def __enter__(self) -> ShardMaking: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    @property
+    def processes(self) -> int:
+        """How many processes encode."""
+        ...
+
+    def identity(self) -> EncoderIdentity:
+        """That of the encoder, which all processes have alike. Raises what opening one raises."""
+        ...
+
+    def make(
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
+    ) -> Iterator[ShardRecord]:
+        """Make the shards, a few at a time; each is given when it is written. ``encoded`` is told
+        of rows. Raises what the encoder raises, WorkerLostError, BuildError, OSError."""
+        ...
+
+    def peaks(self) -> list[PeakMemory]:
+        """The peaks of memory of the processes that encode, as far as they have told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What a process has made of a piece, and what it is."""
+
+    identity: EncoderIdentity
+    vectors: FloatArray | None
+    peak: PeakMemory
+
+
+class EncodingWork:
+    """Texts -> Encoded. The encoder is opened where and when it is first asked; no texts tell the
+    identity."""
+
+    def __init__(self, choice: EncoderChoice | Encoder) -> None:
+        self._choice = choice
+        self._encoder: Encoder | None = None if isinstance(choice, EncoderChoice) else choice
+
+    def __call__(self, texts: Sequence[str]) -> Encoded:
+        if self._encoder is None:
+            assert isinstance(self._choice, EncoderChoice)
+            self._encoder = self._choice.open()
+        vectors = self._encoder.encode(texts) if texts else None
+        return Encoded(self._encoder.identity, vectors, own_peak())
+
+    def close(self) -> None:
+        """Close the encoder, if it was opened here."""
+        if self._encoder is not None and isinstance(self._choice, EncoderChoice):
+            self._encoder.close()
+
+
+class LocalMaking:
+    """Encodes on this machine, with so many processes; 0 is this one. See ShardMaking.
+
+    Pieces of shards go to the processes, so that these end together; this process gathers and
+    writes.
+    """
+
+    def __init__(self, choice: EncoderChoice | Encoder, workers: int, piece_rows: int) -> None:
+        self.processes = max(1, workers)
+        self._piece_rows = piece_rows
+        self._work = EncodingWork(choice)
+        self._peaks: list[PeakMemory] = []
+        self._gatherings: deque[Gathering] = deque()
+        self._packing: Packing[Piece, Encoded] = PackingHere(self._work)
+        if workers:
+            threads = str(max(1, usable_cores() // workers))
+            self._packing = WorkerProcesses(
+                workers, self._work, dict.fromkeys(_THREAD_VARIABLES, threads)
+            )
+
+    def __enter__(self) -> LocalMaking:
+        self._packing.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._packing.__exit__(*exception)
+        self._work.close()
+
+    def identity(self) -> EncoderIdentity:
+        """See ShardMaking."""
+        for _ in range(self.processes):
+            self._packing.submit(Piece("sentence", (), ()))
+        found = {self._taken()[1].identity for _ in range(self.processes)}
+        return only_identity(found)
+
+    def make(
+        self,
+        shards: Iterable[CutShard],
+        folder: Path,
+        dtype: StoredType,
+        encoded: Callable[[int], None],
+    ) -> Iterator[ShardRecord]:
+        """See ShardMaking."""
+        for shard in shards:
+            self._gatherings.append(Gathering(shard))
+            for piece in shard.pieces(self._piece_rows):
+                self._packing.submit(piece)
+                while self._packing.is_ready:
+                    encoded(self._gather())
+                    yield from self._whole(folder, dtype)
+        while self._packing.under_way:
+            encoded(self._gather())
+            yield from self._whole(folder, dtype)
+        yield from self._whole(folder, dtype)
+
+    def peaks(self) -> list[PeakMemory]:
+        """See ShardMaking."""
+        return self._peaks
+
+    def _taken(self) -> tuple[Piece, Encoded]:
+        piece, encoded = self._packing.take()
+        self._peaks = [each for each in self._peaks if each.process != encoded.peak.process]
+        self._peaks.append(encoded.peak)
+        self._identity = encoded.identity
+        return piece, encoded
+
+    def _gather(self) -> int:
+        """Take the next piece; how many rows it has."""
+        piece, encoded = self._taken()
+        gathering = next(each for each in self._gatherings if not each.is_whole)
+        if encoded.vectors is None:
+            raise TypeError("a piece without texts")
+        gathering.put(piece, encoded.vectors)
+        return len(piece.given)
+
+    def _whole(self, folder: Path, dtype: StoredType) -> Iterator[ShardRecord]:
+        """Write the first shards that are whole."""
+        while self._gatherings and self._gatherings[0].is_whole:
+            gathering = self._gatherings.popleft()
+            yield gathering.write(folder, self._identity.dimension, dtype)
+
+
+def only_identity(found: set[EncoderIdentity]) -> EncoderIdentity:
+    """The identity that all processes have. Raises BuildError where they have not."""
+    if len(found) > 1:
+        told = "; ".join(sorted(f"{each.name}, revision {each.revision}" for each in found))
+        raise BuildError(
+            f"The encoders of the workers are not the same: {told}.",
+            allowed="the same model everywhere",
+            do="Install the same files of the model on all machines.",
+        )
+    return found.pop()

@@ -1,0 +1,43 @@
+"""Memory of processes, as far as the system tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """The most memory that a process had resident, in bytes; ``process`` tells it from others."""
+
+    process: str
+    bytes: int
+
+
+def own_peak() -> PeakMemory:
+    """That of this process."""
+    import os
+    import socket
+
+    return PeakMemory(f"{socket.gethostname()}:{os.getpid()}", _peak_bytes())
+
+
+def _peak_bytes() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) << 10
+    except (OSError, IndexError):
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak << 10
+
+
+def highest(peaks: Iterable[PeakMemory]) -> dict[str, int]:
+    """Of each process the highest that is told."""
+    found: dict[str, int] = {}
+    for peak in peaks:
+        found[peak.process] = max(peak.bytes, found.get(peak.process, 0))
+    return found

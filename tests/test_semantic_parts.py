@@ -1,0 +1,185 @@
+"""What searches by vectors are made of: exact neighbours, passages of sentences, rank fusion."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from arag_search.corpus import Chunk, chunk_ordinal
+from arag_search.errors import IndexClosedError, NotServedError
+from arag_search.query.parser import parse_scope
+from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.fusion import Fused, fuse
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.passages import NearPassage, near_passages
+from arag_search.vectors.rows import rows_of
+from tests.passages import SCHEMA, chunk
+from tests.semantic_indexes import TableEncoder
+
+WORDS = (
+    *("opera", "venice", "vivaldi", "libretto", "goldoni"),
+    *("season", "winter", "born", "died", "griselda"),
+)
+
+
+def random_corpus(random: Random, documents: int) -> list[Chunk]:
+    """Chunks of up to 12 sentences of few words, so that many sentences are equally near."""
+    return [
+        chunk(
+            number,
+            f"d{number}",
+            random.choice(("", "vivaldi", "opera")),
+            *(
+                f"{' '.join(random.choices(WORDS, k=random.choice((1, 2, 5))))}. "
+                for _ in range(random.choice((0, 1, 3, 12)))
+            ),
+            year=number,
+        )
+        for number in range(documents)
+    ]
+
+
+# Rank fusion
+
+
+def test_a_fused_score_is_the_sum_of_the_reciprocals_of_60_and_the_rank() -> None:
+    assert fuse([7, 8, 9], [9, 7]) == [
+        Fused(7, 1 / 61 + 1 / 62, (1, 2)),
+        Fused(9, 1 / 63 + 1 / 61, (3, 1)),
+        Fused(8, 1 / 62, (2, None)),
+    ]
+
+
+def test_what_both_rankings_hold_comes_before_the_first_of_one() -> None:
+    words, vectors = [1, *range(100, 199)], [*range(200, 299), 1]
+    assert [one.ordinal for one in fuse(words, vectors)][:3] == [1, 200, 100]
+
+
+def test_equal_fused_scores_come_in_order_of_ordinal() -> None:
+    assert [one.ordinal for one in fuse([5, 3], [3, 5])] == [3, 5]
+    assert [one.ordinal for one in fuse([9], [4])] == [4, 9]
+    first, second = fuse([1, 2, 3], [3, 2, 1])[:2]
+    assert (first.ordinal, second.ordinal, first.score) == (1, 3, second.score)
+
+
+def test_nothing_fused_is_nothing() -> None:
+    assert fuse([], []) == []
+    assert fuse([], [4]) == [Fused(4, 1 / 61, (None, 1))]
+
+
+# MemoryVectors
+
+
+@pytest.mark.parametrize("unit", ["sentence", "passage"])
+def test_vectors_in_memory_give_the_exact_cosines_in_order(unit: VectorUnit) -> None:
+    chunks = random_corpus(Random(1), 30)
+    encoder = HashingEncoder(16)
+    vectors = MemoryVectors(reversed(chunks), encoder, metadata=SCHEMA.metadata)
+    rows = [row for one in chunks for row in rows_of(one, unit)]
+    queries = encoder.encode_queries(["vivaldi opera", "born in venice"])
+    for query, found in zip(queries, vectors.nearest(unit, queries, 10_000), strict=True):
+        cosines = {
+            ordinal: float(np.float32(np.dot(vector.astype(float), query.astype(float))))
+            for (ordinal, _), vector in zip(
+                rows, encoder.encode([text for _, text in rows]), strict=True
+            )
+        }
+        assert found == sorted(cosines.items(), key=lambda row: (-row[1], row[0]))
+    assert [len(found) for found in vectors.nearest(unit, queries, 3)] == [3, 3]
+    assert vectors.nearest(unit, queries[:0], 3) == []
+
+
+def test_a_scope_leaves_rows_of_other_chunks_out() -> None:
+    chunks = random_corpus(Random(2), 40)
+    vectors = MemoryVectors(chunks, HashingEncoder(16), metadata=SCHEMA.metadata)
+    query = HashingEncoder(16).encode_queries(["vivaldi"])
+    scope = parse_scope("year:>=20 AND NOT year:25", SCHEMA)
+    found = vectors.nearest("sentence", query, 10_000, scope)[0]
+    allowed = [one for one in chunks if one.metadata["year"] in {*range(20, 25), *range(26, 40)}]
+    assert {chunk_ordinal(row.ordinal) for row in found} == {
+        one.ordinal for one in allowed if one.sentence_ends
+    }
+    assert vectors.nearest("passage", query, 5, parse_scope("year:99", SCHEMA)) == [[]]
+
+
+def test_units_without_vectors_and_closed_vectors_are_refused() -> None:
+    encoder = HashingEncoder(16)
+    vectors = MemoryVectors(random_corpus(Random(3), 2), encoder, units=("passage",))
+    query = encoder.encode_queries(["vivaldi"])
+    with pytest.raises(NotServedError) as caught:
+        vectors.nearest("sentence", query, 5)
+    assert str(caught.value) == ("There are no sentence vectors.\nAllowed: vectors by passage")
+    vectors.close()
+    with pytest.raises(IndexClosedError):
+        vectors.nearest("passage", query, 5)
+
+
+# Passages (Eq. 3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("scope", [None, "year:>=10", "year:3"])
+def test_passages_score_as_their_best_sentence_as_brute_force_says(
+    seed: int, scope: str | None
+) -> None:
+    chunks = random_corpus(Random(seed), 40)
+    encoder = HashingEncoder(16)
+    vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
+    query = encoder.encode_queries(["vivaldi born in venice"])[0]
+    within = None if scope is None else parse_scope(scope, SCHEMA)
+    allowed = [
+        one
+        for one in chunks
+        if scope is None or one.metadata["year"] in (range(10, 40) if ">" in scope else (3,))
+    ]
+    best: dict[int, float] = {}
+    for one in allowed:
+        texts = [text for _, text in rows_of(one, "sentence")]
+        if texts:
+            cosines = encoder.encode(texts).astype(float) @ query.astype(float)
+            best[one.ordinal] = float(np.float32(cosines.max()))
+    expected = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    for n in (1, 2, 5, len(best), len(best) + 1, 500):
+        found, complete = near_passages(vectors, "sentence", query, n, within)
+        assert [(one.ordinal, one.score) for one in found] == expected[:n]
+        assert not (complete and n < len(best))
+        assert complete or n <= len(best)
+
+
+def test_as_many_sentences_are_fetched_as_passages_are_wanted() -> None:
+    first = chunk(0, "long", "", *(f"near {number}. " for number in range(200)))
+    rest = [chunk(number, f"d{number}", "", "far. ") for number in range(1, 4)]
+    table = {f"near {number}.": (1.0, number / 1000, 0.0) for number in range(200)}
+    encoder = TableEncoder({**table, "q": (1.0, 0.0, 0.0)})
+    vectors = MemoryVectors([first, *rest], encoder)
+    found, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
+    assert [one.ordinal for one in found] == [one.ordinal for one in (first, *rest[:2])]
+    assert found[0].sentences == tuple(range(200))  # those are all on the way to the second
+    assert not complete
+    assert near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
+        NearPassage(first.ordinal, 1.0, tuple(range(16)))
+    ]
+
+
+def test_the_found_sentences_of_a_passage_are_in_text_order() -> None:
+    one = chunk(0, "a", "", "third. ", "first. ", "far. ", "second. ", "... ")
+    encoder = TableEncoder(
+        {"first.": (1, 0.1, 0), "second.": (1, 0.2, 0), "third.": (1, 0.3, 0), "q": (1, 0, 0)}
+    )
+    vectors = MemoryVectors([one], encoder)
+    found, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 5)
+    assert (found[0].sentences, complete) == ((0, 1, 2, 3), True)
+
+
+def test_passage_vectors_give_a_passage_a_row() -> None:
+    chunks = random_corpus(Random(5), 20)
+    encoder = HashingEncoder(16)
+    vectors = MemoryVectors(chunks, encoder)
+    query = encoder.encode_queries(["griselda"])
+    rows = vectors.nearest("passage", query, 7)[0]
+    found, complete = near_passages(vectors, "passage", query[0], 7)
+    assert found == [NearPassage(row.ordinal, row.score) for row in rows]
+    assert not complete

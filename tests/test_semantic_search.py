@@ -1,0 +1,470 @@
+"""Searches of an index by vectors: semantic, hybrid, naive; scopes, filters, pages, threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import (
+    ArgumentError,
+    IndexClosedError,
+    NotServedError,
+    VectorsMismatchError,
+)
+from arag_search.index import Index
+from arag_search.query.problems import QueryError
+from arag_search.results import HybridRanks, SearchResult
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.encoders.hashing import HashingEncoder
+from arag_search.vectors.identity import check_same_encoder
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.opening import NotedVectors, VectorSource
+from arag_search.vectors.rows import rows_of
+from tests.passages import VIVALDI, chunk, index_of
+from tests.semantic_indexes import TableEncoder, vector_index
+from tests.test_semantic_parts import random_corpus
+
+QUERY = "vivaldi born in venice"
+
+
+def ids(result: SearchResult) -> list[str]:
+    return [hit.id for hit in result.hits]
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return vector_index(*VIVALDI)
+
+
+# Semantic search
+
+
+def test_a_semantic_search_shows_the_sentences_that_are_near() -> None:
+    one = chunk(0, "a", "Titles do not count", "Far. ", "Near. ", "Far too. ", "Nearer. ", year=1)
+    other = chunk(1, "b", "", "Nearest. ", *(f"Away {number}. " for number in range(30)))
+    table = {"q": (1, 0, 0), "Near.": (1, 1, 0), "Nearer.": (1, 0.5, 0), "Nearest.": (1, 0.1, 0)}
+    index = vector_index(one, other, encoder=TableEncoder(table))
+    result = index.semantic_search("q", top_k=1)
+    assert (result.query, result.understood) == ("q", '"q"')
+    assert (result.total, result.total_is_exact, result.passages) == (None, True, None)
+    hit = result.hits[0]
+    assert (hit.id, hit.doc_id, hit.part, hit.parts) == ("b.1", "b", 1, 1)
+    assert hit.score == pytest.approx(1 / 1.01**0.5)
+    result = index.semantic_search("q", top_k=5)
+    assert ids(result) == ["b.1", "a.1"]
+    assert result.passages == 2
+    assert result.hits[1].snippet == "Far. Near. Far too. Nearer."  # all were fetched
+    assert result.hits[1].metadata == {"year": 1}
+    assert result.hits[1].score == pytest.approx(1 / 1.25**0.5)
+
+
+def test_the_snippet_leaves_out_what_was_not_fetched() -> None:
+    near = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ", f"Near too {n}. ") for n in range(9)]
+    table = {f"Near {word}{n}.": (1, 0.1, 0) for n in range(9) for word in ("", "too ")}
+    index = vector_index(*near, encoder=TableEncoder({**table, "q": (1, 0, 0)}))
+    result = index.semantic_search("q", top_k=5)
+    assert [hit.snippet for hit in result.hits[:2]] == [
+        "Near 0. ... Near too 0.",
+        "Near 1. ... Near too 1.",
+    ]
+
+
+def test_semantic_pages_follow_each_other(index: Index) -> None:
+    whole = index.semantic_search(QUERY, top_k=20)
+    assert whole.passages == 5
+    pages = [index.semantic_search(QUERY, top_k=2, offset=offset) for offset in (0, 2, 4, 6)]
+    assert [one for page in pages for one in ids(page)] == ids(whole)
+    assert pages[-1].hits == ()
+    assert pages[-1].passages == 5
+
+
+def test_a_search_without_snippets_reads_no_text(index: Index) -> None:
+    for result in (
+        index.semantic_search(QUERY, snippets=False),
+        index.hybrid_search(QUERY, snippets=False),
+        index.naive_embedding_search(QUERY, snippets=False),
+    ):
+        assert len(result.hits) == 5
+        assert {(hit.content, hit.snippet) for hit in result.hits} == {("", "")}
+        assert result.retrieved_tokens > 0  # titles
+
+
+# Naive and hybrid search
+
+
+def test_a_naive_search_gives_whole_passages_by_their_own_vector(index: Index) -> None:
+    result = index.naive_embedding_search("Griselda is an opera by Antonio Vivaldi", top_k=2)
+    assert result.hits[0].id == "griselda.1"
+    assert result.hits[0].snippet == (
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. "
+        "Its libretto was revised by the young Carlo Goldoni."
+    )
+    encoder = HashingEncoder()
+    texts = [text for one in VIVALDI for _, text in rows_of(one, "passage")]
+    query = encoder.encode_queries(["Griselda is an opera by Antonio Vivaldi"])[0]
+    scores = sorted((encoder.encode(texts) @ query).tolist(), reverse=True)
+    assert [hit.score for hit in result.hits] == pytest.approx(scores[:2], abs=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["passage", "sentence"])
+def test_a_hybrid_search_fuses_the_ranks_of_words_and_vectors(
+    index: Index, unit: VectorUnit
+) -> None:
+    query = "opera by Vivaldi in Venice"
+    result = index.hybrid_search(query, vectors=unit)
+    words = ids(index.logical_search("opera by vivaldi in venice", top_k=100))
+    near = ids(
+        index.semantic_search(query, top_k=100)
+        if unit == "sentence"
+        else index.naive_embedding_search(query, top_k=100)
+    )
+    assert len(words) < len(near) == 5
+    for hit in result.hits:
+        rank = words.index(hit.id) + 1 if hit.id in words else None
+        assert hit.ranks == HybridRanks(rank, near.index(hit.id) + 1)
+        by_words = 0.0 if rank is None else 1 / (60 + rank)
+        assert hit.score == pytest.approx(by_words + 1 / (61 + near.index(hit.id)))
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert (result.total, result.passages) == (None, 5)
+    whole = {hit.id: hit.snippet for hit in result.hits}
+    assert whole["vivaldi.2"] == "He died in Vienna. Vivaldi's music was forgotten."
+
+
+def test_hybrid_pages_follow_each_other_and_end(index: Index) -> None:
+    whole = index.hybrid_search(QUERY, max_results=20)
+    pages = [index.hybrid_search(QUERY, max_results=2, offset=offset) for offset in (0, 2, 4, 6)]
+    assert [one for page in pages for one in ids(page)] == ids(whole)
+    assert [len(page.hits) for page in pages] == [2, 2, 1, 0]
+
+
+def test_a_hybrid_search_merges_the_first_hundred_of_both() -> None:
+    many = [chunk(n, f"d{n}", "", f"{'opera ' * (1 + n % 7)}number {n}. ") for n in range(250)]
+    result = vector_index(*many).hybrid_search("opera number 7", max_results=1000)
+    assert 100 <= len(result.hits) == result.passages <= 200
+    ranks = [rank for hit in result.hits for rank in (hit.ranks or ()) if rank is not None]
+    assert sorted(ranks) == sorted([*range(1, 101)] * 2)
+
+
+def test_the_words_of_a_hybrid_query_are_no_operators(index: Index) -> None:
+    result = index.hybrid_search('NOT (opera OR "venice" title:x^2 AND -vivaldi*')
+    assert result.notes == ()
+    found = {hit.id: hit.ranks and hit.ranks.words for hit in result.hits}
+    expected = ids(index.logical_search('not opera or venice "title:x" 2 and vivaldi'))
+    assert [one for one, rank in sorted(found.items(), key=lambda item: item[1] or 9) if rank] == (
+        expected
+    )
+
+
+def test_a_hybrid_query_without_words_says_so_and_one_of_many_words_is_cut(index: Index) -> None:
+    result = index.hybrid_search("?!")
+    assert result.notes == (
+        "the query holds no word to look up; the passages are the nearest by vectors.",
+    )
+    assert {hit.ranks and hit.ranks.words for hit in result.hits} == {None}
+    result = index.hybrid_search("opera " * 65)
+    assert result.notes == ("only the first 64 words of the query were looked up.",)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", ["semantic_search", "hybrid_search", "naive_embedding_search"])
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("", 'column 1, "": the query is empty. Write a question, or a few words.'),
+        (" \n", 'column 1, " \n": the query is empty. Write a question, or a few words.'),
+        (
+            "x" * 2001,
+            f'column 1, "{"x" * 40}": the query has 2,001 characters; at most 2,000 are read. '
+            "Write a shorter query, or several.",
+        ),
+        (
+            "a\ud800",
+            'column 1, "a?": this is half of a character (a lone surrogate). Text must be valid '
+            "Unicode; leave it out.",
+        ),
+    ],
+)
+def test_a_query_that_cannot_be_searched_for_is_refused(
+    index: Index, name: str, query: str, problem: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        getattr(index, name)(query)
+    assert str(caught.value) == f"Query not run: 1 problem.\n1. {problem}"
+    assert caught.value.query == query
+
+
+def test_pages_out_of_bounds_are_refused(index: Index) -> None:
+    with pytest.raises(ArgumentError, match=r"top_k is 0\."):
+        index.semantic_search("q", top_k=0)
+    with pytest.raises(ArgumentError, match="offset is 9999 with top_k 5"):
+        index.semantic_search("q", offset=9999)
+    with pytest.raises(ArgumentError, match=r"max_results is 1001\."):
+        index.hybrid_search("q", max_results=1001)
+    with pytest.raises(ArgumentError, match=r"top_k is -1\."):
+        index.naive_embedding_search("q", top_k=-1)
+    with pytest.raises(ArgumentError, match='vectors is "words"'):
+        index.hybrid_search("q", vectors="words")  # type: ignore[arg-type]
+
+
+def test_an_index_without_vectors_says_so() -> None:
+    with pytest.raises(NotServedError) as caught:
+        index_of(*VIVALDI).semantic_search("q")
+    assert str(caught.value) == (
+        "The index was opened without vectors.\nWhere: memory\n"
+        "Do: Open it with open_index, or give Index its vectors."
+    )
+
+
+def test_a_unit_without_vectors_says_so() -> None:
+    index = vector_index(*VIVALDI, units=("sentence",))
+    assert index.semantic_search("vivaldi").hits
+    with pytest.raises(NotServedError, match="There are no passage vectors"):
+        index.naive_embedding_search("vivaldi")
+
+
+# Scopes and filters
+
+
+def test_a_filter_and_the_scope_of_the_index_hold_for_all_searches() -> None:
+    chunks = [one for one in random_corpus(Random(4), 60) if one.sentence_ends]
+    index = vector_index(*chunks, scope="year:>=20")
+    allowed = {one.id for one in chunks if 20 <= one.metadata["year"] < 40}  # type: ignore[operator]
+    for result in (
+        index.semantic_search(QUERY, top_k=100, filter="year:<40"),
+        index.hybrid_search(QUERY, max_results=100, filter="year:<40"),
+        index.hybrid_search(QUERY, max_results=100, filter="NOT year:>=40", vectors="sentence"),
+    ):
+        assert set(ids(result)) == allowed
+        assert result.passages == len(allowed)
+    assert len(index.naive_embedding_search(QUERY, top_k=100).hits) == len(
+        [one for one in chunks if one.metadata["year"] >= 20]  # type: ignore[operator]
+    )
+    result = index.semantic_search("  vivaldi\n born ", filter="year:<40 AND NOT year:25")
+    assert result.understood == '"vivaldi born" within (year:<40 AND NOT year:25)'
+
+
+def test_an_index_within_a_scope_finds_what_filtering_afterwards_would() -> None:
+    """About 50 %, 1 % and 20 of the passages."""
+    chunks = [one for one in random_corpus(Random(6), 900) if one.sentence_ends]
+    index = vector_index(*chunks, encoder=HashingEncoder(24))
+    everything = index.semantic_search(QUERY, top_k=1000)
+    nearest = index.naive_embedding_search(QUERY, top_k=1000)
+    few = " OR ".join(f"doc_id:{one.doc_id}" for one in Random(7).sample(chunks, 20))
+    for text in ("year:<450", "year:>=891", few):
+        scoped = vector_index(*chunks, encoder=HashingEncoder(24), scope=text)
+        allowed = {one.id for one in scoped.scan()}
+        for top_k in (1, 5, 20):
+            found = scoped.semantic_search(QUERY, top_k=top_k)
+            assert [(hit.id, hit.score) for hit in found.hits] == [
+                (hit.id, hit.score) for hit in everything.hits if hit.id in allowed
+            ][:top_k]
+            assert (
+                ids(scoped.naive_embedding_search(QUERY, top_k=top_k))
+                == [hit.id for hit in nearest.hits if hit.id in allowed][:top_k]
+            )
+            assert set(ids(scoped.hybrid_search(QUERY, max_results=top_k))) <= allowed
+
+
+def test_a_filter_that_admits_nothing_finds_nothing(index: Index) -> None:
+    for result in (
+        index.semantic_search("vivaldi", filter="year:>3000"),
+        index.hybrid_search("vivaldi", filter="year:>3000"),
+    ):
+        assert (result.hits, result.total, result.passages) == ((), None, 0)
+
+
+@pytest.mark.parametrize(
+    ("filter", "problem"),
+    [
+        (
+            "author:Walker",
+            'column 1, "author:": there is no field "author". Fields: doc_id, year (number), lang '
+            "(keyword). Text with a colon is quoted.",
+        ),
+        ("", 'column 1, "": the query is empty. Write at least one word, phrase or field clause.'),
+    ],
+)
+def test_a_filter_with_problems_is_refused(index: Index, filter: str, problem: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        index.semantic_search("vivaldi", filter=filter)
+    assert str(caught.value) == f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter"
+
+
+# What is not up to date
+
+
+def test_a_note_on_the_vectors_stands_in_every_result() -> None:
+    index = vector_index(*VIVALDI, note="The vectors lack 3 passages.")
+    assert index.semantic_search("opera").notes == ("The vectors lack 3 passages.",)
+    assert index.naive_embedding_search("opera").notes == ("The vectors lack 3 passages.",)
+    notes = index.hybrid_search("?").notes
+    assert (len(notes), notes[0]) == (2, "The vectors lack 3 passages.")
+
+
+def test_passages_that_were_deleted_meanwhile_are_left_out_and_counted() -> None:
+    encoder = HashingEncoder()
+    vectors = VectorSource.of(MemoryVectors(VIVALDI, encoder), encoder)
+    index = Index(MemoryEngine(VIVALDI[2:]), "memory", vectors=vectors)
+    result = index.semantic_search(QUERY)
+    assert sorted(ids(result)) == ["griselda.1", "page.1", "scarlatti.1"]
+    assert result.notes == ("2 passages left out: deleted since the vectors were made.",)
+    assert len(index.hybrid_search(QUERY).hits) == 3
+
+
+# Opening, encoding, closing
+
+
+def test_queries_encoded_together_are_distinct_and_those_that_are_refused_are_passed_over() -> None:
+    encoder = TableEncoder({})
+    index = vector_index(*VIVALDI, encoder=encoder)
+    index.encode_queries(["one", "two", "one", "", "x" * 3000, "\udc00", "cafe\u0301"])
+    index.encode_queries([" "])
+    assert encoder.encoded == [["one", "two", "caf\u00e9"]]
+
+
+def test_vectors_of_another_encoder_are_refused_before_any_search() -> None:
+    vectors = MemoryVectors(VIVALDI, HashingEncoder(32))
+    source = VectorSource.of(vectors, HashingEncoder(64))
+    index = Index(MemoryEngine(VIVALDI), "memory", vectors=source)
+    with pytest.raises(VectorsMismatchError) as caught:
+        index.open_vectors()
+    assert str(caught.value) == (
+        "The vectors were made by hashing:32 (dimension 32), but queries would be encoded by "
+        "hashing:64 (dimension 64).\n"
+        "Where: memory\n"
+        "Allowed: the encoder that made the vectors\n"
+        "Do: Name that one, or embed the index again with the other."
+    )
+
+
+class Opening:
+    """Opens slowly, and counts how often."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.opened: list[str] = []
+        self.failures = failures
+        self.encoder = TableEncoder({})
+        self.vectors = MemoryVectors(VIVALDI, self.encoder)
+
+    def open_vectors(self) -> NotedVectors:
+        self.opened.append("vectors")
+        time.sleep(0.05)
+        if self.failures:
+            self.failures -= 1
+            raise NotServedError("Not yet.")
+        return NotedVectors(self.vectors, None)
+
+    def open_encoder(self, _: object) -> TableEncoder:
+        self.opened.append("encoder")
+        return self.encoder
+
+    def index(self) -> Index:
+        source = VectorSource(self.open_vectors, self.open_encoder, "memory")
+        return Index(MemoryEngine(VIVALDI), "memory", vectors=source)
+
+
+def test_vectors_are_opened_once_by_the_first_search_of_several_threads() -> None:
+    opening = Opening()
+    index = opening.index()
+    assert index.logical_search("vivaldi").hits
+    assert opening.opened == []
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: ids(index.semantic_search("q")), range(8)))
+    assert opening.opened == ["vectors", "encoder"]
+    assert found == [found[0]] * 8
+
+
+def test_opening_that_failed_is_tried_again() -> None:
+    opening = Opening(failures=1)
+    index = opening.index()
+    with pytest.raises(NotServedError):
+        index.semantic_search("q")
+    assert index.semantic_search("q").hits
+    assert opening.opened == ["vectors", "vectors", "encoder"]
+
+
+def test_closing_the_index_closes_what_was_opened_once() -> None:
+    opening = Opening()
+    index = opening.index()
+    index.semantic_search("q")
+    index.close()
+    index.close()
+    assert opening.encoder.closed == 1
+    with pytest.raises(IndexClosedError):
+        index.semantic_search("q")
+    with pytest.raises(IndexClosedError):
+        opening.vectors.nearest("passage", opening.encoder.encode(["q"]), 1)
+    untouched = Opening()
+    untouched.index().close()
+    assert untouched.opened == []
+
+
+def test_eight_threads_get_what_one_gets() -> None:
+    chunks = random_corpus(Random(8), 80)
+    index = vector_index(*chunks)
+    random = Random(9)
+    queries = [" ".join(random.choices(("opera", "venice", "born", "x"), k=3)) for _ in range(40)]
+
+    def ask(query: str) -> list[list[tuple[str, float, str]]]:
+        results = (
+            index.semantic_search(query, filter="year:>=5"),
+            index.hybrid_search(query),
+            index.naive_embedding_search(query),
+        )
+        return [[(hit.id, hit.score, hit.snippet) for hit in one.hits] for one in results]
+
+    expected = [ask(query) for query in queries]
+    barrier = threading.Barrier(8)
+
+    def work(_: int) -> list[object]:
+        barrier.wait()
+        return [ask(query) for query in queries]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [expected] * 8
+
+
+def test_weights_of_one_revision_may_go_by_two_names() -> None:
+    made_by = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
+    check_same_encoder(made_by, replace(made_by, name="/a/folder"), "here")
+    for change in ({"revision": "cd" * 32}, {"query_instruction": "Query: "}, {"dimension": 4}):
+        with pytest.raises(VectorsMismatchError):
+            check_same_encoder(made_by, replace(made_by, **change), "here")
+    endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)
+    with pytest.raises(VectorsMismatchError, match="made by a, but queries would be encoded by b"):
+        check_same_encoder(endpoint, replace(endpoint, name="b"), "here")
+
+
+def test_closing_waits_for_searches_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = Opening()
+    index = opening.index()
+    started, released = threading.Event(), threading.Event()
+    nearest = opening.vectors.nearest
+
+    def slow(*arguments: Any) -> Any:
+        started.set()
+        assert released.wait(10)
+        return nearest(*arguments)
+
+    monkeypatch.setattr(opening.vectors, "nearest", slow)
+    with ThreadPoolExecutor(2) as pool:
+        search = pool.submit(index.semantic_search, "q")
+        assert started.wait(10)
+        closing = pool.submit(index.close)
+        time.sleep(0.05)
+        assert not closing.done()
+        released.set()
+        assert len(search.result(10).hits) == 5
+        closing.result(10)
+    with pytest.raises(IndexClosedError):
+        index.hybrid_search("q")

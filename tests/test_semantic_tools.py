@@ -1,0 +1,209 @@
+"""The tools that search by vectors: what a model sees, and within which bounds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.hybrid_search import HybridSearch
+from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
+from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.tools.semantic_search import SemanticSearch
+from tests.passages import VIVALDI, chunk, random_chunks
+from tests.semantic_indexes import TableEncoder, vector_index
+
+ALL = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
+TABLE = {
+    "who revised it?": (1, 0, 0),
+    "Its libretto was revised by the young Carlo Goldoni.": (1, 0.1, 0),
+    "Each libretto was new.": (1, 0.5, 0),
+    "Griselda (Vivaldi)\nGriselda is an opera by Antonio Vivaldi. Its premiere was in Venice. "
+    "Its libretto was revised by the young Carlo Goldoni.": (1, 0.1, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    far = (chunk(10 + n, f"far{n}", "", *(f"Far {n} {m}. " for m in range(5))) for n in range(9))
+    return vector_index(*VIVALDI, *far, encoder=TableEncoder(TABLE))
+
+
+def test_a_semantic_search_shows_near_sentences_and_how_to_get_more(index: Index) -> None:
+    result = SemanticSearch(index).run({"query": "who revised it?", "top_k": 1})
+    assert result.text == (
+        '1 nearest passage for "who revised it?"\n'
+        "[griselda.1] Griselda (Vivaldi)\n"
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
+        "revised by the young Carlo Goldoni.\n"
+        "More: offset=1. Full text: chunk_read."
+    )
+    assert (result.status, result.ids, result.total, result.total_is_exact) == (
+        "ok",
+        ("griselda.1",),
+        None,
+        True,
+    )
+    assert result.result_tokens == count_tokens(result.text)
+    assert result.retrieved_tokens < result.result_tokens
+
+
+def test_a_hybrid_search_shows_whole_passages(index: Index) -> None:
+    result = HybridSearch(index).run({"query": "who revised it?", "max_results": 1})
+    assert result.text == (
+        '1 nearest passage for "who revised it?"\n'
+        "[griselda.1] Griselda (Vivaldi)\n"
+        "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice. Its libretto was "
+        "revised by the young Carlo Goldoni.\n"
+        "More: offset=1."
+    )
+
+
+def test_a_naive_search_shows_whole_passages_and_offers_no_more(index: Index) -> None:
+    result = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "top_k": 1})
+    assert result.text.splitlines()[0] == '1 nearest passage for "who revised it?"'
+    assert result.text.splitlines()[-1].endswith("by the young Carlo Goldoni.")
+    refused = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "offset": 5})
+    assert refused.text == (
+        'Tool not run: 1 problem.\n1. argument "offset": there is no such argument. Arguments: '
+        "query, top_k."
+    )
+
+
+def test_pages_say_where_they_are_and_the_last_offers_no_more(index: Index) -> None:
+    tool = SemanticSearch(index)
+    text = tool.run({"query": "who revised it?", "top_k": 3, "offset": 2}).text
+    assert text.splitlines()[0] == 'Nearest passages 3 to 5 for "who revised it?"'
+    assert text.splitlines()[-1] == "More: offset=5. Full text: chunk_read."
+    text = tool.run({"query": "who revised it?", "offset": 13}).text
+    assert text.splitlines()[0] == 'Nearest passage 14 for "who revised it?"'
+    assert text.splitlines()[-1] == "Full text: chunk_read."
+    for searching in (tool, HybridSearch(index)):
+        result = searching.run({"query": "who revised it?", "offset": 14})
+        assert result.text == (
+            'Only 14 passages were found for "who revised it?"; offset must be below 14.'
+        )
+        assert (result.status, result.ids, result.total) == ("empty", (), None)
+
+
+@pytest.mark.parametrize("tool", [SemanticSearch, HybridSearch])
+def test_a_filter_narrows_the_search_and_stands_in_the_first_line(
+    index: Index, tool: type[SearchTool]
+) -> None:
+    made = tool(index)  # type: ignore[call-arg]
+    result = made.run({"query": "who revised it?", "filter": "year:>1730"})
+    assert result.text.splitlines()[0] == (
+        '1 nearest passage for "who revised it?" within year:>1730'
+    )
+    assert result.ids == ("griselda.1",)
+    result = made.run({"query": "who revised it?", "filter": "year:>3000"})
+    assert (result.text, result.status) == (
+        'No passage is in scope for "who revised it?" within year:>3000.',
+        "empty",
+    )
+    result = made.run({"query": "who revised it?", "filter": "author:Goldoni"})
+    assert (result.text, result.status) == (
+        "Query not run: 1 problem.\n"
+        '1. column 1, "author:": there is no field "author". Fields: doc_id, year (number), lang '
+        "(keyword). Text with a colon is quoted.\n"
+        "Where: the filter",
+        "error",
+    )
+    whole = made.run({"query": "who revised it?"})
+    assert made.run({"query": "who revised it?", "filter": " "}).text == whole.text
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_what_a_model_gets_wrong_comes_back_to_it(index: Index, tool: type[SearchTool]) -> None:
+    made = tool(index)  # type: ignore[call-arg]
+    assert made.run({"query": ""}).text == (
+        'Query not run: 1 problem.\n1. column 1, "": the query is empty. Write a question, or a '
+        "few words."
+    )
+    assert made.run({"query": 3}).text == (
+        'Tool not run: 1 problem.\n1. argument "query", 3. Allowed: a string.'
+    )
+    assert made.run({}).text == (
+        'Tool not run: 1 problem.\n1. argument "query" is missing. Allowed: a string.'
+    )
+    count = "max_results" if tool is HybridSearch else "top_k"
+    assert made.run({"query": "a", count: 21}).text == (
+        f'Tool not run: 1 problem.\n1. argument "{count}", 21. Allowed: a whole number from 1 to '
+        "20."
+    )
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_a_note_on_the_vectors_stands_in_every_reply(tool: type[SearchTool]) -> None:
+    made = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
+    assert made.run({"query": "opera"}).text.splitlines()[1] == "Note: The vectors lack 3 passages."
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_a_query_cannot_break_the_lines_of_a_reply(index: Index, tool: type[SearchTool]) -> None:
+    made = tool(index)  # type: ignore[call-arg]
+    first = made.run({"query": "a\n[x.1] b"}).text.splitlines()[0]
+    assert first.endswith('nearest passages for "a [x.1] b"')
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[SearchTool]) -> None:
+    made = tool(index)  # type: ignore[call-arg]
+    schema = made.openai_schema()
+    assert count_tokens(str(schema)) < 400
+    fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
+    assert made.description.endswith(fields) is ("filter" in made.parameters["properties"])
+    assert made.parameters["required"] == ["query"]
+
+
+# Bounds, and what was shown before
+
+
+@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("full_text", [False, True])
+def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) -> None:
+    draw = random.Random(5)
+    for _ in range(12):
+        index = vector_index(*random_chunks(draw))
+        bound = draw.choice((200, 300, 1000))
+        made = tool(index, style=ReplyStyle(full_text=full_text, max_result_tokens=bound))  # type: ignore[call-arg]
+        for query in ("opera", "x" * 2000, "東京タワー la"):
+            result = made.run({"query": query})
+            assert count_tokens(result.text) == result.result_tokens <= bound
+            assert all(f"[{one}]" in result.text for one in result.ids)
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_passages_shown_in_full_are_not_shown_again_where_that_is_asked_for(
+    index: Index, tool: type[SearchTool]
+) -> None:
+    seen = ReadSet()
+    style = ReplyStyle(full_text=True, suppress_shown=True)
+    made = tool(index, style=style)  # type: ignore[call-arg]
+    first = made.run({"query": "who revised it?"}, seen)
+    assert seen.shown == set(first.ids)
+    again = made.run({"query": "who revised it?"}, seen)
+    lines = again.text.splitlines()
+    assert [line for line in lines if line.endswith("(shown before)")] == lines[1:6]
+    assert again.ids == first.ids
+    assert again.retrieved_tokens < first.retrieved_tokens / 2
+    unsuppressed = tool(index, style=ReplyStyle(full_text=True))  # type: ignore[call-arg]
+    assert unsuppressed.run({"query": "who revised it?"}, seen).text == first.text
+
+
+def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as_shown(
+    index: Index,
+) -> None:
+    seen = ReadSet()
+    search = SemanticSearch(index, style=ReplyStyle(suppress_shown=True))
+    first = search.run({"query": "who revised it?", "top_k": 1}, seen)
+    assert (seen.shown, seen.read) == (set(), set())
+    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text == first.text
+    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, seen)
+    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text.splitlines()[1] == (
+        "[griselda.1] Griselda (Vivaldi) (shown before)"
+    )

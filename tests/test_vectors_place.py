@@ -1,0 +1,38 @@
+"""Where the vectors of an index lie."""
+
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import ArgumentError
+from arag_search.vectors.place import VECTORS_VARIABLE, vectors_root
+
+
+def test_vectors_lie_where_is_said_else_where_the_environment_says_else_in_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(VECTORS_VARIABLE, raising=False)
+    assert vectors_root("my-index") == Path("my-index/vectors")
+    monkeypatch.setenv(VECTORS_VARIABLE, "")
+    assert vectors_root("my-index") == Path("my-index/vectors")
+    monkeypatch.setenv(VECTORS_VARIABLE, "/there")
+    assert vectors_root("my-index") == Path("/there")
+    assert vectors_root("http://localhost:9200/name") == Path("/there")
+    assert vectors_root("my-index", "here") == Path("here")
+    assert vectors_root("http://localhost:9200/name", Path("here")) == Path("here")
+
+
+def test_an_index_on_a_server_wants_to_be_told_where_its_vectors_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(VECTORS_VARIABLE, raising=False)
+    with pytest.raises(ArgumentError) as caught:
+        vectors_root("http://localhost:9200/name")
+    assert str(caught.value) == (
+        "It is not said where the vectors of the index are.\n"
+        "Where: http://localhost:9200/name\n"
+        "Allowed: a folder; only those of an index in a folder lie in it\n"
+        "Do: Give --vectors DIR, or set ARAG_VECTORS."
+    )
+    with pytest.raises(ArgumentError, match=r"^The folder of the vectors has no name"):
+        vectors_root("my-index", "")

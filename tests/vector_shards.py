@@ -1,0 +1,163 @@
+"""Shards and sidecars of random vectors, and what numpy finds among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag_search.corpus import Chunk
+from arag_search.engines.memory import MemoryEngine
+from arag_search.manifest import Manifest
+from arag_search.query.fields import MetadataType
+from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
+from arag_search.vectors.manifest import VectorManifest
+from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.rows import rows_of
+from arag_search.vectors.shards import StoredType, write_shard
+from arag_search.vectors.sidecar import Sidecar, open_vectors
+from tests.passages import chunk
+from tests.strategies import METADATA
+
+DIMENSION = 16
+ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=DIMENSION)
+
+Vectors = NDArray[np.float32]
+
+
+def unit_vectors(rows: int, seed: int = 0, dimension: int = DIMENSION) -> Vectors:
+    """Random directions."""
+    drawn = np.random.default_rng(seed).standard_normal((rows, dimension), dtype=np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def chunks_of(count: int, sentences: int = 3, first: int = 0) -> list[Chunk]:
+    """Chunks of so many sentences, each chunk a document of a year and a language."""
+    return [
+        chunk(
+            number,
+            f"d{number}",
+            f"Title {number}",
+            *(f"Sentence {at} of {number}. " for at in range(sentences)),
+            year=1900 + number % 100,
+            lang="en" if number % 2 else "de",
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def manifest_of(
+    chunks: Sequence[Chunk], metadata: Mapping[str, MetadataType] = METADATA
+) -> Manifest:
+    """The manifest of an index of these chunks."""
+    return MemoryEngine(chunks, metadata=metadata).manifest
+
+
+def write_shards(
+    folder: Path,
+    chunks: Sequence[Chunk],
+    *,
+    size: int = 1_000,
+    dtype: StoredType = "float32",
+    units: Sequence[VectorUnit] = VECTOR_UNITS,
+    seed: int = 0,
+    first: int = 0,
+    vectors: Mapping[VectorUnit, Vectors] | None = None,
+) -> Mapping[VectorUnit, Vectors]:
+    """Write the chunks as shards of so many; random vectors unless some are given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {unit: [len(rows_of(each, unit)) for each in chunks] for unit in units}
+    vectors = vectors or {unit: unit_vectors(sum(counts[unit]), seed) for unit in units}
+    done = dict.fromkeys(units, 0)
+    for number, start in enumerate(range(0, len(chunks), size), first):
+        part: dict[VectorUnit, Vectors] = {}
+        for unit in units:
+            end = done[unit] + sum(counts[unit][start : start + size])
+            part[unit] = vectors[unit][done[unit] : end]
+            done[unit] = end
+        write_shard(folder, number, chunks[start : start + size], part, dtype=dtype)
+    return vectors
+
+
+@dataclass
+class Published:
+    """Chunks whose vectors are published below ``root``."""
+
+    root: Path
+    chunks: Sequence[Chunk]
+    vectors: Mapping[VectorUnit, Vectors]
+    manifest: Manifest
+    made: VectorManifest
+    ordinals: Mapping[VectorUnit, NDArray[np.int64]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ordinals = {
+            unit: np.array([o for each in self.chunks for o, _ in rows_of(each, unit)], np.int64)
+            for unit in VECTOR_UNITS
+        }
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.manifest.fingerprint[:16]
+
+    def open(self, **options: bool) -> Sidecar:
+        return open_vectors(self.root, self.manifest, not_asked, **options)
+
+    def expected(
+        self,
+        unit: VectorUnit,
+        query: Vectors,
+        n: int,
+        allowed: NDArray[np.bool_] | None = None,
+        dtype: StoredType = "float32",
+    ) -> list[Nearest]:
+        """What numpy finds among all of them."""
+        stored = self.vectors[unit].astype(dtype).astype(np.float64)
+        scores = (stored @ query.astype(np.float64)).astype(np.float32)
+        rows = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
+        order = np.lexsort((self.ordinals[unit][rows], -scores[rows]))[:n]
+        return [Nearest(int(self.ordinals[unit][row]), float(scores[row])) for row in rows[order]]
+
+
+def publish(
+    folder: Path,
+    chunks: Sequence[Chunk],
+    *,
+    index: str = "auto",
+    size: int = 1_000,
+    dtype: StoredType = "float32",
+    vectors: Mapping[VectorUnit, Vectors] | None = None,
+    encoder: EncoderIdentity = ENCODER,
+    metadata: Mapping[str, MetadataType] = METADATA,
+    threads: int = 1,
+) -> Published:
+    """Write shards in ``folder/work``, and publish them in ``folder/vectors``."""
+    work, root = folder / "work", folder / "vectors"
+    written = write_shards(work, chunks, size=size, dtype=dtype, vectors=vectors)
+    manifest = manifest_of(chunks, metadata)
+    made = publish_sidecar(
+        work,
+        root,
+        encoder=encoder,
+        units=VECTOR_UNITS,
+        dtype=dtype,
+        index=index,
+        manifest=manifest,
+        threads=threads,
+    )
+    return Published(root, chunks, written, manifest, made)
+
+
+def not_asked() -> None:
+    """Ordinals of an index whose vectors are up to date: nobody asks for them."""
+    raise AssertionError("the ordinals of the index were asked for")
+
+
+def close(found: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
+    """Whether ordinals are equal in order, and scores to 1e-5."""
+    return [each.ordinal for each in found] == [each.ordinal for each in expected] and all(
+        abs(one.score - other.score) < 1e-5 for one, other in zip(found, expected, strict=True)
+    )
