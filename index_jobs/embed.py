@@ -21,13 +21,16 @@ from arag_search.errors import (
     VectorsMismatchError,
     WorkerLostError,
 )
+from arag_search.extras import check_extra
 from arag_search.file_lock import HeldError, hold
 from arag_search.index import Index, open_index
 from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
+from arag_search.vectors.faiss_index import check_factory
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, vectors_root
 from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.sidecar import Sidecar
 from index_jobs.build import room
 from index_jobs.embed_earlier import (
     Earlier,
@@ -131,14 +134,19 @@ class _Embedding:
         self._notes: list[str] = []
 
     def run(self, encoder: str | Encoder) -> EmbedReport:
+        check_extra("semantic", "numpy")
+        check_extra("semantic", "faiss-cpu", "faiss")
         manifest = self._index.manifest
         if isinstance(encoder, str):
             self._progress.note(f"Loading the encoder {encoder}.")
         with open_making(encoder, self._options) as making:
             identity = making.identity()
+            check_factory(self._options.index, identity.dimension)
             there = published(self._root, manifest.fingerprint)
             if there is not None and not self._options.overwrite:
                 self._check_same(there, identity)
+                path = sidecar_folder(self._root, there.fingerprint)
+                Sidecar(path, there).close()  # its files are there, with their sizes
                 if is_like(self._work, identity, self._options):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)

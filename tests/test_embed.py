@@ -13,6 +13,7 @@ from arag_search.corpus import MAX_SENTENCES
 from arag_search.errors import (
     ArgumentError,
     SourceError,
+    VectorsDamagedError,
     VectorsLockedError,
     VectorsMismatchError,
 )
@@ -26,7 +27,7 @@ from index_jobs.adding import AddOptions, add_documents
 from index_jobs.build import build_index
 from index_jobs.embed import WORK, embed_index
 from index_jobs.embed_estimate import estimate_embedding
-from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_plan import EmbedOptions, Plan, begin
 from index_jobs.embed_report import EmbedReport
 from index_jobs.embed_shards import cut_shards, make_shard
 from index_jobs.options import BuildOptions
@@ -325,6 +326,46 @@ def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said(
         "the index has changed since this began: run the same command with --only-missing",
     )
     assert (report.fingerprint, report.rows["passage"]) == (fingerprint, 20)
+
+
+def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss() -> None:
+    an_index(40)
+    for wrong, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
+        counting = Counting()
+        with pytest.raises(ArgumentError):
+            embed_index("index", ENCODER, with_options(index=wrong), counting)
+        assert counting.encoded == rows
+    report = embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
+    assert (report.continued_shards, report.encoded_rows) == (4, 0)
+    assert report.index == {"sentence": "IVF1,Flat", "passage": "IVF1,Flat"}
+    check_embedded("index")
+
+
+class Counting(Noting):
+    encoded = 0
+
+    def update(self, done: int, encoded: int) -> None:
+        self.encoded = encoded
+
+
+def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    path, _ = only_sidecar("index/vectors")
+    shard_file(path, 0, vectors_role("passage")).unlink()
+    with pytest.raises(VectorsDamagedError, match=r"^A file is missing"):
+        embed_index("index", ENCODER, SMALL)
+    assert embed_index("index", ENCODER, with_options(overwrite=True)).encoded_rows == 40
+
+
+def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
+        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32", 7, "")
+        begin(Path("index/vectors") / WORK, plan, overwrite=False)
+        assert embed_index("index", ENCODER, SMALL).up_to_date
+        assert (Path("index/vectors") / WORK).exists() == is_left
 
 
 # What is missing
