@@ -16,9 +16,11 @@ from arag_search.errors import (
     ArgumentError,
     BuildError,
     SourceError,
+    VectorsDamagedError,
     VectorsError,
     VectorsLockedError,
     VectorsMismatchError,
+    VectorsVersionError,
     WorkerLostError,
 )
 from arag_search.extras import check_extra
@@ -46,6 +48,7 @@ from index_jobs.embed_report import EmbedReport
 from index_jobs.embed_shards import (
     CutShard,
     cut_shards,
+    finished_shards,
     is_made,
     remove_shards_from,
     steps_of,
@@ -136,17 +139,13 @@ class _Embedding:
     def run(self, encoder: str | Encoder) -> EmbedReport:
         check_extra("semantic", "numpy")
         check_extra("semantic", "faiss-cpu", "faiss")
-        manifest = self._index.manifest
         if isinstance(encoder, str):
             self._progress.note(f"Loading the encoder {encoder}.")
         with open_making(encoder, self._options) as making:
             identity = making.identity()
             check_factory(self._options.index, identity.dimension)
-            there = published(self._root, manifest.fingerprint)
-            if there is not None and not self._options.overwrite:
-                self._check_same(there, identity)
-                path = sidecar_folder(self._root, there.fingerprint)
-                Sidecar(path, there).close()  # its files are there, with their sizes
+            there = self._published(identity)
+            if there is not None:
                 if is_like(self._work, identity, self._options):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
@@ -175,10 +174,26 @@ class _Embedding:
             error.do += f" Run the same command again: {self._outlook()}."
             raise
         finally:
-            if not self._made + self._kept:
+            if not finished_shards(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
 
     # Beginning
+
+    def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
+        """The vectors that are there and need not be made: their files are whole, by size."""
+        fingerprint = self._index.manifest.fingerprint
+        if self._options.overwrite:
+            return None
+        try:
+            there = published(self._root, fingerprint)
+            if there is None:
+                return None
+            self._check_same(there, identity)
+            Sidecar(sidecar_folder(self._root, fingerprint), there).close()
+        except (VectorsDamagedError, VectorsVersionError) as error:
+            error.do = "Say --overwrite to make the vectors anew."
+            raise
+        return there
 
     def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
         """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
@@ -243,7 +258,7 @@ class _Embedding:
                 do=f"Run the same command again when nothing updates it: {self._outlook()}.",
             )
         if not self._rows and self._earlier is None:
-            self._made = self._kept = 0
+            shutil.rmtree(self._work)
             raise self._empty()
 
     def _count(self, rows: int) -> None:
@@ -291,7 +306,7 @@ class _Embedding:
                 yield shard
 
     def _outlook(self) -> str:
-        there = self._made + self._kept
+        there = finished_shards(self._work)
         return f"it continues after {counted(there, 'shard')}" if there else "it begins anew"
 
     def _empty(self) -> SourceError:
