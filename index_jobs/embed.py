@@ -16,18 +16,23 @@ from arag_search.errors import (
     ArgumentError,
     BuildError,
     SourceError,
+    VectorsDamagedError,
     VectorsError,
     VectorsLockedError,
     VectorsMismatchError,
+    VectorsVersionError,
     WorkerLostError,
 )
+from arag_search.extras import check_extra
 from arag_search.file_lock import HeldError, hold
 from arag_search.index import Index, open_index
 from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
+from arag_search.vectors.faiss_index import check_factory
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, vectors_root
 from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.sidecar import Sidecar
 from index_jobs.build import room
 from index_jobs.embed_earlier import (
     Earlier,
@@ -43,6 +48,7 @@ from index_jobs.embed_report import EmbedReport
 from index_jobs.embed_shards import (
     CutShard,
     cut_shards,
+    finished_shards,
     is_made,
     remove_shards_from,
     steps_of,
@@ -131,14 +137,15 @@ class _Embedding:
         self._notes: list[str] = []
 
     def run(self, encoder: str | Encoder) -> EmbedReport:
-        manifest = self._index.manifest
+        check_extra("semantic", "numpy")
+        check_extra("semantic", "faiss-cpu", "faiss")
         if isinstance(encoder, str):
             self._progress.note(f"Loading the encoder {encoder}.")
         with open_making(encoder, self._options) as making:
             identity = making.identity()
-            there = published(self._root, manifest.fingerprint)
-            if there is not None and not self._options.overwrite:
-                self._check_same(there, identity)
+            check_factory(self._options.index, identity.dimension)
+            there = self._published(identity)
+            if there is not None:
                 if is_like(self._work, identity, self._options):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
@@ -167,10 +174,26 @@ class _Embedding:
             error.do += f" Run the same command again: {self._outlook()}."
             raise
         finally:
-            if not self._made + self._kept:
+            if not finished_shards(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
 
     # Beginning
+
+    def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
+        """The vectors that are there and need not be made: their files are whole, by size."""
+        fingerprint = self._index.manifest.fingerprint
+        if self._options.overwrite:
+            return None
+        try:
+            there = published(self._root, fingerprint)
+            if there is None:
+                return None
+            self._check_same(there, identity)
+            Sidecar(sidecar_folder(self._root, fingerprint), there).close()
+        except (VectorsDamagedError, VectorsVersionError) as error:
+            error.do = "Say --overwrite to make the vectors anew."
+            raise
+        return there
 
     def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
         """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
@@ -235,7 +258,7 @@ class _Embedding:
                 do=f"Run the same command again when nothing updates it: {self._outlook()}.",
             )
         if not self._rows and self._earlier is None:
-            self._made = self._kept = 0
+            shutil.rmtree(self._work)
             raise self._empty()
 
     def _count(self, rows: int) -> None:
@@ -283,7 +306,7 @@ class _Embedding:
                 yield shard
 
     def _outlook(self) -> str:
-        there = self._made + self._kept
+        there = finished_shards(self._work)
         return f"it continues after {counted(there, 'shard')}" if there else "it begins anew"
 
     def _empty(self) -> SourceError:

@@ -22,6 +22,7 @@ from arag_search.vectors.shards import (
     ordinals_role,
     shard_file,
     vectors_role,
+    verify_shard,
 )
 from index_jobs.embed_plan import EmbedOptions
 
@@ -36,6 +37,7 @@ LEAST_LIVE_SHARE = 0.5
 
 _KEY_BYTES = 8
 _PLACE_BITS = 32
+_MAPPED_FILES = 128  # each takes a file descriptor
 
 
 def published(root: Path, fingerprint: str) -> VectorManifest | None:
@@ -132,8 +134,11 @@ class EarlierVectors:
     """
 
     def __init__(self, path: Path, manifest: VectorManifest) -> None:
+        """All of it is read. Raises VectorsDamagedError for what is not what was written."""
         import numpy as np
 
+        for shard in manifest.shards:
+            verify_shard(path, shard)
         self.path = path
         self._shards = manifest.shards
         self._units = manifest.units
@@ -183,6 +188,8 @@ class EarlierVectors:
     def _map(self, shard: ShardRecord, role: str) -> NDArray[Any]:
         path = shard_file(self.path, shard.number, role)
         if path not in self._mapped:
+            if len(self._mapped) >= _MAPPED_FILES:
+                del self._mapped[next(iter(self._mapped))]
             self._mapped[path] = map_array(path)
         return self._mapped[path]
 

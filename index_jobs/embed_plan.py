@@ -14,6 +14,7 @@ from arag_search.errors import ArgumentError
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.records import VECTORS_VERSION
 from arag_search.vectors.shards import StoredType
+from index_jobs.embed_shards import finished_shards
 from index_jobs.options import MAX_WORKERS
 
 DEFAULT_SHARD_ROWS = 50_000
@@ -24,6 +25,7 @@ BATCHES_A_PIECE = 32
 """So many batches of the encoder are encoded at once: enough that sorting them by length is worth
 it, little enough that workers end together."""
 
+_EARLIER = "--only-missing"
 PLAN = "plan.json"
 ROWS_VERSION = 1
 """Of how shards are cut and rows are made; a stopped embedding of another version begins anew."""
@@ -109,7 +111,7 @@ class Plan:
             "--unit": self.units,
             "--dtype": self.dtype,
             "--shard-size": self.shard_rows,
-            "--only-missing": self.earlier,
+            _EARLIER: self.earlier,
             "the program": [VECTORS_VERSION, ROWS_VERSION],
         }
         return json.loads(json.dumps(named))
@@ -119,17 +121,20 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
     """Make ``work`` the folder of a plan: what was begun there goes on where its plan was the same.
 
     Returns why what there was begins anew, empty where it does not. Raises ArgumentError where
-    shards of another plan are there, unless ``overwrite`` says that they may go; OSError.
+    shards of another plan are there, unless ``overwrite`` says that they may go, or only what they
+    would be joined to is another; OSError.
     """
     path = work / PLAN
     why = ""
     if work.exists():
-        changed = _changes(_read(path), plan.named())
+        before, now = _read(path), plan.named()
+        changed = _changes(before, now)
         if not changed:
             return ""
-        if any(work.glob("shard-*")):
+        if finished_shards(work):
             why = f"another embedding was stopped there: {changed}"
-            if not overwrite:
+            is_dear = _changes(before, {**now, _EARLIER: before.get(_EARLIER)})
+            if is_dear and not overwrite:
                 raise ArgumentError(
                     f"A{why[1:]}.",
                     where=str(work),

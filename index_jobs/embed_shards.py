@@ -142,6 +142,11 @@ def is_made(folder: Path, shard: CutShard) -> bool:
     )
 
 
+def finished_shards(folder: Path) -> int:
+    """How many shards have their record there."""
+    return sum(1 for _ in folder.glob("shard-*.json"))
+
+
 def remove_shards_from(folder: Path, first: int) -> None:
     """Delete the files of shards with this number and greater ones, records first."""
     found = [path for path in folder.glob("shard-*") if _number(path) >= first]

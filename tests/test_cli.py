@@ -18,12 +18,12 @@ from tests.commands import Command, Done, file_of, process
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
 COMMANDS = (
-    "demo", "index", "delete", "compact", "search", "ask", "read", "check", "info", "presets",
-    "run", "show", "score", "opensearch",
+    "demo", "index", "embed", "delete", "compact", "search", "ask", "read", "check", "info",
+    "presets", "run", "show", "score", "opensearch",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["search", "read", "check", "info", "opensearch up"])
+@pytest.mark.parametrize("command", ["embed", "search", "read", "check", "info", "opensearch up"])
 def test_examples_of_the_help_stand_on_lines_of_their_own(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")
@@ -46,6 +46,7 @@ def test_without_arguments_the_commands_are_listed(
     assert done.lines[done.lines.index("Commands:") + 1 :] == [
         "  demo        Index a sample corpus, search it, answer from it.",
         "  index       Build an index from a corpus.",
+        "  embed       Make vectors of sentences and passages, for semantic search.",
         "  delete      Delete documents, with all of their passages, from an index.",
         "  compact     Merge what updates left behind.",
         "  search      Search an index and print the reply that a model would see.",

@@ -198,6 +198,7 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
         "deleted_share",
         "verified",
         "unfinished_update",
+        "vectors",
     ]
     manifest = Manifest.from_json(json.dumps(shown["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))

@@ -13,6 +13,7 @@ from arag_search.corpus import MAX_SENTENCES
 from arag_search.errors import (
     ArgumentError,
     SourceError,
+    VectorsDamagedError,
     VectorsLockedError,
     VectorsMismatchError,
 )
@@ -26,7 +27,7 @@ from index_jobs.adding import AddOptions, add_documents
 from index_jobs.build import build_index
 from index_jobs.embed import WORK, embed_index
 from index_jobs.embed_estimate import estimate_embedding
-from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_plan import EmbedOptions, Plan, begin
 from index_jobs.embed_report import EmbedReport
 from index_jobs.embed_shards import cut_shards, make_shard
 from index_jobs.options import BuildOptions
@@ -219,6 +220,26 @@ def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
     assert not Path("index/vectors").exists()
 
 
+class StoppingAtOnce(Noting):
+    """Presses Ctrl-C before the first shard is looked for."""
+
+    def begin(self, total: int) -> None:
+        raise KeyboardInterrupt
+
+
+def test_stopping_again_before_anything_was_done_loses_no_finished_shard() -> None:
+    an_index(40)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+    stopping = StoppingAtOnce()
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, stopping)
+    assert stopping.notes[-1] == (
+        "Stopped. Run the same command again: it continues after 2 shards."
+    )
+    assert embed_index("index", ENCODER, SMALL).continued_shards == 2
+
+
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "record"])
 def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
     an_index(40)
@@ -327,6 +348,51 @@ def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said(
     assert (report.fingerprint, report.rows["passage"]) == (fingerprint, 20)
 
 
+def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss() -> None:
+    an_index(40)
+    for wrong, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
+        counting = Counting()
+        with pytest.raises(ArgumentError):
+            embed_index("index", ENCODER, with_options(index=wrong), counting)
+        assert counting.encoded == rows
+    report = embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
+    assert (report.continued_shards, report.encoded_rows) == (4, 0)
+    assert report.index == {"sentence": "IVF1,Flat", "passage": "IVF1,Flat"}
+    check_embedded("index")
+
+
+class Counting(Noting):
+    encoded = 0
+
+    def update(self, done: int, encoded: int) -> None:
+        self.encoded = encoded
+
+
+def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    path, _ = only_sidecar("index/vectors")
+    shard_file(path, 0, vectors_role("passage")).unlink()
+    with pytest.raises(VectorsDamagedError, match=r"^A file is missing") as caught:
+        embed_index("index", ENCODER, SMALL)
+    assert caught.value.do == "Say --overwrite to make the vectors anew."
+    (path / "vectors.json").write_text("{")
+    with pytest.raises(VectorsDamagedError, match=r"^The record cannot be read"):
+        embed_index("index", ENCODER, SMALL)
+    assert embed_index("index", ENCODER, with_options(overwrite=True)).encoded_rows == 40
+    check_embedded("index")
+
+
+def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
+        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32", 7, "")
+        begin(Path("index/vectors") / WORK, plan, overwrite=False)
+        assert embed_index("index", ENCODER, SMALL).up_to_date
+        assert (Path("index/vectors") / WORK).exists() == is_left
+
+
 # What is missing
 
 
@@ -410,6 +476,38 @@ def test_a_stopped_embedding_of_what_is_missing_goes_on() -> None:
     report = missing()
     assert (report.continued_shards, report.encoded_rows) == (2, 320 - 96)
     check_rows_of_live_chunks()
+
+
+def test_what_was_begun_for_another_earlier_state_begins_anew() -> None:
+    an_index(40)
+    embed_index("index", ENCODER, SMALL)
+    more = [{"id": f"n{number}", "text": "One. Two. Three."} for number in range(40)]
+    add_documents([file_of("more.jsonl", *more)], "index", AddOptions())
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, with_options(only_missing=True), StoppingAt(100))
+    build_index(["more.jsonl"], Path("index"), OVERWRITING)
+    noting = Noting()
+    embed_index("index", ENCODER, with_options(only_missing=True), noting)
+    assert noting.notes[2].startswith(
+        'Beginning anew: another embedding was stopped there: --only-missing was "shards of '
+    )
+    check_rows_of_live_chunks()
+
+
+def test_a_flipped_byte_in_what_would_be_taken_over_is_found() -> None:
+    an_index(40)
+    embed_index("index", ENCODER, SMALL)
+    path = shard_file(only_sidecar("index/vectors")[0], 1, vectors_role("sentence"))
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    for change in (
+        lambda: delete_documents("index", ["d1"]),
+        lambda: build_index([corpus("c.jsonl", 80)], Path("index"), OVERWRITING),
+    ):
+        change()
+        with pytest.raises(VectorsDamagedError, match=r"SHA-256 differs"):
+            missing()
 
 
 # Beside the index

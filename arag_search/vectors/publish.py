@@ -220,6 +220,11 @@ class _Publication:
             raise VectorsNotFoundError(
                 "There are no shards of vectors.", where=str(work), do="Embed the index first."
             )
+        for unit in self._units:
+            rows = sum(source.record.rows.get(unit, 0) for source in found)
+            faiss_index.check_rows(
+                self._index, rows, self._encoder.dimension, f"the {unit} vectors in {work}"
+            )
         for done, source in enumerate(found):
             self._tell("verifying shards", done, len(found))
             self._check_shard(source)
@@ -365,7 +370,7 @@ class _Publication:
         self._tell(f"training {unit} vectors", 0, 1)
         if not trained.exists():
             if reused is None:
-                points = faiss_index.sample(mapped, factory, f"{unit} vectors")
+                points = faiss_index.sample(mapped, factory)
                 faiss_index.train(factory, points, trained, self._threads)
             else:
                 temporary = trained.with_name(trained.name + ".new")

@@ -1,0 +1,183 @@
+"""Scopes over vectors: they mean what engines mean by them, and results are exact in them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.corpus import Chunk
+from arag_search.engines.memory_documents import Documents
+from arag_search.query.tree import (
+    And,
+    DateRange,
+    KeywordEquals,
+    Not,
+    NumberRange,
+    Or,
+    Scope,
+)
+from arag_search.vectors import allowed
+from arag_search.vectors.columns import Columns, ColumnsWriter
+from arag_search.vectors.rows import rows_of
+from tests.strategies import METADATA, corpora, scopes
+from tests.vector_shards import Published, chunks_of, close, publish, unit_vectors
+
+ENGLISH = KeywordEquals("lang", "en")
+
+
+def _columns(folder: Path, chunks: list[Chunk], size: int) -> Columns:
+    with ColumnsWriter(folder, METADATA) as writer:
+        for start in range(0, len(chunks), size):
+            writer.add_shard((each.doc_id, each.metadata) for each in chunks[start : start + size])
+    return Columns(folder, METADATA, len(chunks))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("columns")
+
+
+@settings(max_examples=60)
+@given(
+    chunks=corpora(30),
+    asked=st.lists(scopes(), min_size=1, max_size=8),
+    size=st.sampled_from((3, 50)),
+)
+def test_columns_mean_by_a_scope_what_engines_mean(
+    folder: Path, chunks: list[Chunk], asked: list[Scope], size: int
+) -> None:
+    columns = _columns(folder, chunks, size)
+    engine = Documents(chunks, [()] * len(chunks), [()] * len(chunks), METADATA, 1.2, 0.75)
+    for scope in asked:
+        expected = engine.within(scope)
+        found = set(np.flatnonzero(columns.within(scope)).tolist())
+        assert found == (set(range(len(chunks))) if expected is None else expected), str(scope)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        KeywordEquals("nothing", "en"),
+        KeywordEquals("year", "1970"),
+        NumberRange("lang", 0, 1),
+        DateRange("year", "1970", None),
+        NumberRange("published", 0, None),
+    ],
+)
+def test_a_field_of_another_type_or_none_holds_nothing(tmp_path: Path, node: NumberRange) -> None:
+    columns = _columns(tmp_path, chunks_of(10), 4)
+    assert not columns.matches(node).any()
+    assert columns.within(Scope((), (node,))).all()
+
+
+def test_bounds_are_in_or_out_as_written(tmp_path: Path) -> None:
+    columns = _columns(tmp_path, chunks_of(10), 4)
+    for node, expected in (
+        (NumberRange("year", 1903, 1905), [3, 4, 5]),
+        (NumberRange("year", 1903, 1905, include_lower=False), [4, 5]),
+        (NumberRange("year", 1903, 1905, include_upper=False), [3, 4]),
+        (NumberRange("year", None, 1901), [0, 1]),
+        (
+            And((NumberRange("year", 1905, None), ENGLISH, Not(KeywordEquals("doc_id", "d7")))),
+            [5, 9],
+        ),
+        (Or((KeywordEquals("doc_id", "d2"), KeywordEquals("doc_id", "d8"))), [2, 8]),
+    ):
+        assert np.flatnonzero(columns.matches(node)).tolist() == expected
+
+
+# Searches
+
+
+@pytest.fixture(scope="module", params=["flat", "IVF16,Flat"])
+def published(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Published:
+    return publish(
+        tmp_path_factory.mktemp("scopes"), chunks_of(2_000), size=700, index=request.param
+    )
+
+
+def _in_scope(one: Published, chunks: list[Chunk]) -> np.ndarray:
+    wanted = {each.id for each in chunks}
+    return np.array([each.id in wanted for each in one.chunks for _ in rows_of(each, "sentence")])
+
+
+@pytest.mark.parametrize("few_rows", [50_000, 1_000, 10])
+@pytest.mark.parametrize("queries", [1, 9])
+@pytest.mark.parametrize(
+    ("scope", "holds"),
+    [
+        (Scope((ENGLISH,)), lambda at: at % 2 == 1),
+        (Scope((), (ENGLISH,)), lambda at: at % 2 == 0),
+        (Scope((NumberRange("year", 1901, 1901),)), lambda at: at % 100 == 1),
+        (
+            Scope((Or(tuple(KeywordEquals("doc_id", f"d{at}") for at in range(3, 10))),)),
+            lambda at: 3 <= at < 10,
+        ),
+    ],
+    ids=["half", "the other half", "one in a hundred", "21 sentences"],
+)
+def test_results_in_a_scope_are_exact(
+    published: Published, scope: Scope, holds, queries: int, few_rows: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(allowed, "FEW_ROWS", few_rows)
+    sidecar = published.open()
+    inside = _in_scope(published, [each for at, each in enumerate(published.chunks) if holds(at)])
+    asked = unit_vectors(queries, seed=3)
+    nprobe = None if published.made.index["sentence"] == "flat" else 16
+    found = sidecar.nearest("sentence", asked, 30, scope, nprobe=nprobe)
+    for query, some in zip(asked, found, strict=True):
+        assert close(some, published.expected("sentence", query, 30, inside))
+    sidecar.close()
+
+
+def test_a_selector_does_not_reset_how_many_lists_are_searched(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowed, "FEW_ROWS", 10)
+    sidecar = published.open()
+    query = unit_vectors(1, seed=4)
+    inside = _in_scope(
+        published, [each for each in published.chunks if each.metadata["lang"] == "en"]
+    )
+    expected = published.expected("sentence", query[0], 10, inside)
+    assert close(sidecar.nearest("sentence", query, 10, Scope((ENGLISH,)))[0], expected)
+
+
+def test_lists_are_added_until_enough_rows_in_scope_are_found(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowed, "FEW_ROWS", 10)
+    scope = Scope((NumberRange("year", 1901, 1901),))  # 60 sentences of 6,000, over 16 lists
+    (found,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
+    assert len(found) == 60
+
+
+def test_a_scope_that_admits_nothing_finds_nothing(published: Published) -> None:
+    nothing = Scope((KeywordEquals("lang", "fr"),))
+    assert published.open().nearest("sentence", unit_vectors(2), 5, nothing) == [[], []]
+    everything = published.open().nearest("sentence", unit_vectors(2), 5, Scope())
+    assert everything == published.open().nearest("sentence", unit_vectors(2), 5)
+
+
+def test_the_last_scopes_are_kept(published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated: list[Scope] = []
+    within = Columns.within
+
+    def counted(self: Columns, scope: Scope) -> np.ndarray:
+        evaluated.append(scope)
+        return within(self, scope)
+
+    monkeypatch.setattr(Columns, "within", counted)
+    sidecar = published.open()
+    scope = [Scope((KeywordEquals("doc_id", f"d{at}"),)) for at in range(9)]
+    for _ in range(3):
+        for each in scope[:8]:
+            sidecar.nearest("sentence", unit_vectors(1), 1, each)
+    assert evaluated == scope[:8]
+    sidecar.nearest("sentence", unit_vectors(1), 1, scope[8])
+    sidecar.nearest("sentence", unit_vectors(1), 1, scope[0])
+    assert evaluated == [*scope, scope[0]]

@@ -1,0 +1,474 @@
+"""Sidecars: what is published, opened and searched exactly, and every damage an error."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.errors import (
+    ArgumentError,
+    IndexClosedError,
+    NotServedError,
+    VectorsDamagedError,
+    VectorsLockedError,
+    VectorsMismatchError,
+    VectorsNotFoundError,
+    VectorsVersionError,
+)
+from arag_search.file_lock import hold
+from arag_search.vectors import exact
+from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
+from arag_search.vectors.manifest import MANIFEST, VectorManifest
+from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.shards import StoredType, shard_file
+from arag_search.vectors.sidecar import open_vectors
+from tests.passages import chunk
+from tests.vector_shards import (
+    DIMENSION,
+    ENCODER,
+    Published,
+    chunks_of,
+    close,
+    manifest_of,
+    not_asked,
+    publish,
+    unit_vectors,
+    write_shards,
+)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """1,200 chunks of 3 sentences in three shards."""
+    return publish(tmp_path_factory.mktemp("flat"), chunks_of(1_200), size=500)
+
+
+# What it finds
+
+
+@pytest.mark.parametrize("unit", VECTOR_UNITS)
+@pytest.mark.parametrize("queries", [1, 2, 7, 64])
+def test_flat_search_is_the_exact_cosine_in_order(
+    published: Published, unit: VectorUnit, queries: int
+) -> None:
+    asked = unit_vectors(queries, seed=5)
+    with_sidecar = published.open()
+    found = with_sidecar.nearest(unit, asked, 20)
+    with_sidecar.close()
+    assert len(found) == queries
+    for query, some in zip(asked, found, strict=True):
+        assert close(some, published.expected(unit, query, 20))
+
+
+def test_half_precision_is_the_exact_cosine_of_what_is_stored(tmp_path: Path) -> None:
+    half = publish(tmp_path, chunks_of(300), size=100, dtype="float16")
+    asked = unit_vectors(3, seed=5)
+    found = half.open().nearest("sentence", asked, 10)
+    for query, some in zip(asked, found, strict=True):
+        assert close(some, half.expected("sentence", query, 10, dtype="float16"))
+
+
+@given(
+    seed=st.integers(0, 1000),
+    n=st.sampled_from((1, 3, 10, 100, 5_000)),
+    queries=st.sampled_from((1, 5)),
+    distinct=st.sampled_from((1, 3, 40, 900)),
+)
+@settings(max_examples=12)
+def test_equal_vectors_are_found_in_corpus_order(
+    tied: tuple[Path, Iterator[int]], seed: int, n: int, queries: int, distinct: int
+) -> None:
+    folder, number = tied
+    chunks = chunks_of(300)
+    few = unit_vectors(distinct, seed)
+    rows = np.random.default_rng(seed).integers(0, distinct, 900)
+    vectors = {"sentence": few[rows], "passage": few[rows[:300]]}
+    one = publish(folder / f"{next(number)}", chunks, size=110, vectors=vectors)
+    sidecar = one.open()
+    asked = few[:queries] if queries <= distinct else few[:1]
+    for query, some in zip(asked, sidecar.nearest("sentence", asked, n), strict=True):
+        assert close(some, one.expected("sentence", query, n))
+    sidecar.close()
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Iterator[int]]:
+    return tmp_path_factory.mktemp("tied"), iter(range(10_000))
+
+
+def test_blocks_that_cut_shards_change_nothing(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "block_rows", lambda *_, **__: 7)
+    monkeypatch.setattr(exact, "_RESCORED", 5)
+    asked = unit_vectors(3, seed=6)
+    for query, some in zip(asked, published.open().nearest("sentence", asked, 30), strict=True):
+        assert close(some, published.expected("sentence", query, 30))
+
+
+def test_fewer_rows_than_asked_for_are_all_rows(published: Published) -> None:
+    (found,) = published.open().nearest("passage", unit_vectors(1), 10_000)
+    assert len(found) == 1_200
+    assert published.open().nearest("passage", unit_vectors(0), 5) == []
+
+
+def test_a_unit_without_rows_finds_nothing(tmp_path: Path) -> None:
+    one = publish(tmp_path, [chunk(0, "a", "Title")])
+    assert one.open().nearest("sentence", unit_vectors(2), 5) == [[], []]
+    assert [each.ordinal for each in one.open().nearest("passage", unit_vectors(1), 5)[0]] == [0]
+
+
+def test_a_unit_that_was_left_out_is_not_served(tmp_path: Path) -> None:
+    chunks = chunks_of(3)
+    write_shards(tmp_path / "work", chunks, units=("passage",))
+    publish_sidecar(
+        tmp_path / "work",
+        tmp_path,
+        encoder=ENCODER,
+        units=("passage",),
+        dtype="float32",
+        manifest=manifest_of(chunks),
+    )
+    sidecar = open_vectors(tmp_path, manifest_of(chunks), not_asked)
+    assert sidecar.units == ("passage",)
+    with pytest.raises(NotServedError) as raised:
+        sidecar.nearest("sentence", unit_vectors(1), 5)
+    assert str(raised.value) == (
+        f"There are no vectors of the unit sentence.\nWhere: {sidecar.path}\nAllowed: passage\n"
+        "Do: Embed the index again with --unit both."
+    )
+
+
+@pytest.mark.parametrize(
+    ("queries", "n", "what"),
+    [
+        (unit_vectors(1, dimension=8), 5, "The queries have the shape 1 x 8."),
+        (unit_vectors(1)[0], 5, "The queries have the shape 16."),
+        (np.full((1, DIMENSION), np.nan, np.float32), 5, "A query is not finite."),
+        (unit_vectors(1), 0, "n is 0."),
+    ],
+)
+def test_queries_that_cannot_be_answered_are_refused(
+    published: Published, queries: np.ndarray, n: int, what: str
+) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        published.open().nearest("passage", queries, n)
+    assert raised.value.what == what
+
+
+# What it is
+
+
+def test_the_manifest_tells_what_was_embedded(published: Published) -> None:
+    made = published.made
+    assert made.encoder == ENCODER
+    assert (made.rows, made.chunks) == ({"sentence": 3_600, "passage": 1_200}, 1_200)
+    assert (made.index, made.nprobe) == (
+        {"sentence": "flat", "passage": "flat"},
+        {"sentence": 0, "passage": 0},
+    )
+    assert made.fingerprint == published.manifest.fingerprint
+    assert len(made.shards) == 3
+    text = (published.folder / MANIFEST).read_text()
+    assert VectorManifest.from_json(text, "here") == made == published.open().manifest
+
+
+def test_nothing_but_the_sidecar_is_left_in_its_folder(published: Published) -> None:
+    assert sorted(path.name for path in published.root.iterdir()) == [
+        published.manifest.fingerprint[:16],
+        "publishing.lock",
+    ]
+    assert not list(published.folder.glob("*.new")) + list(published.folder.glob("plan*"))
+
+
+def test_a_moved_folder_opens(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(30))
+    before = one.open().nearest("sentence", unit_vectors(2), 5)
+    one.root.rename(tmp_path / "elsewhere")
+    moved = open_vectors(tmp_path / "elsewhere", one.manifest, not_asked)
+    assert moved.nearest("sentence", unit_vectors(2), 5) == before
+
+
+def test_opening_reads_no_vectors_and_verifying_reads_them(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(30))
+    path = shard_file(one.folder, 0, "sentence.npy")
+    path.unlink()  # it is linked with that in the work folder
+    data = bytearray(shard_file(tmp_path / "work", 0, "sentence.npy").read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    sidecar = one.open()
+    with pytest.raises(VectorsDamagedError) as raised:
+        sidecar.verify()
+    assert str(raised.value) == (
+        f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n"
+        "Do: Embed the index again."
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["sentence.ordinals.npy", "column-00.text.npy", "shard-00000.passage.npy"]
+)
+def test_opening_finds_a_file_that_was_cut_or_is_missing(tmp_path: Path, name: str) -> None:
+    one = publish(tmp_path, chunks_of(30))
+    path = one.folder / name
+    size = path.stat().st_size
+    os.truncate(path, size - 8)
+    with pytest.raises(VectorsDamagedError) as raised:
+        one.open()
+    assert raised.value.what == f"The file has {size - 8:,} bytes, not {size:,}."
+    path.unlink()
+    with pytest.raises(VectorsDamagedError) as raised:
+        one.open()
+    assert raised.value.what == "A file is missing."
+    assert raised.value.where == str(path)
+
+
+def test_where_there_are_no_vectors_the_error_tells_how_to_make_them(tmp_path: Path) -> None:
+    manifest = manifest_of(chunks_of(3))
+    for root in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(VectorsNotFoundError) as raised:
+            open_vectors(root, manifest, not_asked)
+        assert str(raised.value) == (
+            f"The index has no vectors, or none that were finished.\nWhere: {root}\n"
+            "Do: Make them: arag-search embed INDEX --encoder NAME"
+        )
+
+
+def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(3))
+    path = one.folder / MANIFEST
+    path.write_text(path.read_text().replace('"format_version":1', '"format_version":9', 1))
+    with pytest.raises(VectorsVersionError) as raised:
+        one.open()
+    assert raised.value.what == "The vectors have format version 9."
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (
+            {"name": "minilm", "revision": "2"},
+            "The vectors were made by words (revision 1), but queries would be encoded by minilm"
+            " (revision 2).",
+        ),
+        (
+            {"dimension": 8},
+            "The vectors were made by words (dimension 16), but queries would be encoded by words"
+            " (dimension 8).",
+        ),
+        (
+            {"query_instruction": "Find: "},
+            "The vectors were made by words (query instruction ''), but queries would be encoded by"
+            " words (query instruction Find: ).",
+        ),
+    ],
+)
+def test_a_sidecar_of_another_model_is_refused_naming_both(
+    published: Published, other: dict[str, str], told: str
+) -> None:
+    fields = {"kind": "hashing", "name": "words", "revision": "1", "dimension": DIMENSION}
+    identity = EncoderIdentity(**{**fields, **other})
+    with pytest.raises(VectorsMismatchError) as raised:
+        open_vectors(published.root, published.manifest, not_asked, encoder=identity)
+    assert str(raised.value) == (
+        f"{told}\nWhere: {published.folder}\nAllowed: the encoder that made the vectors\n"
+        "Do: Name that one, or embed the index again with the other."
+    )
+
+
+def test_equal_weights_under_another_name_are_the_same_model(published: Published) -> None:
+    identity = EncoderIdentity(
+        kind="hashing", name="/moved/words", revision="1", dimension=DIMENSION
+    )
+    open_vectors(published.root, published.manifest, not_asked, encoder=identity).close()
+
+
+def test_other_declared_metadata_are_refused(tmp_path: Path) -> None:
+    chunks = chunks_of(3)
+    publish(tmp_path, chunks, metadata={"lang": "keyword"})
+    manifest = manifest_of(chunks, {"year": "number"})
+    with pytest.raises(VectorsMismatchError) as raised:
+        open_vectors(tmp_path / "vectors", manifest, not_asked)
+    assert raised.value.what == (
+        "The vectors know the metadata lang (keyword), the index year (number)."
+    )
+
+
+# Threads and closing
+
+
+def test_threads_search_at_once_and_calls_after_closing_are_refused(published: Published) -> None:
+    sidecar = published.open()
+    asked = unit_vectors(4, seed=7)
+    expected = sidecar.nearest("sentence", asked, 10)
+    wrong: list[object] = []
+
+    def search() -> None:
+        for _ in range(20):
+            found = sidecar.nearest("sentence", asked, 10)
+            if found != expected:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    sidecar.close()
+    sidecar.close()
+    with pytest.raises(IndexClosedError):
+        sidecar.nearest("sentence", asked, 10)
+    with pytest.raises(IndexClosedError):
+        sidecar.verify()
+
+
+def test_closing_frees_the_maps(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(80), index="IVF2,Flat")
+    sidecar = one.open()
+    sidecar.nearest("sentence", unit_vectors(1), 3)
+    assert str(one.folder) in Path("/proc/self/maps").read_text()
+    sidecar.close()
+    assert str(one.folder) not in Path("/proc/self/maps").read_text()
+
+
+# Publishing
+
+
+def _publish(folder: Path, chunks: list, **options: object) -> VectorManifest:
+    wanted = {"encoder": ENCODER, "units": VECTOR_UNITS, "dtype": "float32"}
+    manifest = manifest_of(chunks)
+    return publish_sidecar(
+        folder / "work", folder / "vectors", **{"manifest": manifest, **wanted, **options}
+    )
+
+
+def test_a_damaged_shard_is_not_published(tmp_path: Path) -> None:
+    chunks = chunks_of(30)
+    write_shards(tmp_path / "work", chunks, size=10)
+    path = shard_file(tmp_path / "work", 1, "passage.npy")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(VectorsDamagedError) as raised:
+        _publish(tmp_path, chunks)
+    assert raised.value.where == str(path)
+    with pytest.raises(VectorsNotFoundError):
+        open_vectors(tmp_path / "vectors", manifest_of(chunks), not_asked)
+
+
+def test_shards_of_another_index_are_not_published(tmp_path: Path) -> None:
+    write_shards(tmp_path / "work", chunks_of(29))
+    with pytest.raises(VectorsMismatchError) as raised:
+        _publish(tmp_path, chunks_of(30))
+    assert raised.value.what == (
+        "The shards are not those of the index: the fingerprints of their passages do not add up"
+        " to its own."
+    )
+
+
+def test_nothing_to_publish_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(VectorsNotFoundError) as raised:
+        _publish(tmp_path, chunks_of(3))
+    assert str(raised.value) == (
+        f"There are no shards of vectors.\nWhere: {tmp_path / 'work'}\nDo: Embed the index first."
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_shards_of_another_type_or_dimension_are_not_published(
+    tmp_path: Path, dtype: StoredType
+) -> None:
+    chunks = chunks_of(3)
+    write_shards(tmp_path / "work", chunks, dtype=dtype)
+    encoder = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=8)
+    with pytest.raises(VectorsDamagedError) as raised:
+        _publish(tmp_path, chunks, encoder=encoder)
+    assert raised.value.what == f"The array is {dtype} of shape (9, 16)."
+    assert raised.value.allowed == "float32 of shape (9, 8)"
+
+
+def test_two_processes_do_not_publish_at_once(tmp_path: Path) -> None:
+    chunks = chunks_of(3)
+    write_shards(tmp_path / "work", chunks)
+    (tmp_path / "vectors").mkdir()
+    held = hold(tmp_path / "vectors" / "publishing.lock", "vectors ")
+    with pytest.raises(VectorsLockedError) as raised:
+        _publish(tmp_path, chunks)
+    assert raised.value.what == f"Process {os.getpid()} publishes vectors there."
+    os.close(held)
+    _publish(tmp_path, chunks)
+
+
+def test_publishing_again_replaces_what_was_there(tmp_path: Path) -> None:
+    chunks = chunks_of(30)
+    first = publish(tmp_path, chunks)
+    reader = first.open()
+    other = EncoderIdentity(kind="hashing", name="others", revision="2", dimension=DIMENSION)
+    write_shards(tmp_path / "work", chunks, seed=9)
+    _publish(tmp_path, chunks, encoder=other)
+    assert first.open().encoder == other
+    query = unit_vectors(1, seed=3)
+    assert close(reader.nearest("sentence", query, 5)[0], first.expected("sentence", query[0], 5))
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from tests.test_vector_sidecar import _publish
+from tests.vector_shards import chunks_of
+class Killer:
+    def stage(self, name, done, total):
+        if (name, done) == (sys.argv[2], int(sys.argv[3])):
+            os.kill(os.getpid(), 9)
+_publish(Path(sys.argv[1]), chunks_of(90), index="IVF2,PQ8x4", progress=Killer(), threads=1)
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("stage", "done"),
+    [
+        ("writing ordinals and metadata", 1),
+        ("training sentence vectors", 1),
+        ("adding sentence vectors", 1),
+        ("merging sentence vectors", 0),
+        ("merging sentence vectors", 1),
+        ("taking checksums", 3),
+    ],
+)
+def test_a_kill_while_publishing_leaves_nothing_half_done_and_is_gone_on_from(
+    tmp_path: Path, stage: str, done: int
+) -> None:
+    chunks = chunks_of(90)
+    vectors = write_shards(tmp_path / "work", chunks, size=30)
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path), stage, str(done)], check=False
+    )
+    assert killed.returncode == -9
+    manifest = manifest_of(chunks)
+    with pytest.raises(VectorsNotFoundError):
+        open_vectors(tmp_path / "vectors", manifest, not_asked)
+    made = _publish(tmp_path, chunks, index="IVF2,PQ8x4")
+    one = Published(tmp_path / "vectors", chunks, vectors, manifest, made)
+    sidecar = one.open()
+    sidecar.verify()
+    query = unit_vectors(1, seed=2)
+    assert close(sidecar.nearest("sentence", query, 20)[0], one.expected("sentence", query[0], 20))
+    assert not list(one.root.glob("*.new")) + list(one.folder.glob("*.part"))
+
+
+def test_a_replacement_that_was_cut_off_between_two_renames_is_undone(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(5))
+    one.folder.rename(one.folder.with_name(one.folder.name + ".old"))
+    (tmp_path / "work" / "shard-00000.json").unlink()
+    with pytest.raises(VectorsNotFoundError, match="There are no shards"):
+        _publish(tmp_path, chunks_of(5))
+    one.open().close()
