@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,8 @@ from tests.embeddings import (
 )
 from tests.lucene_indexes import chunk
 from tests.opensearch_indexes import Site
+
+pytestmark = pytest.mark.engine
 
 OVERWRITING = BuildOptions(overwrite=True)
 LOADING = f"Loading the encoder {ENCODER}."
@@ -313,8 +316,6 @@ class Embedding(Noting):
 
 
 def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
-    import os
-
     an_index(20)
     progress = Embedding()
     embed_index("index", ENCODER, SMALL, progress)
