@@ -137,6 +137,13 @@ class _Embedding:
         self._notes: list[str] = []
 
     def run(self, encoder: str | Encoder) -> EmbedReport:
+        try:
+            return self._run(encoder)
+        except KeyboardInterrupt:
+            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
+            raise
+
+    def _run(self, encoder: str | Encoder) -> EmbedReport:
         check_extra("semantic", "numpy")
         check_extra("semantic", "faiss-cpu", "faiss")
         if isinstance(encoder, str):
@@ -163,13 +170,10 @@ class _Embedding:
 
     @contextmanager
     def _stoppable(self) -> Generator[None]:
-        """Say how to go on where the work is stopped, by whatever; a begin without a shard goes."""
+        """Say how to go on where room or a worker is lost; what has no finished shard goes."""
         try:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
-        except KeyboardInterrupt:
-            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
-            raise
         except WorkerLostError as error:
             error.do += f" Run the same command again: {self._outlook()}."
             raise
