@@ -36,7 +36,7 @@ from arag_search.vectors.sidecar import Sidecar, open_vectors
 from arag_search.yaml_file import read_mapping
 from bench import BenchError
 from bench.arguments import command_line, positive
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.report import Figure, Row, Target, circumstances, show
 from bench.rounds import percentile, timed
 from bench.vectors import manifest_of
 from bench.workbench import say
@@ -88,9 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
-    print(table(figures))
-    write_results(given.json, figures, run)
-    say(f"Kept in {given.json}.")
+    show(given.json, figures, run)
     missed = any(row.verdict == "missed" for figure in figures for row in figure.rows)
     return 1 if given.check and missed else 0
 
@@ -154,7 +152,7 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
     with tempfile.TemporaryDirectory() as folder:
         for number, source in enumerate(sources):
             location = Path(folder) / str(number)
-            build_index([source], location, BuildOptions(without=("exact", "sentences")))
+            build_index([source], location, BuildOptions(without=("sentences",)))
             with open_index(location) as index:
                 for chunk in index.scan():
                     if sentences is not None and held >= sentences:

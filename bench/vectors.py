@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ from arag_search.vectors.shards import write_shard
 from arag_search.vectors.sidecar import Sidecar, open_vectors
 from bench import BenchError
 from bench.arguments import command_line, positive
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.report import Figure, Row, Target, circumstances, show
 from bench.rounds import Timings, interleaved, timed
 from bench.workbench import check_room, say
 from index_jobs.options import DEFAULT_CHUNK_TOKENS
@@ -86,9 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
-    print(table(figures))
-    write_results(given.json, figures, run)
-    say(f"Kept in {given.json}.")
+    show(given.json, figures, run)
     return 0
 
 
@@ -292,7 +290,7 @@ def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
 
 
 @contextmanager
-def _opened(task: Task, manifest: Manifest) -> Iterator[Sidecar]:
+def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
     sidecar = open_vectors(task.work / "vectors", manifest, lambda: iter(()))
     try:
         yield sidecar
@@ -353,7 +351,7 @@ def anonymous_bytes() -> int:
 
 
 @contextmanager
-def peak_anonymous() -> Iterator[Callable[[], int]]:
+def peak_anonymous() -> Generator[Callable[[], int]]:
     """What is called for the most anonymous memory while the block ran, above what was before."""
     before = anonymous_bytes()
     most = [before]

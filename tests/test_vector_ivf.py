@@ -1,13 +1,16 @@
 """Inverted files: which ones are made, what they find, and that they stay on disk."""
 
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
+from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity
 from arag_search.vectors.faiss_index import (
     check_factory,
@@ -230,7 +233,34 @@ def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
     assert faiss.omp_get_max_threads() == before
 
 
+def test_threads_search_lists_on_disk_at_once(quantised: Published) -> None:
+    sidecar = quantised.open()
+    asked = unit_vectors(40, seed=9)
+    english = Scope((KeywordEquals("lang", "en"),))
+    expected = [sidecar.nearest("sentence", query[None], 10) for query in asked]
+    in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in asked]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            found = pool.map(lambda query: sidecar.nearest("sentence", query[None], 10), asked)
+            assert list(found) == expected
+            found = pool.map(
+                lambda query: sidecar.nearest("sentence", query[None], 10, english), asked
+            )
+            assert list(found) == in_english
+
+
 # Publishing
+
+
+def test_a_disk_without_room_for_the_lists_is_an_error_that_is_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=1_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: full)
+        with pytest.raises(OSError, match="No space left on device"):
+            publish(tmp_path, chunks_of(100), index="IVF2,Flat")
+    publish(tmp_path, chunks_of(100), index="IVF2,Flat").open().verify()
 
 
 def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
