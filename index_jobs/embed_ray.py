@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import ctypes
+import os
+import signal
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,9 @@ from index_jobs.embed_plan import PLAN
 from index_jobs.embed_shards import CutShard, make_shard
 from index_jobs.embed_workers import EncoderChoice, EncodingWork, only_identity
 from index_jobs.memory import PeakMemory
+
+_ACTION_BYTES = 256
+"""Room for the system's record of what answers a signal, on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,41 @@ class _Maker:
         return _Made(record, encoded, self._work(()).peak)
 
 
+def begin(ray: Any, **options: Any) -> None:
+    """Connect to a cluster or begin one; Java stays able to run in this process."""
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+    with _signals_kept():
+        ray.init(**{**quiet, **options})
+
+
+def end(ray: Any) -> None:
+    """Leave the cluster, and end one that was begun here."""
+    with _signals_kept():
+        ray.shutdown()
+
+
+@contextmanager
+def _signals_kept() -> Generator[None]:
+    """Give signals back to whoever had them: Ray takes some on beginning, and drops them on ending.
+
+    Java needs them for its work: a null pointer, for one, is a signal that it answers.
+    """
+    if os.name != "posix":
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    held: list[tuple[int, Any]] = []
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
+        action = ctypes.create_string_buffer(_ACTION_BYTES)
+        if libc.sigaction(int(number), None, action) == 0:
+            held.append((int(number), action))
+    try:
+        yield
+    finally:
+        for number, action in held:
+            libc.sigaction(number, action, None)
+
+
 class RayMaking:
     """Encodes on a Ray cluster: the one that is connected, else that of RAY_ADDRESS, else one on
     this machine that lasts as long as the embedding. See ShardMaking.
@@ -84,7 +126,7 @@ class RayMaking:
             raise missing_extra("ray", "ray") from error
         self._ray: Any = ray
         if not self._ray.is_initialized():
-            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            begin(self._ray)
             self._began = True
         try:
             self._start()
@@ -114,7 +156,7 @@ class RayMaking:
             self._ray.kill(actor)
         self._actors = []
         if self._began:
-            self._ray.shutdown()
+            end(self._ray)
             self._began = False
 
     def identity(self) -> EncoderIdentity:
