@@ -69,10 +69,11 @@ def test_without_arguments_the_commands_are_listed(
         (["frobnicate"], "No such command 'frobnicate'.", ""),
         (["--frobnicate"], "No such option: --frobnicate.", ""),
         (["search"], "Missing argument 'INDEX'.", " search"),
-        (["search", "my-index", "a", "--limit", "3"], "No such option: --limit.", " search"),
+        (["search", "my-index", "a", "--xyz", "3"], "No such option: --xyz.", " search"),
         (
             ["search", "my-index", "a", "--tool", "vector"],
-            "Invalid value for '--tool': 'vector' is not one of 'logical', 'keyword'.",
+            "Invalid value for '--tool': 'vector' is not one of 'logical', 'keyword', 'semantic',"
+            " 'hybrid', 'naive'.",
             " search",
         ),
         (["read", "my-index"], "Missing argument 'CHUNK_ID'.", " read"),
