@@ -3,14 +3,12 @@
 import ctypes
 import dataclasses
 import signal
-from pathlib import Path
 
 import pytest
 import ray
 
 from arag_search.errors import ArgumentError
 from index_jobs.embed import embed_index
-from index_jobs.embed_plan import PLAN
 from index_jobs.embed_ray import RayMaking, begin, end
 from index_jobs.embed_workers import EncoderChoice
 from tests.embeddings import ENCODER, SMALL, StoppingAt, an_index, check_embedded
@@ -47,12 +45,6 @@ def on_a_cluster() -> None:
         embed_index("index", ENCODER, dataclasses.replace(on_ray, workers=3, overwrite=True))
     assert caught.value.what == "--workers: the Ray cluster has room for 2 workers, 3 are wanted."
     assert ray.is_initialized(), "it is not ours to shut down"
-    place = Path("elsewhere")
-    place.mkdir()
-    (place / PLAN).write_bytes(b"{}")
-    with RayMaking(EncoderChoice(ENCODER, None, 1), 1, 10) as making:
-        making.identity()
-        assert list(making.make([], place, "float32", lambda _: None)) == []
     wrong = EncoderChoice("hashing:x", None, 1)
     with RayMaking(wrong, 1, 10) as making, pytest.raises(ArgumentError, match="dimension"):
         making.identity()

@@ -19,7 +19,7 @@ from tests.opensearch_indexes import Site, fresh_site
 from tests.passages import chunk
 
 DATA = Path(__file__).parents[1] / parity.DATA
-PASSAGES = 2000
+PASSAGES = 600
 LOGICAL = 50
 
 

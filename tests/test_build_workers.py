@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -141,7 +142,8 @@ def worker_processes() -> list[int]:
     """The worker processes of this process."""
     found: list[int] = []
     for task in Path("/proc/self/task").iterdir():
-        found += [int(each) for each in (task / "children").read_text().split()]
+        with suppress(FileNotFoundError):  # the thread has ended meanwhile
+            found += [int(each) for each in (task / "children").read_text().split()]
     return [each for each in found if is_worker(each)]
 
 
