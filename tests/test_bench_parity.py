@@ -19,7 +19,7 @@ from tests.opensearch_indexes import Site, fresh_site
 from tests.passages import chunk
 
 DATA = Path(__file__).parents[1] / parity.DATA
-PASSAGES = 600
+PASSAGES = 1000
 LOGICAL = 50
 
 
