@@ -91,7 +91,7 @@ def test_tokens_and_substrings_count_the_same_where_all_lie_on_token_boundaries(
 ) -> None:
     index = indexes["2wikimultihopqa/arag_chunks.json"]
     chunks = scanned(index.scan())
-    keywords = draw_keywords(chunks, 520)
+    keywords = draw_keywords(chunks, 700)
     rows = [compare(index, chunks, keyword) for keyword in keywords]
     eligible = [row for row in rows if row.on_boundaries]
     assert sum(row.agree for row in eligible) >= 300
