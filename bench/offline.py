@@ -24,10 +24,10 @@ from arag_search.evaluation.measures import evidence_recall, exact_match
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
 from arag_search.evaluation.score import QuestionScore, score_question
 from arag_search.index import Index, open_index
-from arag_search.query import analysis
 from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.arguments import command_line
+from bench.question_words import words_query
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say, set_up
 
@@ -41,7 +41,6 @@ DATA = Path("..") / "shared" / "data"
 RESULTS = Path(__file__).parent / "results" / "offline.json"
 
 _HITS = 20
-_LONGEST_QUERY = 60  # words; a query may hold 64
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,8 +166,7 @@ def one_query(index: Index, questions: Sequence[Question], tokens: Sequence[int]
     search tool shows them and cut at so many tokens; the one that is cut counts."""
     recalls: list[float] = []
     for question, room in zip(questions, tokens, strict=True):
-        words = analysis.terms(question.text)[:_LONGEST_QUERY]
-        hits = index.logical_search(" ".join(f'"{word}"' for word in words), top_k=_HITS).hits
+        hits = index.logical_search(words_query(question.text), top_k=_HITS).hits
         recall = evidence_recall(question, [hit.title for hit in cut_hits(hits, room)])
         recalls += [] if recall is None else [recall]
     return fmean(recalls)

@@ -36,7 +36,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number. ``low`` and ``high`` are its range over the rounds, None where it has none."""
+    """One number. ``low`` and ``high`` are its range over the rounds, or the interval that the
+    figure tells of; None where it has none."""
 
     what: str
     value: float
@@ -125,13 +126,18 @@ def circumstances(command: str, manifest: Manifest | None = None) -> dict[str, A
         "load": round(os.getloadavg()[0], 2),
     }
     if manifest:
-        found["corpus"] = {
-            "passages": manifest.documents,
-            "chunks": manifest.chunks,
-            "sentences": manifest.sentences,
-            "fingerprint": manifest.fingerprint,
-        }
+        found["corpus"] = corpus_of(manifest)
     return found
+
+
+def corpus_of(manifest: Manifest) -> dict[str, Any]:
+    """Which corpus an index is of."""
+    return {
+        "passages": manifest.documents,
+        "chunks": manifest.chunks,
+        "sentences": manifest.sentences,
+        "fingerprint": manifest.fingerprint,
+    }
 
 
 def _git(*words: str) -> str | None:

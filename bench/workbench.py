@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
+from arag_search.durable import write_atomically
 from arag_search.engines.deletions import check_compact
 from arag_search.errors import BuildError
 from arag_search.index import open_index
@@ -47,12 +49,7 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
 
     Raises BenchError where the corpus is not there.
     """
-    if not corpus.is_file():
-        raise BenchError(
-            "The corpus is not there.",
-            where=str(corpus),
-            do="Name the folder that holds 2wikimultihopqa/corpus.jsonl with --data.",
-        )
+    check_corpus(corpus)
     with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
         folder = Path(name)
         location = folder / "index"
@@ -60,6 +57,35 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
         with open_index(location) as index:
             check_compact(index.engine.deletions(), str(location))
             yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
+
+
+def check_corpus(corpus: Path) -> None:
+    """Raises BenchError where the corpus is not there."""
+    if not corpus.is_file():
+        raise BenchError(
+            "The corpus is not there.",
+            where=str(corpus),
+            do=f"Name the folder that holds {corpus.parent.name}/{corpus.name} with --data.",
+        )
+
+
+def kept_index(corpus: Path, folder: Path) -> Path:
+    """The index of a corpus that is kept in ``folder``; built where it is not there, or of another
+    file or by another program.
+
+    Raises BenchError where the corpus is not there, and what ``build_index`` raises.
+    """
+    check_corpus(corpus)
+    options = BuildOptions(overwrite=True)
+    made_of = hashlib.sha256(repr(options.signature()).encode() + corpus.read_bytes()).hexdigest()
+    location, stamp = folder / "index", folder / "made_of.sha256"
+    if not (location.exists() and stamp.exists() and stamp.read_text("utf-8") == made_of):
+        folder.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        say(f"Indexing {corpus.parent.name}/{corpus.name} in {folder}.")
+        build_index([str(corpus)], location, options)
+        write_atomically(stamp, made_of.encode())
+    return location
 
 
 class BoundedProgress(PlainProgress):

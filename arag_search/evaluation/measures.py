@@ -75,14 +75,26 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
     (1936 film)").
     """
-    wanted = {normalise(title) for title in question.gold_titles}
+    wanted = gold_names(question)
     if not wanted:
         return None
-    shown = set(shown_titles)
-    found = {normalise(title) for title in shown}
-    if not question.supporting_titles:
-        found |= {normalise(_BRACKETS.sub("", title)) for title in shown}
+    of_subjects = not question.supporting_titles
+    found = {
+        name for title in set(shown_titles) for name in title_names(title, of_subjects=of_subjects)
+    }
     return len(wanted & found) / len(wanted)
+
+
+def gold_names(question: Question) -> set[str]:
+    """The gold titles of a question as they are compared."""
+    return {normalise(title) for title in question.gold_titles}
+
+
+def title_names(title: str, *, of_subjects: bool) -> set[str]:
+    """What a title is met by: itself, and where subjects are looked for, also what is left of it
+    without brackets at its end."""
+    names = {normalise(title)}
+    return names | {normalise(_BRACKETS.sub("", title))} if of_subjects else names
 
 
 def is_refusal(answer: str) -> bool:

@@ -1,0 +1,71 @@
+"""Bootstrap intervals over questions (Efron and Tibshirani 1993, percentile intervals).
+
+Questions are drawn again within their type, and all columns of a table with the same draws, so that
+the difference of two columns is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Table = NDArray[np.float64]
+
+RESAMPLES = 10_000
+SEED = 1678
+LEVEL = 0.95
+
+_DIGITS = 12  # means that are equal but for the order of summation are equal
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over questions with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def resolution(self) -> float:
+        """The smallest difference that the questions could resolve: half of the interval."""
+        return (self.high - self.low) / 2
+
+
+def resampled_means(values: Table, types: Sequence[str | None], name: str) -> Table:
+    """The means of the columns over questions drawn again, of shape (RESAMPLES, columns).
+
+    ``values`` has a row a question, ``types`` its type. The draws are the same for the same
+    ``name`` and types, whatever is drawn for other names.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng([SEED, *name.encode()])
+    sums = np.zeros((RESAMPLES, values.shape[1]))
+    for each in sorted(set(types), key=str):
+        rows = [number for number, one in enumerate(types) if one == each]
+        draws = generator.multinomial(len(rows), [1 / len(rows)] * len(rows), size=RESAMPLES)
+        sums += draws @ values[rows]
+    return sums / len(values)
+
+
+def intervals(values: Sequence[float], means: Table, levels: Sequence[float]) -> list[Interval]:
+    """Of each column its mean, and the percentiles of its resampled ``means`` at its level."""
+    import numpy as np
+
+    found: list[Interval] = []
+    for value, column, level in zip(values, means.T, levels, strict=True):
+        tail = (1 - level) / 2
+        low, high = np.quantile(column.round(_DIGITS), (tail, 1 - tail))
+        found.append(Interval(round(float(value), _DIGITS), float(low), float(high)))
+    return found

@@ -1,0 +1,228 @@
+"""What one search with the question itself finds, by kind of search, and what can be said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from arag_search.evaluation.measures import evidence_recall, gold_names, title_names
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index
+from arag_search.query.problems import QueryError
+from arag_search.results import SearchHit
+from arag_search.tokens import count_tokens
+from bench import BenchError
+from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
+from bench.question_words import content_words, words_query
+
+CUTS = (5, 20)
+"""So many passages are looked at; each question is searched for once, with the most."""
+MEASURES = tuple(f"{what}@{cut}" for what in ("recall", "tokens") for cut in CUTS)
+CONTRASTS = (("semantic", "logical"), ("hybrid", "logical"))
+"""Differences that are asked about; declared before anything was measured."""
+CONTRAST_LEVEL = 1 - (1 - LEVEL) / (len(CONTRASTS) * len(MEASURES))
+"""Of each interval, so that all those of a data set hold together at LEVEL (Bonferroni)."""
+MACRO = "macro-average"
+
+_MOST = max(CUTS)
+
+
+# Searches
+
+
+def _keyword(index: Index, question: str) -> Sequence[SearchHit]:
+    words = content_words(question)
+    return index.keyword_search(words, top_k=_MOST).hits if words else ()
+
+
+def _logical(index: Index, question: str) -> Sequence[SearchHit]:
+    query = words_query(question)
+    if not query:
+        return ()
+    return index.logical_search(query, top_k=_MOST, operators=False, feedback=False).hits
+
+
+def _semantic(index: Index, question: str) -> Sequence[SearchHit]:
+    return index.semantic_search(question, top_k=_MOST).hits
+
+
+def _naive(index: Index, question: str) -> Sequence[SearchHit]:
+    return index.naive_embedding_search(question, top_k=_MOST).hits
+
+
+def _hybrid(index: Index, question: str) -> Sequence[SearchHit]:
+    return index.hybrid_search(question, max_results=_MOST).hits
+
+
+Search = Callable[[Index, str], Sequence[SearchHit]]
+SEARCHES: Mapping[str, Search] = {
+    "keyword": _keyword,
+    "logical": _logical,
+    "semantic": _semantic,
+    "naive": _naive,
+    "hybrid": _hybrid,
+}
+
+
+class Answer(NamedTuple):
+    """What one search found for one question. ``values`` are in the order of MEASURES."""
+
+    values: tuple[float, ...]
+    hits: int
+    refused: bool
+
+
+class Evidence(NamedTuple):
+    """How much of the evidence the passages can show: gold titles over all questions, those that no
+    passage has, questions with such a one, and titles that several passages have."""
+
+    titles: int
+    unresolved: int
+    questions: int
+    shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The answers of every search to the questions of a data set, in their order."""
+
+    name: str
+    questions: Sequence[Question]
+    answers: Mapping[str, Sequence[Answer]]
+    evidence: Evidence
+
+
+def measure(
+    name: str, index: Index, questions: Sequence[Question], say: Callable[[str], None]
+) -> Measured:
+    """Search for every question in every way.
+
+    Raises BenchError for a question without evidence, and what the searches raise but QueryError.
+    """
+    for question in questions:
+        if not question.gold_titles:
+            raise BenchError(
+                f'The question "{question.id}" names no evidence.',
+                where=name,
+                allowed="questions with supporting titles or a chain of facts",
+                do="Leave it out of the file.",
+            )
+    evidence = evidence_of(
+        {chunk.doc_id: chunk.title for chunk in index.scan()}.values(), questions
+    )
+    index.encode_queries([question.text for question in questions])
+    tokens: dict[str, int] = {}
+    answers: dict[str, list[Answer]] = {}
+    for kind, search in SEARCHES.items():
+        say(f"{name}: {kind}, {len(questions)} questions")
+        answers[kind] = [_answer(index, search, question, tokens) for question in questions]
+    return Measured(name, questions, answers, evidence)
+
+
+def _answer(index: Index, search: Search, question: Question, tokens: dict[str, int]) -> Answer:
+    """``tokens`` of passages, by id, are counted once."""
+    try:
+        hits, refused = search(index, question.text), False
+    except QueryError:
+        hits, refused = (), True
+    for hit in hits:
+        if hit.id not in tokens:
+            tokens[hit.id] = count_tokens(hit.title) + count_tokens(hit.content)
+    return Answer(values_of(question, hits, tokens), len(hits), refused)
+
+
+def values_of(
+    question: Question, hits: Sequence[SearchHit], tokens: Mapping[str, int]
+) -> tuple[float, ...]:
+    """Evidence recall and tokens of the first hits, in the order of MEASURES."""
+    recalls = [evidence_recall(question, [hit.title for hit in hits[:cut]]) for cut in CUTS]
+    shown = [float(sum(tokens[hit.id] for hit in hits[:cut])) for cut in CUTS]
+    return (*(recall or 0.0 for recall in recalls), *shown)
+
+
+def evidence_of(titles: Collection[str], questions: Sequence[Question]) -> Evidence:
+    """What passages with these titles, one a document, can show."""
+    documents = {
+        of_subjects: Counter(
+            name for title in titles for name in title_names(title, of_subjects=of_subjects)
+        )
+        for of_subjects in (False, True)
+    }
+    found = [
+        [documents[not question.supporting_titles][name] for name in gold_names(question)]
+        for question in questions
+    ]
+    return Evidence(
+        titles=sum(map(len, found)),
+        unresolved=sum(counts.count(0) for counts in found),
+        questions=sum(0 in counts for counts in found),
+        shared=sum(count > 1 for counts in found for count in counts),
+    )
+
+
+# Estimates
+
+
+class Column(NamedTuple):
+    """A search, or the difference of two, and the measure."""
+
+    what: str
+    measure: str
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether it is that of two searches."""
+        return self.what in DIFFERENCES
+
+
+DIFFERENCES = tuple(f"{one} - {other}" for one, other in CONTRASTS)
+COLUMNS = tuple(Column(what, measure) for what in (*SEARCHES, *DIFFERENCES) for measure in MEASURES)
+
+Estimates = Mapping[str, Mapping[Column, Interval]]
+"""By data set, in their order; MACRO comes last."""
+
+
+def estimates(sets: Sequence[Measured]) -> Estimates:
+    """Means with their intervals of every column: of each data set, and where there are several of
+    their average, in which each counts the same."""
+    import numpy as np
+
+    tables = [np.array([_row(one, at) for at in range(len(one.questions))]) for one in sets]
+    values = [table.mean(axis=0) for table in tables]
+    means = [
+        resampled_means(table, [question.type for question in one.questions], one.name)
+        for one, table in zip(sets, tables, strict=True)
+    ]
+    names = [one.name for one in sets]
+    if len(sets) > 1:
+        names.append(MACRO)
+        values.append(np.mean(values, axis=0))
+        means.append(np.mean(means, axis=0))
+    levels = [CONTRAST_LEVEL if column.is_difference else LEVEL for column in COLUMNS]
+    return {
+        name: dict(zip(COLUMNS, intervals(value, mean, levels), strict=True))
+        for name, value, mean in zip(names, values, means, strict=True)
+    }
+
+
+def _row(measured: Measured, at: int) -> list[float]:
+    """The values of one question in the order of COLUMNS."""
+    of = {kind: answers[at].values for kind, answers in measured.answers.items()}
+    values = [value for kind in SEARCHES for value in of[kind]]
+    for one, other in CONTRASTS:
+        values += [this - that for this, that in zip(of[one], of[other], strict=True)]
+    return values
+
+
+def verdict(difference: Interval, measure: str) -> str:
+    """What may be said of a difference; where it is not resolved, from which size one would be."""
+    if difference.is_resolved:
+        return "above 0" if difference.low > 0 else "below 0"
+    return f"not resolved (from {shown(difference.resolution, measure)})"
+
+
+def shown(value: float, measure: str) -> str:
+    """A value in digits: tokens are whole numbers, recall has three places."""
+    return f"{value:,.0f}" if measure.startswith("tokens") else f"{value:.3f}"

@@ -1,0 +1,266 @@
+"""First-stage retrieval: how much evidence one search with the question itself finds, in how many
+tokens, by words and by vectors.
+
+    python -m bench.retrieval
+    python -m bench.retrieval --sets musique --questions 20 --json retrieval.json
+
+Prints tables in Markdown, and adds what it measured to a JSON file. See bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+
+from arag_search.engines.deletions import check_compact
+from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.errors import AragError
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.index import Index, open_index
+from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from bench.arguments import command_line, positive
+from bench.bootstrap import LEVEL, RESAMPLES, SEED, Interval
+from bench.first_stage import (
+    CONTRAST_LEVEL,
+    DIFFERENCES,
+    MEASURES,
+    SEARCHES,
+    Column,
+    Estimates,
+    Measured,
+    estimates,
+    measure,
+    shown,
+    verdict,
+)
+from bench.report import Figure, Row, circumstances, corpus_of, write_results
+from bench.workbench import kept_index, say
+from index_jobs.embed import embed_index
+from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_progress import open_embed_progress
+
+NAME = "retrieval"
+SETS = ("2wikimultihopqa", "musique", "hotpotqa")
+DATA = Path("..") / "shared" / "data"
+RESULTS = Path(__file__).parent / "results" / "retrieval.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the arguments name. Exit code 1 for a failure."""
+    given = _parser().parse_args(arguments)
+    work: Path = given.work or cache_folder() / "bench" / NAME
+    sets: list[Measured] = []
+    made_of: dict[str, dict[str, Any]] = {}
+    try:
+        for name in given.sets:
+            everything = load_questions(given.data / name / "questions.jsonl")
+            questions = drawn(everything, given.questions, name)
+            corpus = given.data / name / "corpus.jsonl"
+            with _opened(corpus, work / name, given.encoder) as index:
+                sets.append(measure(name, index, questions, say))
+                made_of[name] = fingerprints(index, everything, questions)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    found = estimates(sets)
+    run = circumstances(command_line("bench.retrieval", arguments))
+    run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
+    write_results(given.json, [figure(sets, found, made_of)], run)
+    print(tables(sets, found, given.encoder))
+    return 0
+
+
+def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
+    """So many of the questions, in their order, the same ones for the same name; all where there
+    are no more or ``count`` is None."""
+    if count is None or count >= len(questions):
+        return list(questions)
+    chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
+    return [questions[number] for number in sorted(chosen)]
+
+
+def _opened(corpus: Path, work: Path, encoder: str) -> Index:
+    """The index of a corpus with vectors of both units, as kept in ``work``, else made there."""
+    location = kept_index(corpus, work)
+    vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder)}"
+    embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
+    index = open_index(location, vectors=vectors, encoder=encoder)
+    try:
+        check_compact(index.engine.deletions(), str(location))
+    except AragError:
+        index.close()
+        raise
+    return index
+
+
+def fingerprints(
+    index: Index, everything: Sequence[Question], asked: Sequence[Question]
+) -> dict[str, Any]:
+    """What was searched, by which vectors, and what was asked of all that the file has."""
+    identity = index.open_vectors().encoder.identity
+    return {
+        "corpus": corpus_of(index.manifest),
+        "encoder": {
+            "name": identity.name,
+            "revision": identity.revision,
+            "fingerprint": identity.fingerprint,
+        },
+        "questions": {
+            "count": len(asked),
+            "fingerprint": questions_fingerprint(asked),
+            "file": {"count": len(everything), "fingerprint": questions_fingerprint(everything)},
+        },
+    }
+
+
+def figure(
+    sets: Sequence[Measured], found: Estimates, made_of: dict[str, dict[str, Any]]
+) -> Figure:
+    """All estimates, and the values of every question."""
+    rows = [
+        Row(f"{name}: {column.what}, {column.measure}", each.value, "", each.low, each.high)
+        for name, columns in found.items()
+        for column, each in columns.items()
+    ]
+    details = {
+        "intervals": {
+            "resamples": RESAMPLES,
+            "seed": SEED,
+            "level": LEVEL,
+            "level_of_differences": CONTRAST_LEVEL,
+        },
+        "verdicts": {
+            f"{name}: {column.what}, {column.measure}": verdict(each, column.measure)
+            for name, columns in found.items()
+            for column, each in columns.items()
+            if column.is_difference
+        },
+        "sets": {one.name: {**made_of[one.name], **_kept(one)} for one in sets},
+    }
+    return Figure(NAME, tuple(rows), details)
+
+
+def _kept(one: Measured) -> dict[str, Any]:
+    """Evidence, what found nothing, and a line a question: its values by search."""
+    values = {
+        question.id: {
+            kind: [round(value, 4) for value in answers[at].values]
+            for kind, answers in one.answers.items()
+        }
+        for at, question in enumerate(one.questions)
+    }
+    return {
+        "evidence": one.evidence._asdict(),
+        "found_nothing": {kind: _nothing(one, kind) for kind in one.answers},
+        "refused": {kind: sum(a.refused for a in found) for kind, found in one.answers.items()},
+        "measures": list(MEASURES),
+        "values": {id: orjson.Fragment(orjson.dumps(each)) for id, each in values.items()},
+    }
+
+
+# Tables
+
+
+def tables(sets: Sequence[Measured], found: Estimates, encoder: str) -> str:
+    """Means, differences, and what a reader must know of them, in Markdown."""
+    lines = [
+        f"First-stage retrieval, vectors of {encoder}. In brackets: {LEVEL:.0%} intervals.",
+        "",
+        *_head("search"),
+        *_lines(found, tuple(SEARCHES), differences=False),
+        "",
+        f"Paired differences. In brackets: {CONTRAST_LEVEL:.2%} intervals, which hold together at"
+        f" {LEVEL:.0%} for each data set. Not resolved: 0 lies in the interval; beside it the"
+        " smallest difference that the questions could resolve.",
+        "",
+        *_head("difference"),
+        *_lines(found, DIFFERENCES, differences=True),
+        "",
+        *map(_note, sets),
+    ]
+    return "\n".join(lines)
+
+
+def _head(what: str) -> list[str]:
+    cells = ("data set", what, *MEASURES)
+    return [_line(cells), _line(["---"] * len(cells))]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _lines(found: Estimates, whats: Sequence[str], *, differences: bool) -> list[str]:
+    return [
+        _line(
+            [name, what, *(_cell(columns[Column(what, one)], one, differences) for one in MEASURES)]
+        )
+        for name, columns in found.items()
+        for what in whats
+    ]
+
+
+def _cell(each: Interval, measure: str, is_difference: bool) -> str:
+    plus = "+" if is_difference and each.value > 0 else ""
+    value, low, high = (shown(number, measure) for number in (each.value, each.low, each.high))
+    unresolved = is_difference and not each.is_resolved
+    return f"{plus}{value} [{low}, {high}]" + (f" {verdict(each, measure)}" if unresolved else "")
+
+
+def _note(one: Measured) -> str:
+    """How many questions, and what of their evidence cannot be found or is found too easily."""
+    evidence = one.evidence
+    nothing = [f"{kind} {count}" for kind in one.answers if (count := _nothing(one, kind))]
+    return (
+        f"- {one.name}: {len(one.questions):,} questions with {evidence.titles:,} titles of"
+        f" evidence, {evidence.unresolved:,} of which ({evidence.questions:,} questions) no passage"
+        f" has: they count as not found. {evidence.shared:,} titles are those of several passages,"
+        f" any of which counts. Questions without a hit: {', '.join(nothing) or 'none'}."
+    )
+
+
+def _nothing(one: Measured, kind: str) -> int:
+    return sum(not answer.hits for answer in one.answers[kind])
+
+
+# Command line
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if not names:
+        raise argparse.ArgumentTypeError("no data set is named")
+    return names
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.retrieval",
+        description="Measure the evidence that one search with the question finds.",
+    )
+    add = parser.add_argument
+    add(
+        "--sets",
+        type=_names,
+        default=SETS,
+        metavar="A,B",
+        help=f"folders of --data with corpus.jsonl and questions.jsonl (default {','.join(SETS)})",
+    )
+    add("--questions", type=positive, metavar="N", help="so many of each, drawn by a seed")
+    add("--encoder", default=OFFLINE_PACKAGE, help="of the vectors (default %(default)s)")
+    add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
+    add("--work", type=Path, help="where indexes and vectors are kept (default: in the cache)")
+    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
