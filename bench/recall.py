@@ -3,9 +3,10 @@
     uv run --extra all python -m bench.recall --work DIR [--sentences N] [--encoder NAME] [--check]
 
 All sentences of the corpora are encoded, and the questions beside them as queries; encodings are
-kept in --work, so that a second run encodes nothing. Recall@10 is the share of the 10 nearest by
-exact search that an index finds. What it should be stands in bench/recall.yaml with its tolerance;
---check ends with exit code 1 where a figure is below it. Recall of synthetic vectors means nothing.
+kept in --work, so that a run that was stopped goes on, and a second one encodes nothing. Recall@10
+is the share of the 10 nearest by exact search that an index finds. What it should be stands in
+bench/recall.yaml with its tolerance; --check ends with exit code 1 where a figure is below it.
+Recall of synthetic vectors means nothing.
 """
 
 from __future__ import annotations
@@ -168,24 +169,22 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
 def _kept(
     work: Path, encoder: Encoder, texts: Sequence[str], encode: Callable[[Sequence[str]], Vectors]
 ) -> Vectors:
-    """The vectors of the texts; those of an earlier run with the same texts and encoder."""
+    """The vectors of the texts. Those of each block are kept in a file, and taken from it where the
+    same encoder was given the same texts before."""
     import numpy as np
 
-    digest = hashlib.sha256(repr((encoder.identity, encode.__name__)).encode())
-    for text in texts:
-        digest.update(text.encode() + b"\0")
-    path = work / f"{digest.hexdigest()[:32]}.npy"
-    if path.exists():
-        return np.load(path)
-    say(f"encoding {len(texts):,} texts")
+    made_by = repr((encoder.identity, encode.__name__)).encode()
     parts: list[Vectors] = []
     for start in range(0, len(texts), _ENCODED_AT_ONCE):
-        parts.append(encode(texts[start : start + _ENCODED_AT_ONCE]))
-        say(f"  {min(len(texts), start + _ENCODED_AT_ONCE):,}")
-    vectors = np.concatenate(parts)
-    np.save(path.with_suffix(".new.npy"), vectors)
-    os.replace(path.with_suffix(".new.npy"), path)
-    return vectors
+        block = texts[start : start + _ENCODED_AT_ONCE]
+        digest = hashlib.sha256(b"\0".join([made_by, *map(str.encode, block)])).hexdigest()
+        path = work / f"{digest[:32]}.npy"
+        if not path.exists():
+            say(f"encoding texts {start:,} to {start + len(block):,} of {len(texts):,}")
+            np.save(path.with_suffix(".new.npy"), encode(block))
+            os.replace(path.with_suffix(".new.npy"), path)
+        parts.append(np.load(path))
+    return np.concatenate(parts)
 
 
 # Measuring

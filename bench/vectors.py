@@ -61,7 +61,6 @@ _CHUNK_SENTENCES = 8
 _SHARD_ROWS = 40_000
 _CENTRES = 2_000
 _SPREAD = 0.7
-_SECONDS_A_SIDE = 0.5
 _PEAK_INTERVAL_S = 0.01
 _QUERIES = 1 << 30  # the seed of queries, which no shard has
 
@@ -75,6 +74,7 @@ class Task:
     work: Path
     ivf: bool
     rounds: int
+    side_s: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dimension", type=positive, default=384)
     parser.add_argument("--no-ivf", action="store_true", help="measure flat vectors alone")
     parser.add_argument("--rounds", type=positive, default=ROUNDS)
+    parser.add_argument("--side-s", type=float, default=0.5, help="seconds of a side in a round")
     parser.add_argument("--work", type=Path, help="where temporary files go")
     parser.add_argument("--json", type=Path, default=RESULTS)
     return parser
@@ -106,7 +107,7 @@ def _measured(given: argparse.Namespace, rows: int) -> list[Figure]:
         work = Path(name)
         check_room(work, rows * (given.dimension * 4 + 500) * 2)
         say(f"{rows:,} rows of {given.dimension} dimensions: writing shards")
-        task = Task(rows, given.dimension, work, not given.no_ivf, given.rounds)
+        task = Task(rows, given.dimension, work, not given.no_ivf, given.rounds, given.side_s)
         manifest, seconds = write_synthetic(task)
         figures = [_in_process(_flat, task, manifest)]
         first = Row("shards written", seconds, "s")
@@ -220,9 +221,7 @@ def _flat(task: Task, manifest: Manifest) -> Figure:
         for batch in BATCHES:
             sidecar.nearest("sentence", queries[:batch], TOP)
         memory = anonymous_bytes() - before
-        timings = {
-            batch: _against_faiss(bare, sidecar, queries[:batch], task.rounds) for batch in BATCHES
-        }
+        timings = {batch: _against_faiss(bare, sidecar, queries[:batch], task) for batch in BATCHES}
         for batch, times in timings.items():
             scale = 1_000 / batch
             rows += [
@@ -322,10 +321,10 @@ def _check_same(bare: Any, sidecar: Sidecar, queries: Vectors) -> None:
         )
 
 
-def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, rounds: int) -> Timings:
-    """Both sides search the same batch again and again, for half a second a round."""
+def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, task: Task) -> Timings:
+    """Both sides search the same batch again and again, for some time a round."""
     once = timed(lambda: bare.search(queries, TOP))
-    repeats = max(1, round(_SECONDS_A_SIDE / max(once, 1e-4)))
+    repeats = max(1, round(task.side_s / max(once, 1e-4)))
 
     def ours() -> float:
         return (
@@ -336,7 +335,7 @@ def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, rounds: int) -
     def faiss() -> float:
         return timed(lambda: [bare.search(queries, TOP) for _ in range(repeats)]) / repeats
 
-    return interleaved({"ours": ours, "faiss": faiss}, rounds)
+    return interleaved({"ours": ours, "faiss": faiss}, task.rounds)
 
 
 # Memory

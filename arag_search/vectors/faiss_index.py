@@ -244,10 +244,14 @@ def _faiss(threads: int) -> Generator[Any]:
 @contextmanager
 def _stdout_discarded() -> Generator[None]:
     """Drops what C code prints: FAISS tells of each file that it enlarges, amid our results."""
+    try:
+        kept = os.dup(1)
+    except OSError:  # it is closed, as in a daemon
+        yield
+        return
     flush = ctypes.CDLL(None).fflush
     sys.stdout.flush()
     flush(None)
-    kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError, VectorsError
+from arag_search.vectors.layout import read_manifest
 from arag_search.vectors.manifest import MANIFEST, VectorManifest
 
 VECTORS_VARIABLE = "ARAG_VECTORS"
@@ -49,7 +50,7 @@ def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]
         if not _NAME.fullmatch(path.parent.name):
             continue  # on its way, or on its way out
         try:
-            yield path.parent, VectorManifest.from_json(path.read_text(), str(path.parent))
+            yield path.parent, read_manifest(path.parent)
         except VectorsError as error:
             yield path.parent, error
 

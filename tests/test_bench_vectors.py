@@ -1,0 +1,74 @@
+"""The benches of vectors: small runs, and what recall is."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arag_search.errors import AragError
+from arag_search.vectors.base import Nearest
+from bench import recall, vectors
+from bench.report import Target
+from tests.vector_shards import chunks_of, publish
+
+
+def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results.json"
+    work = tmp_path / "work"
+    work.mkdir()
+    arguments = [
+        "--sizes",
+        "2000",
+        "--dimension",
+        "16",
+        "--no-ivf",
+        "--rounds",
+        "1",
+        "--side-s",
+        "0.01",
+    ]
+    assert vectors.main([*arguments, "--work", str(work), "--json", str(results)]) == 0
+    (figure,) = json.loads(results.read_text())["figures"].values()
+    found = {row["what"]: row for row in figure["rows"]}
+    assert found["bytes a row"]["value"] > 64
+    assert found["search, 4 at once: ours over FAISS"]["target"] == "at most 1.2"
+    assert "flat, 2,000 rows" in capsys.readouterr().out
+    assert list(work.iterdir()) == []
+
+
+def test_sides_that_find_something_else_are_an_error_of_the_bench(tmp_path: Path) -> None:
+    one = publish(tmp_path, chunks_of(30))
+
+    class Other:
+        def search(self, queries: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+            return np.zeros((len(queries), n), np.float32), np.zeros((len(queries), n), np.int64)
+
+    queries = vectors.synthetic_vectors(3, 16, 0)
+    with pytest.raises(vectors.BenchError, match="do not find the same"):
+        vectors._check_same(Other(), one.open(), queries)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_recall_is_the_share_of_the_exact_ones_that_were_found() -> None:
+    exact = [[Nearest(1, 0.9), Nearest(2, 0.8)], [Nearest(3, 0.7), Nearest(4, 0.6)]]
+    found = [[Nearest(2, 0.8), Nearest(9, 0.1)], [Nearest(4, 0.6), Nearest(3, 0.5)]]
+    assert recall.recall(exact, found) == 0.75
+    assert recall.recall(exact, exact) == 1.0
+    assert recall.recall(exact, [[], []]) == 0.0
+
+
+def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
+    targets = recall.expected(recall.EXPECTED)
+    assert targets["IVF+PQ, rescored"].value >= 0.9
+    assert set(targets) == {"IVF-flat", "IVF+PQ, rescored"}
+
+
+def test_the_tolerance_is_taken_off_what_is_expected(tmp_path: Path) -> None:
+    file = tmp_path / "recall.yaml"
+    file.write_text("tolerance: 0.02\nrecall_at_10:\n  IVF-flat: 0.95\n")
+    assert recall.expected(file) == {"IVF-flat": Target("at least", 0.93)}
+    file.write_text("recall_at_10: 3\n")
+    with pytest.raises(AragError, match="cannot be read"):
+        recall.expected(file)
