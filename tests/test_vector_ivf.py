@@ -1,5 +1,6 @@
 """Inverted files: which ones are made, what they find, and that they stay on disk."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -345,6 +346,9 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
 
 
 @pytest.mark.training
+@pytest.mark.skipif(
+    "ARAG_TRAINING" not in os.environ, reason="trains for minutes: set ARAG_TRAINING=1"
+)
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
     rows, dimension = 10_000, 320
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
