@@ -29,6 +29,7 @@ _WITH_INDEX = (
     "read",
     "check",
     "info",
+    "questions",
     "run",
 )
 
@@ -107,6 +108,7 @@ def _command() -> Any:
     from arag_search.cli.info import info_command
     from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.presets import presets_command
+    from arag_search.cli.questions import questions_command
     from arag_search.cli.read import read_command
     from arag_search.cli.run import run_command
     from arag_search.cli.score import score_command
@@ -149,6 +151,7 @@ def _command() -> Any:
     app.command("check")(check_command)
     app.command("info")(info_command)
     app.command("presets")(presets_command)
+    app.command("questions")(questions_command)
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
