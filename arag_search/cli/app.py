@@ -31,6 +31,8 @@ _WITH_INDEX = (
     "info",
     "questions",
     "run",
+    "score",
+    "unavailable",
 )
 
 
@@ -114,6 +116,7 @@ def _command() -> Any:
     from arag_search.cli.score import score_command
     from arag_search.cli.search import search_command
     from arag_search.cli.show import show_command
+    from arag_search.cli.unavailable import unavailable_command
 
     app = typer.Typer(
         name="arag-search",
@@ -155,6 +158,9 @@ def _command() -> Any:
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
+    app.command(
+        "unavailable", short_help="Take evidence away, to see whether a model then says so."
+    )(unavailable_command)
     app.add_typer(opensearch_commands(), name="opensearch")
     made: Any = typer.main.get_command(app)
     for name in _WITH_INDEX:
