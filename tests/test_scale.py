@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
-from bench import BenchError, scale, scale_sides, synthetic
+from bench import BenchError, scale, synthetic
 from bench.extrapolation import power_law
 from bench.scale_law import laws
 from bench.scale_sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
