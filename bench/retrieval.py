@@ -10,24 +10,22 @@ Prints tables in Markdown, and adds what it measured to a JSON file. See bench/R
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import orjson
 
-from arag_search.engines.deletions import check_compact
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.questions import Question, load_questions
-from arag_search.index import Index, open_index
+from arag_search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import command_line, positive
 from bench.bootstrap import LEVEL, RESAMPLES, SEED, Interval
+from bench.data_sets import DATA, SETS, drawn, open_kept
 from bench.fingerprints import encoder_of, questions_of
 from bench.first_stage import (
     BY_WORDS,
@@ -44,14 +42,9 @@ from bench.first_stage import (
     verdict,
 )
 from bench.report import Figure, Row, circumstances, corpus_of, write_results
-from bench.workbench import kept_index, say
-from index_jobs.embed import embed_index
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_progress import open_embed_progress
+from bench.workbench import say
 
 NAME = "retrieval"
-SETS = ("2wikimultihopqa", "musique", "hotpotqa")
-DATA = Path("..") / "shared" / "data"
 RESULTS = Path(__file__).parent / "results" / "retrieval.json"
 
 
@@ -67,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             questions = drawn(everything, given.questions, name)
             corpus = given.data / name / "corpus.jsonl"
             encoder = None if set(given.searches) <= BY_WORDS else given.encoder
-            with _opened(corpus, work / name, encoder) as index:
+            with open_kept(corpus, work / name, encoder) as index:
                 sets.append(measure(name, index, questions, say, given.searches))
                 made_of[name] = fingerprints(index, everything, questions, encoder)
     except AragError as error:
@@ -80,36 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_results(given.json, [figure(sets, found, made_of)], run)
     print(tables(sets, found, given.encoder))
     return 0
-
-
-def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
-    """So many of the questions, in their order, the same ones for the same name; all where there
-    are no more or ``count`` is None."""
-    if count is None or count >= len(questions):
-        return list(questions)
-    chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
-    return [questions[number] for number in sorted(chosen)]
-
-
-def _opened(corpus: Path, work: Path, encoder: str | None) -> Index:
-    """The index of a corpus with vectors of both units, as kept in ``work``, else made there; None
-    for no vectors."""
-    location = kept_index(corpus, work)
-    if encoder is None:
-        return _compact(open_index(location))
-    vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder)}"
-    embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
-    return _compact(open_index(location, vectors=vectors, encoder=encoder))
-
-
-def _compact(index: Index) -> Index:
-    """The index, closed where it holds deleted documents. Raises what ``check_compact`` raises."""
-    try:
-        check_compact(index.engine.deletions(), index.location)
-    except AragError:
-        index.close()
-        raise
-    return index
 
 
 def fingerprints(
