@@ -31,7 +31,9 @@ from bench.report import Figure, Row, circumstances, table
 from bench.scale_law import TARGET_PASSAGES, laws
 from bench.scale_sides import (
     ENGINES,
+    FIRST_ROUNDS,
     WARM_UP_PASSAGES,
+    WARM_UP_ROUNDS,
     EngineName,
     Measured,
     Side,
@@ -227,13 +229,20 @@ def _measure_all(given: argparse.Namespace, results: _Results) -> None:
             folder = Path(name)
             check_room(folder, missing[-1] * BYTES_NEEDED + MIN_ROOM)
             with open_side(engine, folder, given.url, given.heap) as side:
-                _measured(side, folder, min(WARM_UP_PASSAGES, missing[0]), given, engine)
+                first = min(WARM_UP_PASSAGES, missing[0])
+                _measured(side, folder, first, given, engine, FIRST_ROUNDS)
                 for size in missing:
-                    results.add(engine, _measured(side, folder, size, given, engine))
+                    found = _measured(side, folder, size, given, engine, WARM_UP_ROUNDS)
+                    results.add(engine, found)
 
 
 def _measured(
-    side: Side, folder: Path, size: int, given: argparse.Namespace, engine: EngineName
+    side: Side,
+    folder: Path,
+    size: int,
+    given: argparse.Namespace,
+    engine: EngineName,
+    warm_up_rounds: int,
 ) -> Measured:
     check_room(folder, size * BYTES_NEEDED + MIN_ROOM)
     corpus = folder / "corpus.jsonl"
@@ -243,7 +252,7 @@ def _measured(
     try:
         sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
         progress = BoundedProgress(given.max_build_s)
-        found = measure(side, corpus, sample, given.queries, progress)
+        found = measure(side, corpus, sample, given.queries, progress, warm_up_rounds)
     finally:
         corpus.unlink()
     say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
