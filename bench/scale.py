@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from arag_search.corpus import Chunk
 from arag_search.durable import write_atomically
 from arag_search.errors import AragError
 from bench import BenchError, synthetic
+from bench.arguments import command_line
 from bench.report import Figure, Row, circumstances, table
 from bench.scale_law import TARGET_PASSAGES, laws
 from bench.scale_sides import (
@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         results = _Results.read(given.out, given.queries)
-        results.run = _run(arguments)
+        command = command_line("bench.scale", arguments)
+        results.run = circumstances(command, seed=synthetic.SEED)
         if not results.corpus and (given.data / CORPUS).is_file():
             results.corpus = compared(given.data / CORPUS)
         _measure_all(given, results)
@@ -256,12 +257,6 @@ def _measured(
         corpus.unlink()
     say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
     return found
-
-
-def _run(arguments: Sequence[str] | None) -> Mapping[str, Any]:
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return circumstances(shlex.join(["python", "-m", "bench.scale", *shown]))
 
 
 def _parser() -> argparse.ArgumentParser:
