@@ -14,7 +14,7 @@ from bench.ablation.cells import Key
 from bench.ablation.design import Contrast, Design
 from bench.ablation.differing import differing
 from bench.ablation.groups import groups
-from bench.ablation.report import Report, claim_lines, markdown, write_report
+from bench.ablation.report import Report, claim_lines, differing_lines, markdown, write_report
 from bench.ablation.report_tables import contrast_tables, coverage_table, policy_table
 from bench.ablation.runner import run_cells
 from bench.ablation.suite import Suite
@@ -77,8 +77,8 @@ def test_half_the_tokens_everywhere_is_a_claim_with_its_factor(tmp_path: Path) -
     assert found.differences[ASKED, "small", MAIN].p == pytest.approx(2 / 2**6)
     assert found.claims[ASKED].outcome == "first"
     assert claim_lines(found) == [
-        "- **logical beats keyword**: TokensToEvidence x 0.50, over 2 policies; resolved for "
-        "logical in 2, for keyword in 0, macro-average of 2 data sets."
+        "- **logical beats keyword**: TokensToEvidence x 0.50 over 2 policies, resolved in 2 "
+        "for logical, macro-average of 2 data sets."
     ]
 
 
@@ -225,11 +225,12 @@ def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path)
         for what in ("tokens", "evidence", "quality", "parts")
         for ending in (".png", ".svg")
     }
-    assert names == {"trial.md", "trial.json", *pictures}
+    assert names == {"trial.md", "trial_questions.md", "trial.json", *pictures}
     text = path.read_text()
     assert "![trial_tokens.png](trial_tokens.png)" in text
     assert "- code: `one`" in text
     assert str(tmp_path) not in text + (tmp_path / "out" / "trial.json").read_text()
-    beside = markdown(report, [], tmp_path / "work" / "report")
-    assert "([record](../cells/logical))" in beside
-    assert "(`cells/logical`)" in text
+    questions = (tmp_path / "out" / "trial_questions.md").read_text()
+    assert "| small | `q0` | logical 50 (`cells/logical`) | keyword 100 (`" in questions
+    beside = "\n".join(differing_lines(report, tmp_path / "work" / "report"))
+    assert "| small | `q0` | logical 50 ([record](../cells/logical)) |" in beside

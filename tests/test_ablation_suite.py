@@ -84,6 +84,19 @@ def test_a_factor_with_several_levels_has_to_have_a_part_in_the_comparison() -> 
     assert "most and at_least belong together" in text
 
 
+def test_a_seed_stands_once_and_a_bare_name_is_no_list() -> None:
+    agents = {
+        "kind": "agent",
+        "sets": "musique",
+        "presets": ["logical_read"],
+        "models": ["offline"],
+    }
+    text = problems(experiment=agents, comparison__factor="preset")
+    assert "experiment.agent.sets, musique: Input should be a valid array." in text
+    text = problems(experiment=agents | {"sets": ["musique"], "seeds": [1, 1]})
+    assert "experiment.seeds: a seed stands twice: (1, 1)." in text
+
+
 def test_on_and_off_of_yaml_are_levels(tmp_path: Path) -> None:
     suite = suite_of(experiment__title=[False, True], comparison__apart=["title"])
     assert suite.experiment.factors["title"] == ("off", "on")
@@ -98,7 +111,7 @@ def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> No
     assert len(design.policies) == 2
     assert design.levels == (pytest.approx(0.975), pytest.approx(0.975))
     lines = declaration(design)
-    assert "- logical against keyword, TokensToEvidence (title off)" in lines
+    assert "- TokensToEvidence, title off: logical against keyword" in lines
     assert lines[-1] == (
         "A claim has to be resolved for at least 2 levels of order (2 policies), and in none the "
         "other way."

@@ -62,7 +62,7 @@ def _of_pair(
             stratum,
             one.questions[at].id,
             *pair,
-            (natural(measure, values[at, 0]), natural(measure, values[at, 1])),
+            (natural(measure, float(values[at, 0])), natural(measure, float(values[at, 1]))),
             (
                 one.records[conditions[0]].get(one.questions[at].id),
                 one.records[conditions[1]].get(one.questions[at].id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +34,9 @@ Panel = Callable[[Analysis, Any, SetValues, Stratum], bool]
 
 
 def plots(analysis: Analysis, folder: Path) -> list[Path]:
-    """Write every picture that the values allow, as PNG and SVG; their paths.
+    """Write every picture that the values allow, as PNG and SVG; their paths."""
+    import matplotlib as mpl
 
-    Raises BenchError where matplotlib is absent.
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise BenchError(
-            "matplotlib is not installed.", do='Install the extra: pip install "arag-search[bench]"'
-        ) from None
     found: list[Path] = []
     with mpl.rc_context({"svg.hashsalt": analysis.design.suite.name, "font.size": 9}):
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,6 +46,15 @@ def plots(analysis: Analysis, folder: Path) -> list[Path]:
             found += _grid(analysis, draw, folder / f"{name}_{what}")
         found += _parts(analysis, folder / f"{name}_parts")
     return found
+
+
+def check_matplotlib() -> None:
+    """Raise BenchError where matplotlib is absent, before hours are spent on what it would show."""
+    if find_spec("matplotlib") is None:
+        raise BenchError(
+            "matplotlib is not installed.",
+            do='Install the extra: pip install "arag-search[bench]"; or give --no-plots.',
+        )
 
 
 def _grid(analysis: Analysis, draw: Panel, path: Path) -> list[Path]:
@@ -79,6 +82,16 @@ def _save(figure: Any, panel: Any, path: Path) -> list[Path]:
     for each in paths:
         figure.savefig(each, dpi=130, metadata={"Date": None} if each.suffix == ".svg" else None)
     return paths
+
+
+def _log_axis(panel: Any) -> None:
+    """Powers, with plain numbers at 1, 2 and 5 times a power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _levels(
@@ -125,15 +138,16 @@ def _distribution(analysis: Analysis, panel: Any, one: SetValues, stratum: Strat
         if column is None:
             continue
         tokens = np.sort(np.exp(column))
-        grid = np.geomspace(10, CAP_TOKENS, 200)
+        grid = np.geomspace(30, CAP_TOKENS, 200)
         # What reached the cap did not find all; logarithms may have left it a hair below.
         complete = tokens[tokens < CAP_TOKENS - 0.5]
         shares = np.searchsorted(complete, grid, side="right") / len(tokens)
         panel.plot(grid, shares, label=level, markevery=(4 * number, 34), **_style(number))
         drawn = True
+    _log_axis(panel)
     panel.set(
-        xscale="log",
         xlabel="Retrieved tokens",
+        xlim=(30, CAP_TOKENS),
         ylabel="Share of questions with\nfull evidence by then",
         ylim=(0, 1),
     )
@@ -257,5 +271,5 @@ def _part_panel(panel: Any, parts: Sequence[Group], measure: Measure) -> None:
     unit = f" ({measure.unit})" if measure.unit else ""
     panel.set_xlabel(f"{measure.name}{unit}, {LEVEL:.0%} intervals")
     if measure.scale == "ratio":
-        panel.set_xscale("log")
+        _log_axis(panel)
     panel.grid(visible=True, axis="x", color="0.9", linewidth=0.6)

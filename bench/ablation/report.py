@@ -26,10 +26,11 @@ from bench.ablation.report_tables import (
     policy_table,
     sets_text,
 )
+from bench.ablation.suite import Suite
 from bench.ablation.values import Condition
 from bench.ablation.wording import (
     claim_text,
-    contrast_text,
+    contrast_lines,
     fingerprint_lines,
     levels_text,
     table,
@@ -52,14 +53,17 @@ class Report:
     run: Mapping[str, Any]
 
 
-def write_report(report: Report, folder: Path) -> Path:
-    """Write ``NAME.md``, ``NAME.json`` and the pictures to a folder; the path of the text."""
+def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path:
+    """Write ``NAME.md``, ``NAME_questions.md``, ``NAME.json`` and pictures to a folder; the path of
+    the text."""
     folder.mkdir(parents=True, exist_ok=True)
     name = report.analysis.design.suite.name
-    pictures = plots(report.analysis, folder)
-    text = markdown(report, [one.name for one in pictures if one.suffix == ".png"], folder)
+    drawn = plots(report.analysis, folder) if pictures else []
+    text = markdown(report, [one.name for one in drawn if one.suffix == ".png"], folder)
     path = folder / f"{name}.md"
     write_atomically(path, text.encode())
+    questions = "\n".join(differing_lines(report, folder))
+    write_atomically(folder / questions_name(report.analysis.design.suite), questions.encode())
     write_results(folder / f"{name}.json", [figure(report)], report.run)
     return path
 
@@ -75,8 +79,8 @@ def declaration(design: Design) -> list[str]:
     for (name, family), level in zip(families, design.levels, strict=True):
         if family:
             lines.append(f"{name} contrasts, intervals at {level:.3%}, Holm over {len(family)}:")
-            lines += [f"- {contrast_text(one)}" for one in family]
-    if asked.policy.factors:
+            lines += contrast_lines(family)
+    if len(design.policies) > 1:
         needed = [f"every level of {one}" for one in asked.policy.all]
         if asked.policy.most:
             needed.append(f"at least {asked.policy.at_least} levels of {asked.policy.most}")
@@ -99,8 +103,11 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
         ["## How it was asked", "", *declaration(analysis.design)[2:], "", *_method(analysis), ""],
         *(_stratum(analysis, one) for one in analysis.design.strata),
         [f"![{name}]({name})" for name in pictures],
-        [""],
-        _differing(report, folder),
+        [
+            "",
+            f"The questions that differ most: [{questions_name(suite)}]({questions_name(suite)}).",
+            "",
+        ],
         paper_lines(report.papers),
         ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
     ]
@@ -141,6 +148,7 @@ def _method(analysis: Analysis) -> list[str]:
         else "Means, compared by their difference."
     )
     main = levels_text(analysis.design.main)
+    several = len(analysis.policies) > 1
     return [
         f"- Data: {sets_text(analysis)}.",
         f"- {averaged} Seeds are averaged first. Intervals are percentiles of "
@@ -150,7 +158,11 @@ def _method(analysis: Analysis) -> list[str]:
         f"declared contrasts, at {ALPHA:.0%} in all. Data sets alone are not corrected for.",
         "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference "
         "that could have been resolved. It does not say that two are as good as each other.",
-        *([f"- Tables show the policy {main}, where they do not say otherwise."] if main else []),
+        *(
+            [f"- Tables show the policy {main}, where they do not say otherwise."]
+            if several
+            else []
+        ),
     ]
 
 
@@ -169,7 +181,13 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
     return lines
 
 
-def _differing(report: Report, folder: Path) -> list[str]:
+def questions_name(suite: Suite) -> str:
+    """The file of the questions that differ."""
+    return f"{suite.name}_questions.md"
+
+
+def differing_lines(report: Report, folder: Path) -> list[str]:
+    """The questions that differ most, with links to their records."""
     measure = MEASURES[report.analysis.design.suite.comparison.primary]
     rows: list[list[str]] = []
     for one in differing(report.analysis):
@@ -190,14 +208,12 @@ def _differing(report: Report, folder: Path) -> list[str]:
                 ),
             ]
         )
-    if not rows:
-        return []
     head = ("data set", "question", "first", "second")
     return [
-        "## Questions that differ",
+        f"# {report.analysis.design.suite.name}: questions that differ",
         "",
         f"Those that differ most by {measure.name}, with their records (`arag-search show FOLDER "
-        "ID` prints one).",
+        "ID` prints one); the main policy. Those first on which the first is better.",
         "",
         *table(head, rows),
     ]

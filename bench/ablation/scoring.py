@@ -47,7 +47,7 @@ def row_of(question: Question, record: Record | None, seed: int, place: str) -> 
         "record": place,
         "failed": score.status in ("failed", "missing"),
     }
-    if question.hops:
+    if getattr(question, "hops", ()):
         details["hops"] = len(question.hops)
     if curve is not None:
         details["curve"] = curve

@@ -162,7 +162,7 @@ class Comparison(Part):
     factors."""
 
     factor: str
-    pairs: tuple[tuple[Level, Level], ...]
+    pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
     primary: str
     secondary: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
@@ -267,6 +267,10 @@ def _factor_problems(suite: Suite) -> list[str]:
         for name, levels in factors.items()
         if len(set(levels)) < len(levels)
     ]
+    if isinstance(suite.experiment, AgentRuns):
+        seeds = suite.experiment.seeds
+        if len(set(seeds)) < len(seeds):
+            problems.append(f"experiment.seeds: a seed stands twice: {seeds}.")
     named = (asked.factor, *asked.apart, *asked.policy.factors)
     free = [name for name in factors if name != "set"]
     unknown = [f'comparison: there is no factor "{one}"' for one in named if one not in free]

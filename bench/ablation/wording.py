@@ -64,10 +64,17 @@ def levels_text(levels: Stratum | Policy) -> str:
     return ", ".join(f"{factor} {level}" for factor, level in levels)
 
 
-def contrast_text(one: Contrast) -> str:
-    """What a contrast asks."""
-    apart = f" ({levels_text(one.stratum)})" if one.stratum else ""
-    return f"{one.first} against {one.second}, {one.measure}{apart}"
+def contrast_lines(family: Sequence[Contrast]) -> list[str]:
+    """What contrasts ask, a line a measure and stratum."""
+    asked: dict[tuple[str, Stratum], list[str]] = {}
+    for one in family:
+        pairs = asked.setdefault((one.measure, one.stratum), [])
+        pairs.append(f"{one.first} against {one.second}")
+    return [
+        f"- {', '.join(part for part in (measure, levels_text(stratum)) if part)}: "
+        f"{'; '.join(pairs)}"
+        for (measure, stratum), pairs in asked.items()
+    ]
 
 
 def claim_text(contrast: Contrast, found: Claim, sets: int) -> str:
@@ -75,17 +82,21 @@ def claim_text(contrast: Contrast, found: Claim, sets: int) -> str:
     measure = MEASURES[contrast.measure]
     low, high = (change_text(measure, one) for one in (found.low, found.high))
     span = low if low == high else f"{low} to {high}"
-    first, second = found.resolved_for
-    if found.policies == 1:
-        over = "resolved" if first or second else "not resolved"
-    else:
-        over = (
-            f"over {found.policies} policies; resolved for {contrast.first} in {first}, for "
-            f"{contrast.second} in {second}"
-        )
     averaged = f", {MACRO} of {sets} data sets" if sets > 1 else ""
-    facts = f"{contrast.measure} {span}, {over}{averaged}"
+    facts = f"{contrast.measure} {span}{_over(contrast, found)}{averaged}"
     return f"{_said(contrast, found, measure)}: {facts}."
+
+
+def _over(contrast: Contrast, found: Claim) -> str:
+    """How many policies there are, and how many of them are resolved, for whom."""
+    if found.policies == 1:
+        return ""
+    resolved = [
+        f"{count} for {side}"
+        for side, count in zip((contrast.first, contrast.second), found.resolved_for, strict=True)
+        if count
+    ]
+    return f" over {found.policies} policies, resolved in {' and '.join(resolved) or 'none'}"
 
 
 def _said(contrast: Contrast, found: Claim, measure: Measure) -> str:
