@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bench.kept import Kept
 from bench.report import Row, shown_number
@@ -245,6 +246,42 @@ def retrieval(kept: Kept) -> list[str]:
     return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
 
 
+def scale(kept: Kept) -> list[str]:
+    """How both engines grow, and what that says of more passages than were measured."""
+    lines: list[str] = []
+    classes: list[str] = []
+    content = kept.content("scale") if kept.has("scale") else {"measured": {}, "extrapolated": {}}
+    for engine, sizes in content["measured"].items():
+        for each in sizes:
+            classes = list(each["latency"])
+            latencies = [
+                f"{shown_number(one['median_ms'])}; {shown_number(one['p95_ms'])}"
+                for one in each["latency"].values()
+            ]
+            rate = shown_number(each["passages"] / each["seconds"])
+            size = shown_number(each["bytes"] / each["passages"])
+            lines.append(_line([engine, f"{each['passages']:,}", rate, size, *latencies]))
+        laws = content["extrapolated"].get(engine, {})
+        if laws:
+            passages = f"{laws['build']['passages']:,}, extrapolated"
+            cells = [_extrapolated(laws[name]) for name in ("build", "index")]
+            cells += [_extrapolated(laws[f"{name}: median"]) for name in classes]
+            lines.append(_line([engine, passages, *cells]))
+    head = ("engine", "passages", "build, passages/s", "index, bytes a passage", *classes)
+    return table(head, lines, "bench.scale")
+
+
+def _extrapolated(law: Mapping[str, Any]) -> str:
+    """A value by its power law with the prediction interval, and what is wrong with it."""
+    low, high = map(shown_number, law["interval_95"])
+    mark = ""
+    if law["bends"]:
+        mark = ", TOO LOW"
+    elif law["mostly_overhead"]:
+        mark = ", LOWER BOUND"
+    return f"{shown_number(law['value'])} {law['unit']} [{low}, {high}]{mark}"
+
+
 def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
     """A table with these lines; without lines what to run."""
     if not lines:
@@ -279,5 +316,6 @@ TABLES: Mapping[str, Table] = {
     "replay": replay,
     "agreement": agreement,
     "retrieval": retrieval,
+    "scale": scale,
 }
 """By the name that stands in the mark."""

@@ -117,7 +117,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 # Fingerprints
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(RESULTS.rglob("*.json")), ids=lambda path: path.stem)
 def test_every_file_of_results_names_what_it_hangs_on(path: Path) -> None:
     assert missing(path) == []
 
