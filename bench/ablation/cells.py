@@ -1,0 +1,194 @@
+"""Cells: what was measured under one condition, a row a question and seed, kept in a file each.
+
+    FOLDER/logical-musique-....jsonl   a line that says what the cell is, then a line a row
+
+A file is there when the cell is whole, and a cell is not measured again while all that it was made
+of has the same fingerprints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import orjson
+
+from arag_search.durable import write_atomically
+from bench import BenchError
+
+FORMAT_VERSION = 1
+_ENDING = ".jsonl"
+_READABLE_CHARACTERS = 80
+
+Key = Mapping[str, str]
+"""A condition: factor name -> level."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """One question in one cell, with one seed.
+
+    ``values`` are by measure, as it prints ("TokensToEvidence", "FullEvidence", "EM"); None is what
+    could not be measured. What ``details`` may hold is up to the experiment; a report reads
+
+    - ``hops``: number of hops of the question; ``half``: "development" or "test";
+    - ``record``: where the steps are, ``FOLDER#question id``, relative to the folder of the suite;
+    - ``unresolved``: whether its evidence is in no passage of the index;
+    - ``searches``, ``zero_hits``, ``refused``: how many calls there were, found nothing, were
+      refused; ``repeated_tokens``, ``failed_tokens``: tokens shown again, and of calls that failed;
+    - ``curve``: pairs of tokens and share of the evidence shown by then, in order.
+    """
+
+    question_id: str
+    type: str | None
+    seed: int
+    values: Mapping[str, float | None]
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One condition, and the fingerprints of all that its values depend on."""
+
+    key: Key
+    fingerprints: Mapping[str, str]
+
+    @property
+    def file_name(self) -> str:
+        """The same for the same levels, whatever the fingerprints."""
+        digest = hashlib.sha256(orjson.dumps(dict(self.key), option=orjson.OPT_SORT_KEYS))
+        readable = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(self.key.values())).strip("-.")
+        return f"{readable[:_READABLE_CHARACTERS]}-{digest.hexdigest()[:12]}{_ENDING}"
+
+
+class Experiment(Protocol):
+    """Something that can be measured under several conditions; the seam of the runner.
+
+    Conditions are measured in the order of ``keys``, one by one; what several of them share is the
+    experiment's to keep.
+    """
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """All conditions, each with the same factors. Opens and builds nothing."""
+        ...
+
+    def fingerprints(self, key: Key) -> Mapping[str, str]:
+        """Of all that the rows of the cell depend on; builds what is missing for it (an index)."""
+        ...
+
+    def measure(self, key: Key) -> Iterable[CellRow]:
+        """A row a question and seed, every question in the denominator."""
+        ...
+
+    def close(self) -> None:
+        """Free what is open. May be called again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a folder holds of a cell. ``changed`` names the fingerprints that are others now: its
+    rows are then of another time. Not ``exists``: nothing is there."""
+
+    exists: bool
+    changed: tuple[str, ...] = ()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the cell need not be measured."""
+        return self.exists and not self.changed
+
+
+def write_cell(folder: Path, cell: Cell, rows: Iterable[CellRow]) -> int:
+    """Write a cell when it is whole, in place of an older one; how many rows it has.
+
+    Raises BenchError for a cell without rows, or with a question twice for one seed.
+    """
+    lines: list[bytes] = []
+    seen: set[tuple[str, int]] = set()
+    for row in rows:
+        if (row.question_id, row.seed) in seen:
+            raise BenchError(
+                f'The question "{row.question_id}" stands twice with seed {row.seed}.',
+                where=_named(cell.key),
+            )
+        seen.add((row.question_id, row.seed))
+        lines.append(orjson.dumps(row))
+    if not lines:
+        raise BenchError("The cell has no rows.", where=_named(cell.key))
+    head = {
+        "format": FORMAT_VERSION,
+        "key": dict(cell.key),
+        "fingerprints": dict(cell.fingerprints),
+        "rows": len(lines),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = b"\n".join([orjson.dumps(head), *lines, b""])
+    write_atomically(folder / cell.file_name, whole)
+    return len(lines)
+
+
+def stored(folder: Path, cell: Cell) -> Stored:
+    """Whether a cell is there, and of what it was made."""
+    path = folder / cell.file_name
+    if not path.is_file():
+        return Stored(False)
+    with path.open("rb") as file:
+        head = _head(file.readline(), path)
+    before = cast(dict[str, str], head["fingerprints"])
+    names = dict.fromkeys([*before, *cell.fingerprints])
+    changed = [one for one in names if before.get(one) != cell.fingerprints.get(one)]
+    return Stored(True, tuple(changed))
+
+
+def read_cell(path: Path) -> tuple[Cell, list[CellRow]]:
+    """A cell from its file. Raises BenchError for what is no cell, or not whole."""
+    with path.open("rb") as file:
+        head = _head(file.readline(), path)
+        rows = list(_rows(file, path))
+    if len(rows) != head["rows"]:
+        raise _broken(path, f"It has {len(rows)} rows, and says {head['rows']}.")
+    return Cell(head["key"], head["fingerprints"]), rows
+
+
+def cell_files(folder: Path) -> list[Path]:
+    """The cells in a folder, by name."""
+    return sorted(folder.glob(f"*{_ENDING}"))
+
+
+def _rows(lines: Iterable[bytes], path: Path) -> Iterator[CellRow]:
+    for number, line in enumerate(lines, 2):
+        try:
+            yield CellRow(**orjson.loads(line))
+        except (orjson.JSONDecodeError, TypeError) as error:
+            raise _broken(path, f"Line {number} is no row ({error}).") from error
+
+
+def _head(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        head = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise _broken(path, f"Its first line is not JSON ({error}).") from error
+    if not isinstance(head, dict) or not {"key", "fingerprints", "rows"} <= head.keys():
+        raise _broken(path, "Its first line does not say what it is.")
+    found = cast(dict[str, Any], head)
+    if found.get("format") != FORMAT_VERSION:
+        raise _broken(path, f"Its format is {found.get('format')}, not {FORMAT_VERSION}.")
+    return found
+
+
+def _broken(path: Path, why: str) -> BenchError:
+    return BenchError(
+        f"The file is no cell. {why}",
+        where=str(path),
+        do="Remove it: the cell is then measured again.",
+    )
+
+
+def _named(key: Key) -> str:
+    return ", ".join(f"{factor}={level}" for factor, level in key.items())

@@ -1,0 +1,316 @@
+"""A suite: what is to be measured under which conditions, and what is asked about it; from a YAML
+file to a checked object.
+
+The questions that are asked (``Comparison``) are declared before anything is measured: only they
+are tested, and all of them are corrected for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
+from arag_search.errors import ConfigError
+from arag_search.yaml_file import numbered, read_mapping
+from bench.ablation.measure import MEASURES
+
+ENVIRONMENT = "environment"
+"""The name of a model in a suite that stands for what ARAG_MODEL names."""
+
+
+def _level(value: object) -> object:
+    """YAML reads on and off as true and false."""
+    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+Level = Annotated[str, BeforeValidator(_level), Field(min_length=1)]
+Some = Annotated[tuple[Level, ...], Field(min_length=1)]
+
+
+class Part(BaseModel):
+    """A part of a suite: every key known, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class PresetEntry(Part):
+    """A preset, and what is set otherwise in it. ``label`` is its level in tables.
+
+    ``set`` are keys of the preset. ``arguments`` are those of its tools that the model no longer
+    chooses: tool -> argument -> value.
+    """
+
+    preset: str
+    label: str = ""
+    set: dict[str, Any] = {}
+    arguments: dict[str, dict[str, Any]] = {}
+
+    @property
+    def level(self) -> str:
+        """What it is called in tables."""
+        return self.label or self.preset
+
+
+class ModelEntry(Part):
+    """A model as ``arag-search run`` takes it, or "environment"."""
+
+    model: str = Field(min_length=1)
+    label: str = ""
+    reasoning_effort: str | None = None
+    temperature: float | None = Field(None, ge=0)
+
+    @property
+    def level(self) -> str:
+        """What it is called in tables."""
+        effort = f", {self.reasoning_effort} effort" if self.reasoning_effort else ""
+        return self.label or f"{self.model}{effort}"
+
+    @property
+    def takes_seeds(self) -> bool:
+        """Whether another seed may give another answer; rules and recorded replies do not."""
+        return self.model != OFFLINE and not self.model.startswith(REPLAY_PREFIX)
+
+
+def _entry(key: str) -> BeforeValidator:
+    """A bare name is an entry with nothing else."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+class AgentRuns(Part):
+    """Presets x question sets x models x seeds, through the agent.
+
+    ``questions`` are drawn by a seed, so many of each set; None takes all. ``passages`` are as
+    published, or "packed 500": so many tokens of several passages together.
+    """
+
+    kind: Literal["agent"]
+    sets: Some
+    passages: Some = ("published",)
+    presets: Annotated[tuple[Annotated[PresetEntry, _entry("preset")], ...], Field(min_length=1)]
+    models: Annotated[tuple[Annotated[ModelEntry, _entry("model")], ...], Field(min_length=1)]
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
+    questions: int | None = Field(None, ge=1)
+    encoder: str | None = None
+    workers: int = Field(1, ge=1, le=256)
+
+    @property
+    def factors(self) -> dict[str, tuple[str, ...]]:
+        """The levels of every factor."""
+        return {
+            "set": self.sets,
+            "passages": self.passages,
+            "preset": tuple(one.level for one in self.presets),
+            "model": tuple(one.level for one in self.models),
+        }
+
+
+class GoldChain(Part):
+    """The gold-chain agent with its factors; see bench/gold_chain."""
+
+    kind: Literal["gold_chain"]
+    sets: Some
+    passages: Some
+    interfaces: Some
+    orders: Some
+    names: Some
+    title: Some = ("off",)
+    reply: Some = ("full",)
+    half: Literal["all", "development", "test"] = "all"
+    encoder: str
+
+    @property
+    def factors(self) -> dict[str, tuple[str, ...]]:
+        """The levels of every factor."""
+        return {
+            "set": self.sets,
+            "passages": self.passages,
+            "title": self.title,
+            "reply": self.reply,
+            "interface": self.interfaces,
+            "names": self.names,
+            "order": self.orders,
+        }
+
+
+class Policy(Part):
+    """The factors that stand for how a searcher behaves: a claim has to hold over their levels.
+
+    ``all`` names those of which every level counts, ``most`` one of which at least ``at_least``
+    levels do. ``main`` is the policy that tables and plots show.
+    """
+
+    all: tuple[str, ...] = ()
+    most: str = ""
+    at_least: int = Field(0, ge=0)
+    main: dict[str, Level] = {}
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.all, *([self.most] if self.most else []))
+
+
+class Comparison(Part):
+    """What is asked: pairs of levels of a factor, compared by a primary measure, on which claims
+    rest, and by secondary ones. Each is asked ``apart`` for every combination of levels of these
+    factors."""
+
+    factor: str
+    pairs: tuple[tuple[Level, Level], ...]
+    primary: str
+    secondary: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    policy: Policy = Policy()
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All measures that are asked about."""
+        return (self.primary, *self.secondary)
+
+
+class Suite(Part):
+    """What a suite file holds, checked. ``measures`` are further ones to be shown, not tested."""
+
+    name: str = Field(pattern=r"^[a-z0-9_]+$")
+    description: str
+    experiment: Annotated[AgentRuns | GoldChain, Field(discriminator="kind")]
+    comparison: Comparison
+    measures: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Suite:
+        problems = [*_factor_problems(self), *_measure_problems(self)]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    @property
+    def shown_measures(self) -> tuple[str, ...]:
+        """All measures of the report, in its order."""
+        return tuple(dict.fromkeys((*self.comparison.measures, *self.measures)))
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for suites that measure and ask the same."""
+        content = orjson.dumps(
+            self.model_dump(mode="json", exclude={"description"}), option=orjson.OPT_SORT_KEYS
+        )
+        return hashlib.sha256(content).hexdigest()[:16]
+
+
+def load_suite(path: Path) -> Suite:
+    """The suite in a file. Raises ConfigError naming every key that is unknown, missing or
+    wrong."""
+    values = read_mapping(path, "suite", holds="keys", allowed="lines of the form key: value")
+    return checked_suite(values, str(path))
+
+
+def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
+    """The suite in the values, which are as YAML gives them. Raises ConfigError for all problems
+    at once."""
+    try:
+        # JSON knows lists alone, which strict tuples are read from.
+        return Suite.model_validate_json(orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS))
+    except ValidationError as error:
+        raise ConfigError(
+            numbered("suite", _described(error)),
+            where=where,
+            do="Compare with those in bench/suites.",
+        ) from error
+
+
+def _described(error: ValidationError) -> list[str]:
+    found: list[str] = []
+    for one in error.errors(include_url=False):
+        place = ".".join(str(step) for step in one["loc"])
+        if one["type"] == "value_error":
+            found += str(cast(Any, one)["ctx"]["error"]).splitlines()
+        elif one["type"] == "extra_forbidden":
+            keys = ", ".join(_part_at(one["loc"]).model_fields)
+            found.append(f"{place}: there is no such key. Keys: {keys}.")
+        elif one["type"] == "missing":
+            found.append(f"{place} is missing.")
+        else:
+            shown = str(one["input"])
+            shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+            found.append(f"{place}, {shown}: {one['msg']}.")
+    return found
+
+
+_PARTS: Mapping[str, type[BaseModel]] = {
+    "agent": AgentRuns,
+    "gold_chain": GoldChain,
+    "presets": PresetEntry,
+    "models": ModelEntry,
+    "comparison": Comparison,
+    "policy": Policy,
+}
+
+
+def _part_at(place: tuple[int | str, ...]) -> type[BaseModel]:
+    """The part that a key stands in."""
+    return next((_PARTS[one] for one in reversed(place[:-1]) if one in _PARTS), Suite)
+
+
+def _factor_problems(suite: Suite) -> list[str]:
+    """What the comparison names that the experiment does not vary, and what it leaves unsaid."""
+    factors = suite.experiment.factors
+    asked = suite.comparison
+    problems = [
+        f'experiment: factor "{name}" has a level twice: {", ".join(levels)}.'
+        for name, levels in factors.items()
+        if len(set(levels)) < len(levels)
+    ]
+    named = (asked.factor, *asked.apart, *asked.policy.factors)
+    free = [name for name in factors if name != "set"]
+    unknown = [f'comparison: there is no factor "{one}"' for one in named if one not in free]
+    problems += [f"{one}. Factors: {', '.join(free)}." for one in unknown]
+    if len(set(named)) < len(named):
+        problems.append(f"comparison: a factor is named twice: {', '.join(named)}.")
+    problems += [
+        f'comparison: factor "{name}" has several levels ({", ".join(factors[name])}) and is '
+        "neither compared, nor apart, nor a policy."
+        for name in free
+        if len(factors[name]) > 1 and name not in named
+    ]
+    if unknown:
+        return problems
+    levels = factors[asked.factor]
+    for pair in asked.pairs:
+        problems += [
+            f'comparison.pairs: "{one}" is no level of {asked.factor}. Levels: {", ".join(levels)}.'
+            for one in pair
+            if one not in levels
+        ]
+        if pair[0] == pair[1]:
+            problems.append(f'comparison.pairs: "{pair[0]}" is compared with itself.')
+    if len({frozenset(pair) for pair in asked.pairs}) < len(asked.pairs):
+        problems.append("comparison.pairs: a pair stands twice.")
+    return [*problems, *_policy_problems(asked.policy, factors)]
+
+
+def _policy_problems(policy: Policy, factors: Mapping[str, tuple[str, ...]]) -> list[str]:
+    problems: list[str] = []
+    if bool(policy.most) != bool(policy.at_least):
+        problems.append("comparison.policy: most and at_least belong together.")
+    if set(policy.main) != set(policy.factors):
+        named = ", ".join(policy.factors) or "none"
+        problems.append(f"comparison.policy.main: give a level of each policy factor: {named}.")
+    problems += [
+        f'comparison.policy.main: "{level}" is no level of {name}. '
+        f"Levels: {', '.join(factors[name])}."
+        for name, level in policy.main.items()
+        if name in factors and level not in factors[name]
+    ]
+    return problems
+
+
+def _measure_problems(suite: Suite) -> list[str]:
+    unknown = [one for one in suite.shown_measures if one not in MEASURES]
+    return [f'There is no measure "{one}". Measures: {", ".join(MEASURES)}.' for one in unknown]
