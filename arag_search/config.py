@@ -150,6 +150,14 @@ def load_preset(name_or_path: str | Path) -> Preset:
     return _checked({str(key): value for key, value in found.items()}, path)
 
 
+def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
+    """A preset with other values for some keys. ``where`` is what the changes are called in errors.
+
+    Raises ConfigError naming every key that is unknown or wrong.
+    """
+    return _checked({**preset.model_dump(), **changes}, Path(where))
+
+
 def _checked(values: Mapping[str, object], path: Path) -> Preset:
     """The preset in the values. Raises ConfigError for all problems at once."""
     problems = [_unknown(key, values[key]) for key in values if key not in Preset.model_fields]

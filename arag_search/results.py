@@ -97,19 +97,11 @@ def hit_of(
     hit: Hit, sentences: Sequence[int], explanation: tuple[LeafScore, ...] | None
 ) -> SearchHit:
     """What an engine found, with the sentences to show."""
+    id_, doc_id, title, part, parts, _, metadata, score, content, ends, _ = hit
     return SearchHit(
-        hit.id,
-        hit.doc_id,
-        hit.title,
-        hit.part,
-        hit.parts,
-        hit.score,
-        dict(hit.metadata),
-        hit.content or "",
-        hit.sentence_ends,
-        tuple(sentences),
-        explanation,
-    )
+        id_, doc_id, title, part, parts, score, dict(metadata), content or "", ends,
+        tuple(sentences), explanation,
+    )  # fmt: skip
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:

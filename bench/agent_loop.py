@@ -30,9 +30,12 @@ from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
 from bench import BenchError
+from bench.arguments import command_line
+from bench.fingerprints import preset_fingerprints
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 
 RESULTS = Path(__file__).parent / "results" / "agent_loop.json"
+PRESET = "logical_read"
 HISTORY_TOKENS = 60_000
 SHORT_HISTORY_TOKENS = 2_000
 STEPS = 20
@@ -123,9 +126,7 @@ def _history(index: Index, tokens: int) -> dict[str, Any]:
 
 
 def _agent(index: Index, max_loops: int) -> tuple[Agent, TimedRead, TimedModel]:
-    preset = load_preset("logical_read").model_copy(
-        update={"max_loops": max_loops, "token_budget": 10**9}
-    )
+    preset = load_preset(PRESET).model_copy(update={"max_loops": max_loops, "token_budget": 10**9})
     model = TimedModel()
     agent = Agent(index, preset, model)
     read = TimedRead(index, max_result_tokens=preset.max_result_tokens)
@@ -157,8 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, default=RESULTS, help="file of results")
     given = parser.parse_args(arguments)
     figure, index = measure(given.rounds)
-    words = sys.argv[1:] if arguments is None else arguments
-    run = circumstances(" ".join(["python -m bench.agent_loop", *words]), index.manifest)
+    run = circumstances(command_line("bench.agent_loop", arguments), index.manifest)
+    run |= preset_fingerprints(load_preset(PRESET))
     write_results(given.json, [figure], run)
     print(table([figure]))
     return 0

@@ -8,7 +8,6 @@ of its own, over a Lucene index of the sample corpus.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +22,8 @@ from arag_search.config import load_preset
 from arag_search.evaluation.questions import Question
 from arag_search.index import Index, open_index
 from bench import BenchError
+from bench.arguments import command_line
+from bench.fingerprints import preset_fingerprints
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.rounds import Side, interleaved, timed
 from bench.workbench import say
@@ -30,6 +31,7 @@ from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 
 RESULTS = Path(__file__).parent / "results" / "agent_run.json"
+PRESET = "logical_read"
 QUESTIONS = 200
 WORKERS = 16
 REPLY_S = 0.2
@@ -47,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
             build_index([str(corpus)], folder / "index", BuildOptions())
         with open_index(folder / "index") as index:
-            words = ["python", "-m", "bench.agent_run", *(arguments or sys.argv[1:])]
-            about = circumstances(shlex.join(words), index.manifest)
+            about = circumstances(command_line("bench.agent_run", arguments), index.manifest)
+            about |= preset_fingerprints(load_preset(PRESET))
             measured = figure(index, folder, given.questions, given.workers, given.rounds)
     write_results(given.json, [measured], about)
     print(table([measured]))
@@ -77,7 +79,7 @@ def figure(index: Index, folder: Path, count: int, workers: int, rounds: int) ->
 def _seconds(index: Index, folder: Path, questions: Sequence[Question], workers: int) -> float:
     """Seconds of one run. Raises BenchError where it did not answer all."""
     model = ScriptedModel(_script, delay_s=REPLY_S)
-    preset = load_preset("logical_read")
+    preset = load_preset(PRESET)
     with tempfile.TemporaryDirectory(dir=folder) as out:
         options = RunOptions(workers=workers)
         spent = timed(lambda: run(index, questions, preset, model, out, options=options))

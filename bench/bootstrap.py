@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,21 +43,37 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def resampled_means(values: Table, types: Sequence[str | None], name: str) -> Table:
-    """The means of the columns over questions drawn again, of shape (RESAMPLES, columns).
+def resampled_means(
+    values: Table, types: Sequence[str | None], name: str, resamples: int = RESAMPLES
+) -> Table:
+    """The means of the columns over questions drawn again, of shape (resamples, columns).
 
     ``values`` has a row a question, ``types`` its type. The draws are the same for the same
     ``name`` and types, whatever is drawn for other names.
     """
     import numpy as np
 
+    sums = np.zeros((resamples, values.shape[1]))
+    for rows, draws in _draws(tuple(types), name, resamples):
+        sums += draws.astype(np.float64) @ values[rows]
+    return sums / len(values)
+
+
+@lru_cache(maxsize=4)
+def _draws(
+    types: tuple[str | None, ...], name: str, resamples: int
+) -> list[tuple[list[int], NDArray[np.int32]]]:
+    """Of each type the rows of its questions, and how often each of them is drawn; kept, for the
+    same questions are drawn for every table of an analysis."""
+    import numpy as np
+
     generator = np.random.default_rng([SEED, *name.encode()])
-    sums = np.zeros((RESAMPLES, values.shape[1]))
+    found: list[tuple[list[int], NDArray[np.int32]]] = []
     for each in sorted(set(types), key=str):
         rows = [number for number, one in enumerate(types) if one == each]
-        draws = generator.multinomial(len(rows), [1 / len(rows)] * len(rows), size=RESAMPLES)
-        sums += draws @ values[rows]
-    return sums / len(values)
+        draws = generator.multinomial(len(rows), [1 / len(rows)] * len(rows), size=resamples)
+        found.append((rows, draws.astype(np.int32)))
+    return found
 
 
 def intervals(values: Sequence[float], means: Table, levels: Sequence[float]) -> list[Interval]:

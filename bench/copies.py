@@ -15,6 +15,8 @@ import orjson
 
 from arag_search.corpus import Chunk
 
+SEED = 1741
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -30,7 +32,7 @@ class Copy:
         return f"{self.title}\n{self.text}"
 
 
-def copies(chunks: Sequence[Chunk], times: int, seed: int = 1741) -> Iterator[Copy]:
+def copies(chunks: Sequence[Chunk], times: int, seed: int = SEED) -> Iterator[Copy]:
     """All chunks, ``times`` times, streamed: first as they are, then with other ids and their
     sentences shuffled. The same ones for the same seed."""
     random = Random(seed)

@@ -16,6 +16,7 @@ from pathlib import Path
 from arag_search.errors import AragError
 from bench import BenchError, indexing, keyword, search, startup
 from bench.arguments import command_line, positive
+from bench.queries import SEED
 from bench.report import Figure, circumstances, table, write_results
 from bench.workbench import CORPUS, Workbench, say, set_up
 
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 do="Name a file, such as efficiency.json in it.",
             )
         with set_up(given.data / CORPUS, given.work) as bench:
-            run = circumstances(command_line("bench.efficiency", arguments), bench.manifest)
+            command = command_line("bench.efficiency", arguments)
+            run = circumstances(command, bench.manifest, seed=SEED)
             if run["load"] > _QUIET_LOAD:
                 say(f"The machine is not quiet (load {run['load']}): times will be off.")
             measure = _measures(given)

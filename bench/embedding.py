@@ -25,6 +25,7 @@ from arag_search.vectors.encoders.sentence_transformer import (
 )
 from bench import BenchError
 from bench.arguments import command_line, positive
+from bench.fingerprints import encoder_of
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.rounds import Side, Timings, interleaved, timed
 from bench.workbench import CORPUS, say, set_up
@@ -141,8 +142,7 @@ def _figure(
         "seconds": timings.seconds,
         "sentences": count,
         "mean_characters": sum(map(len, sentences)) / count,
-        "encoder": encoder.identity.name,
-        "revision": encoder.identity.revision,
+        "encoder": encoder_of(encoder.identity),
     }
     return Figure("embedding", tuple(rows), details)
 

@@ -34,6 +34,7 @@ from bench import parity
 from bench.arguments import command_line, positive
 from bench.cluster import LocalCluster, local_cluster
 from bench.parity import Question
+from bench.queries import SEED
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say
 from index_jobs.build import build_index
@@ -195,7 +196,7 @@ def known_answers(corpus: Path, folder: Path, count: int) -> Generator[list[Know
     """Questions on a corpus, and their answers by embedded Lucene; the index is in ``folder``."""
     build_index([str(corpus)], folder, BuildOptions())
     with open_index(folder) as index:
-        asked = parity.questions(list(index.scan()), count, 1678)
+        asked = parity.questions(list(index.scan()), count, SEED)
         yield [Known(each, each.ask(index)) for each in asked]
 
 
@@ -241,7 +242,7 @@ def _measure(
             local_cluster(folder / "cluster", NODES) as cluster,
             open_index(build_with_copies(cluster, given.corpus, _NAME)) as index,
         ):
-            run = circumstances(command, index.manifest)
+            run = circumstances(command, index.manifest, seed=SEED)
             outcomes: list[Outcome] = []
 
             def done(name: str, fault: Fault) -> None:

@@ -64,6 +64,8 @@ SEARCHES: Mapping[str, Search] = {
     "naive": _naive,
     "hybrid": _hybrid,
 }
+BY_WORDS = {"keyword", "logical"}
+"""Those that need no vectors."""
 
 
 class Answer(NamedTuple):
@@ -95,9 +97,13 @@ class Measured:
 
 
 def measure(
-    name: str, index: Index, questions: Sequence[Question], say: Callable[[str], None]
+    name: str,
+    index: Index,
+    questions: Sequence[Question],
+    say: Callable[[str], None],
+    searches: Collection[str] = SEARCHES,
 ) -> Measured:
-    """Search for every question in every way.
+    """Search for every question in these ways.
 
     Raises BenchError for a question without evidence, and what the searches raise but QueryError.
     """
@@ -112,11 +118,13 @@ def measure(
     evidence = evidence_of(
         {chunk.doc_id: chunk.title for chunk in index.scan()}.values(), questions
     )
-    index.encode_queries([question.text for question in questions])
+    if not set(searches) <= BY_WORDS:
+        index.encode_queries([question.text for question in questions])
     tokens: dict[str, int] = {}
     answers: dict[str, list[Answer]] = {}
-    for kind, search in SEARCHES.items():
+    for kind in searches:
         say(f"{name}: {kind}, {len(questions)} questions")
+        search = SEARCHES[kind]
         answers[kind] = [_answer(index, search, question, tokens) for question in questions]
     return Measured(name, questions, answers, evidence)
 
@@ -177,8 +185,14 @@ class Column(NamedTuple):
         return self.what in DIFFERENCES
 
 
-DIFFERENCES = tuple(f"{one} - {other}" for one, other in CONTRASTS)
-COLUMNS = tuple(Column(what, measure) for what in (*SEARCHES, *DIFFERENCES) for measure in MEASURES)
+DIFFERENCES = {f"{one} - {other}": (one, other) for one, other in CONTRASTS}
+
+
+def columns_of(searches: Collection[str]) -> list[Column]:
+    """The columns of these searches, and of the differences that lie within them."""
+    within = [what for what, pair in DIFFERENCES.items() if set(pair) <= set(searches)]
+    return [Column(what, measure) for what in (*searches, *within) for measure in MEASURES]
+
 
 Estimates = Mapping[str, Mapping[Column, Interval]]
 """By data set, in their order; MACRO comes last."""
@@ -189,7 +203,10 @@ def estimates(sets: Sequence[Measured]) -> Estimates:
     their average, in which each counts the same."""
     import numpy as np
 
-    tables = [np.array([_row(one, at) for at in range(len(one.questions))]) for one in sets]
+    columns = columns_of(sets[0].answers)
+    tables = [
+        np.array([_row(one, at, columns) for at in range(len(one.questions))]) for one in sets
+    ]
     values = [table.mean(axis=0) for table in tables]
     means = [
         resampled_means(table, [question.type for question in one.questions], one.name)
@@ -200,20 +217,23 @@ def estimates(sets: Sequence[Measured]) -> Estimates:
         names.append(MACRO)
         values.append(np.mean(values, axis=0))
         means.append(np.mean(means, axis=0))
-    levels = [CONTRAST_LEVEL if column.is_difference else LEVEL for column in COLUMNS]
+    levels = [CONTRAST_LEVEL if column.is_difference else LEVEL for column in columns]
     return {
-        name: dict(zip(COLUMNS, intervals(value, mean, levels), strict=True))
+        name: dict(zip(columns, intervals(value, mean, levels), strict=True))
         for name, value, mean in zip(names, values, means, strict=True)
     }
 
 
-def _row(measured: Measured, at: int) -> list[float]:
-    """The values of one question in the order of COLUMNS."""
-    of = {kind: answers[at].values for kind, answers in measured.answers.items()}
-    values = [value for kind in SEARCHES for value in of[kind]]
-    for one, other in CONTRASTS:
-        values += [this - that for this, that in zip(of[one], of[other], strict=True)]
-    return values
+def _row(measured: Measured, at: int, columns: Sequence[Column]) -> list[float]:
+    """The values of one question in the order of the columns."""
+
+    def value(what: str, measure: str) -> float:
+        if what in DIFFERENCES:
+            one, other = DIFFERENCES[what]
+            return value(one, measure) - value(other, measure)
+        return measured.answers[what][at].values[MEASURES.index(measure)]
+
+    return [value(*column) for column in columns]
 
 
 def verdict(difference: Interval, measure: str) -> str:

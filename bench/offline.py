@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,12 +21,13 @@ from arag_search.agent.models.offline.questions import understood
 from arag_search.config import load_preset
 from arag_search.errors import AragError
 from arag_search.evaluation.measures import evidence_recall, exact_match
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.questions import Question, load_questions
 from arag_search.evaluation.score import QuestionScore, score_question
 from arag_search.index import Index, open_index
 from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.arguments import command_line
+from bench.fingerprints import agent_fingerprints
 from bench.question_words import words_query
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say, set_up
@@ -55,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 questions = load_questions(folder / "questions.jsonl")[: given.limit]
                 with open_index(bench.index) as index:
                     made = measure_main if part == MAIN else measure_other
-                    figures.append(made(index, questions, part))
+                    figures.append(made(index, questions, part, given.rules))
                 run = circumstances(command_line("bench.offline", arguments), bench.manifest)
-            run |= fingerprints(questions)
+            run |= agent_fingerprints(questions, load_preset(PRESET), OfflineModel())
             write_results(given.json, figures[-1:], run)
     except AragError as error:
         print(error, file=sys.stderr)
@@ -66,17 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def fingerprints(questions: Sequence[Question]) -> dict[str, Any]:
-    """What was asked, how, and of which model."""
-    return {
-        "questions": {"count": len(questions), "fingerprint": questions_fingerprint(questions)},
-        "preset": {"name": PRESET, "fingerprint": load_preset(PRESET).fingerprint},
-        "model": OfflineModel().fingerprint,
-    }
-
-
-def measure_main(index: Index, questions: Sequence[Question], name: str) -> Figure:
-    """All figures: the model, what it is compared with, and each rule left out."""
+def measure_main(
+    index: Index, questions: Sequence[Question], name: str, rules: Collection[str] = RULES
+) -> Figure:
+    """All figures: the model, what it is compared with, and each of these rules left out."""
     scores = ask(index, questions, OfflineModel())
     bare = ask(index, questions, OfflineModel(), preset=NO_PASSAGES)
     own = [one.retrieved_tokens or 0 for one in scores]
@@ -105,7 +99,7 @@ def measure_main(index: Index, questions: Sequence[Question], name: str) -> Figu
         Row("F1", fmean(one.f1 for one in scores), ""),
         Row("questions without an answer", fmean(float(one.refused) for one in scores), ""),
     ]
-    left_out = without_each(index, questions)
+    left_out = without_each(index, questions, rules)
     rows += [_without(rule, kept, found, exact) for rule, kept in left_out.items()]
     half = len(scores) // 2
     details = {
@@ -115,12 +109,14 @@ def measure_main(index: Index, questions: Sequence[Question], name: str) -> Figu
     return Figure(name, tuple(rows), details)
 
 
-def measure_other(index: Index, questions: Sequence[Question], name: str) -> Figure:
+def measure_other(
+    index: Index, questions: Sequence[Question], name: str, rules: Collection[str] = RULES
+) -> Figure:
     """The model and one query, on questions that no figure is promised for."""
     scores = ask(index, questions, OfflineModel())
     own = [one.retrieved_tokens or 0 for one in scores]
     found, exact = mean_recall(scores), mean_exact(scores)
-    left_out = without_each(index, questions)
+    left_out = without_each(index, questions, rules)
     rows = (
         Row("evidence recall", found, ""),
         Row("retrieved tokens a question", fmean(own), ""),
@@ -131,9 +127,11 @@ def measure_other(index: Index, questions: Sequence[Question], name: str) -> Fig
     return Figure(name, rows, kept_details(scores, left_out))
 
 
-def without_each(index: Index, questions: Sequence[Question]) -> dict[str, list[QuestionScore]]:
+def without_each(
+    index: Index, questions: Sequence[Question], rules: Collection[str]
+) -> dict[str, list[QuestionScore]]:
     """The scores without each of the rules."""
-    return {rule: ask(index, questions, OfflineModel(frozenset((rule,)))) for rule in RULES}
+    return {rule: ask(index, questions, OfflineModel(frozenset((rule,)))) for rule in rules}
 
 
 def kept_details(
@@ -226,6 +224,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add: Callable[..., Any] = parser.add_argument
     add("part", nargs="?", choices=(*PARTS, "all"), default="all")
+    add(
+        "--no-rules",
+        dest="rules",
+        action="store_const",
+        const=(),
+        default=tuple(RULES),
+        help="do not measure what each rule gives",
+    )
     add("--limit", type=int, help="take the first questions only")
     add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
     add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")

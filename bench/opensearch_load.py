@@ -12,7 +12,6 @@ for the server each is as much work as any text, and that is all that is measure
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import tempfile
 import uuid
@@ -29,8 +28,8 @@ from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import AragError
 from arag_search.index import open_index
 from bench import BenchError
-from bench.arguments import positive
-from bench.copies import copies, write
+from bench.arguments import command_line, positive
+from bench.copies import SEED, copies, write
 from bench.efficiency import DATA
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.rounds import Side, Timings, interleaved, timed
@@ -49,15 +48,13 @@ TARGET = Target("at least", 0.7)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure. Exit code 1 for a failure; a missed target is none."""
     given = parser().parse_args(arguments)
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    command = shlex.join(["python", "-m", "bench.opensearch_load", *shown])
+    command = command_line("bench.opensearch_load", arguments)
     try:
         with set_up(given.data / CORPUS, given.work) as bench, bench.room() as room:
             source = room / "copies.jsonl"
             times = -(-given.passages // len(bench.chunks))
             passages = write(islice(copies(bench.chunks, times), given.passages), source)
-            run = circumstances(command, bench.manifest)
+            run = circumstances(command, bench.manifest, seed=SEED)
             data = Path(tempfile.mkdtemp(dir=room))
             started = cluster.up(data, port=0, heap=given.heap, owned=True)
             try:

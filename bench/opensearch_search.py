@@ -14,9 +14,7 @@ import argparse
 import math
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,10 +27,12 @@ from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError
 from arag_search.index import Index, open_index
+from arag_search.query.tree import Node
 from bench import BenchError, parity
 from bench.arguments import command_line, positive
 from bench.cluster import local_cluster
-from bench.queries import Query, logical_queries
+from bench.latencies import Ask, Latencies, threads
+from bench.queries import SEED, Query, logical_queries
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.rounds import Side, Timings, interleaved, percentile
 from bench.workbench import say
@@ -48,9 +48,6 @@ TOP_K = 5
 RESULTS = Path(__file__).parent / "results" / "opensearch.json"
 
 _NAME = "arag-search-figure"
-
-Ask = Callable[[int], object]
-"""Runs the query of a number."""
 
 
 class Bare:
@@ -75,40 +72,13 @@ class Bare:
         self._client.close()
 
 
-class Latencies:
-    """Seconds of single requests by side, of all rounds that count."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = {}
-
-    def side(self, name: str, ask: Ask, count: int, clients: int) -> Side:
-        """All queries once, by so many clients."""
-
-        def run() -> float:
-            kept: list[float] = []
-
-            def timed(number: int) -> None:
-                began = time.perf_counter()
-                ask(number)
-                kept.append(time.perf_counter() - began)
-
-            with ThreadPoolExecutor(clients) as threads:
-                began = time.perf_counter()
-                list(threads.map(timed, range(count)))
-                spent = time.perf_counter() - began
-            self.seconds.setdefault(name, []).extend(kept)
-            return spent
-
-        return run
-
-
 def measure(
     indexes: tuple[Index, Index], url: str, queries: Sequence[Query], rounds: int, warm_up: int
 ) -> Figure:
     """Throughput of ours on OpenSearch to that of the bare loop; ``indexes`` are embedded and on
     the server at ``url``. Raises BenchError where the two sides find different passages."""
     embedded, served = indexes
-    asked = _requests(served, queries)
+    asked = requests_of(served, [query.tree for query in queries])
     latencies = Latencies()
     sides: dict[str, Side] = {}
     bares: list[Bare] = []
@@ -125,7 +95,7 @@ def measure(
                 ("embedded", _asker(embedded, queries, with_text)),
             ):
                 name = f"{who}, {of}"
-                sides[name] = latencies.side(name, ask, len(queries), clients)
+                sides[name] = latencies.side(name, threads(ask, len(queries)), clients)
     try:
         timings = interleaved(sides, rounds, warm_up=warm_up)
     finally:
@@ -141,7 +111,7 @@ def _asker(index: Index, queries: Sequence[Query], with_text: bool) -> Ask:
     )
 
 
-def _requests(index: Index, queries: Sequence[Query]) -> tuple[str, list[tuple[Dsl, Dsl]]]:
+def requests_of(index: Index, trees: Sequence[Node]) -> tuple[str, list[tuple[Dsl, Dsl]]]:
     """The name that is searched, and for each query the bodies that our engine sends, without and
     with text."""
     engine = index.engine
@@ -149,10 +119,10 @@ def _requests(index: Index, queries: Sequence[Query]) -> tuple[str, list[tuple[D
         raise BenchError("The index is not on a server.", where=index.location)
     found = [
         (
-            engine.request_body(SearchRequest(query.tree, TOP_K, with_text=False)),
-            engine.request_body(SearchRequest(query.tree, TOP_K, with_text=True)),
+            engine.request_body(SearchRequest(tree, TOP_K, with_text=False)),
+            engine.request_body(SearchRequest(tree, TOP_K, with_text=True)),
         )
-        for query in queries
+        for tree in trees
     ]
     return index.location.rpartition("/")[2], found
 
@@ -185,8 +155,7 @@ def _figure(timings: Timings, latencies: Latencies, count: int) -> Figure:
         ratio = timings.ratio(f"ours, {of}", f"embedded, {of}")
         rows.append(Row.of_ratio(f"throughput of embedded Lucene to OpenSearch, {of}", ratio))
     for name in timings.seconds:
-        # The first rounds are there too, but for those that warm up.
-        spent = latencies.seconds[name][-timings.rounds * count :]
+        spent = latencies.of(name, timings.rounds)
         rows += [
             Row(f"{name}: rate", count / timings.median_s(name), "queries/s"),
             Row(f"{name}: mean", 1000 * sum(spent) / len(spent), "ms"),
@@ -203,8 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         with _indexes(given.corpus) as (indexes, url):
-            run = circumstances(command_line("bench.opensearch_search", arguments),
-                                indexes[0].manifest)  # fmt: skip
+            command = command_line("bench.opensearch_search", arguments)
+            run = circumstances(command, indexes[0].manifest, seed=SEED)
             queries = logical_queries(list(indexes[0].scan()), given.queries)
             say(f"{len(queries):,} queries, {WARM_UP} + {given.rounds} rounds")
             figure = measure(indexes, url, queries, given.rounds, WARM_UP)

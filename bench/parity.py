@@ -33,7 +33,7 @@ from arag_search.results import SearchResult
 from bench import BenchError
 from bench.arguments import command_line, positive
 from bench.cluster import local_cluster
-from bench.queries import keyword_sets, logical_queries
+from bench.queries import SEED, keyword_sets, logical_queries
 from bench.report import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import CORPUS, say
 from index_jobs.build import build_index
@@ -250,7 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asked = questions(chunks, given.queries, given.seed, phrases=given.phrases)
             if not indexes[0].manifest.has_sentences:
                 asked = [each for each in asked if each.granularity == "chunk"]
-            run = circumstances(command_line("bench.parity", arguments), indexes[0].manifest)
+            command = command_line("bench.parity", arguments)
+            run = circumstances(command, indexes[0].manifest, seed=given.seed)
             found = compare(indexes, asked)
             figure = _figure(_name(given, indexes), asked, found)
     except AragError as error:
@@ -326,7 +327,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--corpus", type=Path, default=DATA, help="what to build (default %(default)s)")
     add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
     add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
-    add("--seed", type=int, default=1678, help="of the queries (default %(default)s)")
+    add("--seed", type=int, default=SEED, help="of the queries (default %(default)s)")
     add("--json", action="store_true", help="print JSON")
     add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
     return parser

@@ -1,11 +1,11 @@
-"""Recall and latency of the indexes of vectors, on real encodings of the corpora of ../shared/data.
+"""Recall and latency of indexes of vectors, on real encodings of the corpora of ../shared/data.
 
-    uv run --extra all python -m bench.recall --work DIR [--sentences N] [--encoder NAME] [--check]
+    uv run --extra all python -m bench.recall [--sentences N] [--encoder NAME] [--check]
 
 All sentences of the corpora are encoded, and the questions beside them as queries; encodings are
 kept in --work, so that a run that was stopped goes on, and a second one encodes nothing. Recall@10
 is the share of the 10 nearest by exact search that an index finds. What it should be stands in
-bench/recall.yaml with its tolerance; --check ends with exit code 1 where a figure is below it.
+bench/expected.yaml with its tolerance; --check ends with exit code 1 where a figure is below it.
 Recall of synthetic vectors means nothing.
 """
 
@@ -19,9 +19,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.questions import load_questions
 from arag_search.index import open_index
@@ -34,9 +35,9 @@ from arag_search.vectors.publish import publish_sidecar
 from arag_search.vectors.rows import rows_of
 from arag_search.vectors.shards import write_shard
 from arag_search.vectors.sidecar import Sidecar, open_vectors
-from arag_search.yaml_file import read_mapping
-from bench import BenchError
 from bench.arguments import command_line, positive
+from bench.expected import EXPECTED, expectation
+from bench.fingerprints import encoder_of
 from bench.report import Figure, Row, Target, circumstances, show
 from bench.rounds import percentile, timed
 from bench.vectors import manifest_of
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 DATA = Path("../shared/data")
 RESULTS = Path("bench/results/recall.json")
-EXPECTED = Path(__file__).with_name("recall.yaml")
+NAME = "recall"
 CORPORA = {
     "2wikimultihopqa": "corpus.jsonl",
     "musique": "corpus.jsonl",
@@ -83,9 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     run = circumstances(command_line("bench.recall", arguments))
     try:
-        targets = expected(EXPECTED)
-        given.work.mkdir(parents=True, exist_ok=True)
-        figures = measured(_encoded(given), given.work, targets)
+        targets = expected()
+        work: Path = given.work or cache_folder() / "bench" / NAME
+        work.mkdir(parents=True, exist_ok=True)
+        figures = measured(_encoded(given, work), work, targets)
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
@@ -96,7 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="where encodings are kept")
+    parser.add_argument(
+        "--work", type=Path, help="where encodings are kept (default: in the cache)"
+    )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--encoder", default=ENCODER)
     parser.add_argument("--sentences", type=positive, help="take the first ones alone")
@@ -106,25 +110,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def expected(path: Path) -> Mapping[str, Target]:
-    """The least recall@10 by index, its tolerance taken off. Raises ConfigError, BenchError."""
-    loaded = read_mapping(path, "expected recall", holds="recalls", allowed="tolerance, recall")
-    try:
-        tolerance = float(cast(Any, loaded["tolerance"]))
-        recalls = cast(Mapping[str, float], loaded["recall_at_10"])
-        return {
-            name: Target("at least", round(value - tolerance, 6)) for name, value in recalls.items()
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BenchError(
-            f"The expected recall cannot be read ({error}).", where=str(path)
-        ) from error
+def expected(path: Path = EXPECTED) -> Mapping[str, Target]:
+    """The least recall@10 by index: what is expected, its tolerance taken off.
+
+    Raises what ``expectation`` raises.
+    """
+    found = expectation(NAME, path)
+    return {
+        what.partition("/")[0]: Target("at least", round(value - found.tolerance, 6))
+        for what, value in found.expected.items()
+    }
 
 
 # Encodings
 
 
-def _encoded(given: argparse.Namespace) -> Encoded:
+def _encoded(given: argparse.Namespace, work: Path) -> Encoded:
     """Everything encoded, or taken from what an earlier run has kept."""
     chunks, manifest = _chunks(given.data, given.sentences)
     questions = [
@@ -136,9 +137,9 @@ def _encoded(given: argparse.Namespace) -> Encoded:
     encoder = open_encoder(given.encoder)
     try:
         texts = [text for chunk in chunks for _, text in rows_of(chunk, "sentence")]
-        vectors = _kept(given.work, encoder, texts, encoder.encode)
+        vectors = _kept(work, encoder, texts, encoder.encode)
         asked = questions[::step][: given.queries]
-        queries = _kept(given.work, encoder, asked, encoder.encode_queries)
+        queries = _kept(work, encoder, asked, encoder.encode_queries)
         return Encoded(chunks, manifest, encoder.identity, vectors, queries)
     finally:
         encoder.close()
@@ -297,8 +298,7 @@ def _figure(
         "nprobe": manifest.nprobe["sentence"],
         "sentences": manifest.rows["sentence"],
         "queries": len(seconds),
-        "encoder": manifest.encoder.name,
-        "revision": manifest.encoder.revision,
+        "encoder": encoder_of(manifest.encoder),
     }
     return Figure(label, rows, details)
 

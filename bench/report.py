@@ -17,6 +17,8 @@ import orjson
 
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
+from bench import BenchError
+from bench.fingerprints import code_fingerprint
 from bench.rounds import Ratio
 
 RESULTS_VERSION = 1
@@ -28,6 +30,15 @@ class Target:
 
     kind: Literal["at least", "at most"]
     value: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value:g}"
+
+    @staticmethod
+    def from_text(text: str) -> Target:
+        """Read what ``str`` gave."""
+        kind, value = text.rsplit(" ", 1)
+        return Target("at least" if kind == "at least" else "at most", float(value))
 
     def reached(self, value: float) -> bool:
         """Whether the value keeps the bound; equal values do."""
@@ -64,9 +75,16 @@ class Row:
         if self.low is not None:
             found["range"] = [self.low, self.high]
         if self.target is not None:
-            found["target"] = f"{self.target.kind} {self.target.value:g}"
+            found["target"] = str(self.target)
             found["verdict"] = self.verdict
         return found
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> Row:
+        """Read what ``to_dict`` gave."""
+        low, high = kept.get("range", (None, None))
+        target = Target.from_text(kept["target"]) if "target" in kept else None
+        return Row(kept["what"], kept["value"], kept["unit"], low, high, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +106,44 @@ def table(figures: Sequence[Figure]) -> str:
     lines: list[tuple[str, ...]] = [head]
     for figure in figures:
         for number, row in enumerate(figure.rows):
-            bound = f"{row.target.kind} {row.target.value:g}" if row.target else ""
+            bound = str(row.target) if row.target else ""
             spread = ""
             if row.low is not None and row.high is not None:
-                spread = f"{_short(row.low)} to {_short(row.high)}"
-            value = f"{_short(row.value)} {row.unit}".strip()
+                spread = f"{shown_number(row.low)} to {shown_number(row.high)}"
+            value = f"{shown_number(row.value)} {row.unit}".strip()
             name = figure.name if number == 0 else ""
             lines.append((name, row.what, value, spread, bound, row.verdict))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return aligned(lines)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of as many cells each, in columns."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
 
 
-def _short(value: float) -> str:
+def shown_number(value: float) -> str:
     """Three digits that count, and no exponent."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.6f}"
 
 
-def circumstances(command: str, manifest: Manifest | None = None) -> dict[str, Any]:
-    """What the figures hold for: code, versions and corpus, where it is one; nothing that names
-    the machine."""
+def circumstances(
+    command: str, manifest: Manifest | None = None, *, seed: int | None = None
+) -> dict[str, Any]:
+    """What the figures hold for: code, versions, corpus where it is one, and the seed of what was
+    drawn; nothing that names the machine."""
     found: dict[str, Any] = {
         "command": command,
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version("arag-search"),
         "commit": _git("rev-parse", "--verify", "HEAD"),
         "uncommitted_changes": bool(_git("status", "--porcelain")),
+        "code": code_fingerprint(),
         "python": platform.python_version(),
         "lucene": LUCENE_VERSION,
         "jpype": version("jpype1"),
@@ -127,6 +153,8 @@ def circumstances(command: str, manifest: Manifest | None = None) -> dict[str, A
     }
     if manifest:
         found["corpus"] = corpus_of(manifest)
+    if seed is not None:
+        found["seed"] = seed
     return found
 
 
@@ -175,3 +203,26 @@ def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any])
     path.parent.mkdir(parents=True, exist_ok=True)
     results = {"format": RESULTS_VERSION, "figures": dict(sorted(kept.items()))}
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def read_results(path: Path) -> dict[str, Figure]:
+    """The figures of a file by name, as ``write_results`` wrote them; a figure's details hold its
+    run too. Raises BenchError for another file."""
+    try:
+        loaded: Any = orjson.loads(path.read_bytes())
+        if loaded["format"] != RESULTS_VERSION:
+            raise KeyError(f"format {loaded['format']}")
+        return {
+            name: Figure(
+                name,
+                tuple(Row.from_dict(row) for row in kept["rows"]),
+                {**kept["details"], "run": kept["run"]},
+            )
+            for name, kept in loaded["figures"].items()
+        }
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise BenchError(
+            f"The file holds no figures ({error}).",
+            where=str(path),
+            allowed="files that the benches write",
+        ) from error

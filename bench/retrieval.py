@@ -10,25 +10,25 @@ Prints tables in Markdown, and adds what it measured to a JSON file. See bench/R
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import orjson
 
-from arag_search.engines.deletions import check_compact
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
-from arag_search.index import Index, open_index
+from arag_search.evaluation.questions import Question, load_questions
+from arag_search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import command_line, positive
 from bench.bootstrap import LEVEL, RESAMPLES, SEED, Interval
+from bench.data_sets import DATA, SETS, drawn, open_kept
+from bench.fingerprints import encoder_of, questions_of
 from bench.first_stage import (
+    BY_WORDS,
     CONTRAST_LEVEL,
     DIFFERENCES,
     MEASURES,
@@ -42,14 +42,9 @@ from bench.first_stage import (
     verdict,
 )
 from bench.report import Figure, Row, circumstances, corpus_of, write_results
-from bench.workbench import kept_index, say
-from index_jobs.embed import embed_index
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_progress import open_embed_progress
+from bench.workbench import say
 
 NAME = "retrieval"
-SETS = ("2wikimultihopqa", "musique", "hotpotqa")
-DATA = Path("..") / "shared" / "data"
 RESULTS = Path(__file__).parent / "results" / "retrieval.json"
 
 
@@ -64,60 +59,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
             everything = load_questions(given.data / name / "questions.jsonl")
             questions = drawn(everything, given.questions, name)
             corpus = given.data / name / "corpus.jsonl"
-            with _opened(corpus, work / name, given.encoder) as index:
-                sets.append(measure(name, index, questions, say))
-                made_of[name] = fingerprints(index, everything, questions)
+            encoder = None if set(given.searches) <= BY_WORDS else given.encoder
+            with open_kept(corpus, work / name, encoder) as index:
+                sets.append(measure(name, index, questions, say, given.searches))
+                made_of[name] = fingerprints(index, everything, questions, encoder)
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
     found = estimates(sets)
-    run = circumstances(command_line("bench.retrieval", arguments))
-    run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
+    run = circumstances(command_line("bench.retrieval", arguments), seed=SEED)
+    if not set(given.searches) <= BY_WORDS:
+        run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
     write_results(given.json, [figure(sets, found, made_of)], run)
     print(tables(sets, found, given.encoder))
     return 0
 
 
-def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
-    """So many of the questions, in their order, the same ones for the same name; all where there
-    are no more or ``count`` is None."""
-    if count is None or count >= len(questions):
-        return list(questions)
-    chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
-    return [questions[number] for number in sorted(chosen)]
-
-
-def _opened(corpus: Path, work: Path, encoder: str) -> Index:
-    """The index of a corpus with vectors of both units, as kept in ``work``, else made there."""
-    location = kept_index(corpus, work)
-    vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder)}"
-    embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
-    index = open_index(location, vectors=vectors, encoder=encoder)
-    try:
-        check_compact(index.engine.deletions(), str(location))
-    except AragError:
-        index.close()
-        raise
-    return index
-
-
 def fingerprints(
-    index: Index, everything: Sequence[Question], asked: Sequence[Question]
+    index: Index,
+    everything: Sequence[Question],
+    asked: Sequence[Question],
+    encoder: str | None,
 ) -> dict[str, Any]:
     """What was searched, by which vectors, and what was asked of all that the file has."""
-    identity = index.open_vectors().encoder.identity
     return {
         "corpus": corpus_of(index.manifest),
-        "encoder": {
-            "name": identity.name,
-            "revision": identity.revision,
-            "fingerprint": identity.fingerprint,
-        },
-        "questions": {
-            "count": len(asked),
-            "fingerprint": questions_fingerprint(asked),
-            "file": {"count": len(everything), "fingerprint": questions_fingerprint(everything)},
-        },
+        "encoder": None if encoder is None else encoder_of(index.open_vectors().encoder.identity),
+        "questions": {**questions_of(asked), "file": questions_of(everything)},
     }
 
 
@@ -171,22 +139,27 @@ def _kept(one: Measured) -> dict[str, Any]:
 
 def tables(sets: Sequence[Measured], found: Estimates, encoder: str) -> str:
     """Means, differences, and what a reader must know of them, in Markdown."""
+    searches = list(sets[0].answers)
     lines = [
         f"First-stage retrieval, vectors of {encoder}. In brackets: {LEVEL:.0%} intervals.",
         "",
         *_head("search"),
-        *_lines(found, tuple(SEARCHES), differences=False),
+        *_lines(found, searches, differences=False),
         "",
         f"Paired differences. In brackets: {CONTRAST_LEVEL:.2%} intervals, which hold together at"
         f" {LEVEL:.0%} for each data set. Not resolved: 0 lies in the interval; beside it the"
         " smallest difference that the questions could resolve.",
         "",
         *_head("difference"),
-        *_lines(found, DIFFERENCES, differences=True),
+        *_lines(found, [what for what in DIFFERENCES if _is_found(found, what)], differences=True),
         "",
         *map(_note, sets),
     ]
     return "\n".join(lines)
+
+
+def _is_found(found: Estimates, what: str) -> bool:
+    return any(column.what == what for columns in found.values() for column in columns)
 
 
 def _head(what: str) -> list[str]:
@@ -241,6 +214,13 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _searches(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(SEARCHES):
+        raise argparse.ArgumentTypeError(f"{text} is not of {', '.join(SEARCHES)}")
+    return names
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.retrieval",
@@ -253,6 +233,13 @@ def _parser() -> argparse.ArgumentParser:
         default=SETS,
         metavar="A,B",
         help=f"folders of --data with corpus.jsonl and questions.jsonl (default {','.join(SETS)})",
+    )
+    add(
+        "--searches",
+        type=_searches,
+        default=tuple(SEARCHES),
+        metavar="A,B",
+        help=f"of {','.join(SEARCHES)} (default all); {','.join(sorted(BY_WORDS))} need no vectors",
     )
     add("--questions", type=positive, metavar="N", help="so many of each, drawn by a seed")
     add("--encoder", default=OFFLINE_PACKAGE, help="of the vectors (default %(default)s)")

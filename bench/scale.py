@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import tempfile
 import time
@@ -27,11 +26,14 @@ from arag_search.corpus import Chunk
 from arag_search.durable import write_atomically
 from arag_search.errors import AragError
 from bench import BenchError, synthetic
+from bench.arguments import command_line
 from bench.report import Figure, Row, circumstances, table
 from bench.scale_law import TARGET_PASSAGES, laws
 from bench.scale_sides import (
     ENGINES,
+    FIRST_ROUNDS,
     WARM_UP_PASSAGES,
+    WARM_UP_ROUNDS,
     EngineName,
     Measured,
     Side,
@@ -62,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         results = _Results.read(given.out, given.queries)
-        results.run = _run(arguments)
+        command = command_line("bench.scale", arguments)
+        results.run = circumstances(command, seed=synthetic.SEED)
         if not results.corpus and (given.data / CORPUS).is_file():
             results.corpus = compared(given.data / CORPUS)
         _measure_all(given, results)
@@ -226,13 +229,20 @@ def _measure_all(given: argparse.Namespace, results: _Results) -> None:
             folder = Path(name)
             check_room(folder, missing[-1] * BYTES_NEEDED + MIN_ROOM)
             with open_side(engine, folder, given.url, given.heap) as side:
-                _measured(side, folder, min(WARM_UP_PASSAGES, missing[0]), given, engine)
+                first = min(WARM_UP_PASSAGES, missing[0])
+                _measured(side, folder, first, given, engine, FIRST_ROUNDS)
                 for size in missing:
-                    results.add(engine, _measured(side, folder, size, given, engine))
+                    found = _measured(side, folder, size, given, engine, WARM_UP_ROUNDS)
+                    results.add(engine, found)
 
 
 def _measured(
-    side: Side, folder: Path, size: int, given: argparse.Namespace, engine: EngineName
+    side: Side,
+    folder: Path,
+    size: int,
+    given: argparse.Namespace,
+    engine: EngineName,
+    warm_up_rounds: int,
 ) -> Measured:
     check_room(folder, size * BYTES_NEEDED + MIN_ROOM)
     corpus = folder / "corpus.jsonl"
@@ -242,17 +252,11 @@ def _measured(
     try:
         sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
         progress = BoundedProgress(given.max_build_s)
-        found = measure(side, corpus, sample, given.queries, progress)
+        found = measure(side, corpus, sample, given.queries, progress, warm_up_rounds)
     finally:
         corpus.unlink()
     say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
     return found
-
-
-def _run(arguments: Sequence[str] | None) -> Mapping[str, Any]:
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return circumstances(shlex.join(["python", "-m", "bench.scale", *shown]))
 
 
 def _parser() -> argparse.ArgumentParser:

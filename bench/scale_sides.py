@@ -28,9 +28,10 @@ TOP_K = 5
 SEEDS = (1607, 1714)
 """Of the queries to warm up with, and of those that count."""
 WARM_UP_ROUNDS = 3
-"""Until Java has compiled what queries use."""
 WARM_UP_PASSAGES = 2_000
 """Size of an index that is built before the first one that counts."""
+FIRST_ROUNDS = 12
+"""Over that index: until Java has compiled what queries use, on a server by thousands of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ def measure(
     sample: Sequence[Chunk],
     queries: int,
     progress: Progress | None = None,
+    warm_up_rounds: int = WARM_UP_ROUNDS,
 ) -> Measured:
     """Build an index of the corpus, measure it, and delete it. ``sample`` gives the queries."""
     location = side.location()
@@ -184,7 +186,7 @@ def measure(
         seconds = timed(lambda: build_index([str(corpus)], location, options, shown))
         with open_index(location) as index:
             manifest = index.manifest
-            for _ in range(WARM_UP_ROUNDS):
+            for _ in range(warm_up_rounds):
                 for name, texts in warm_up.items():
                     _latency(index, texts, CLASSES[name].granularity)
             latency = {

@@ -80,7 +80,7 @@ class Task:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the given sizes, print them and keep them. Exit code 1 for a failure."""
     given = _parser().parse_args(arguments)
-    run = circumstances(command_line("bench.vectors", arguments))
+    run = circumstances(command_line("bench.vectors", arguments), seed=_QUERIES)
     try:
         figures = [figure for size in given.sizes for figure in _measured(given, size)]
     except AragError as error:

@@ -18,6 +18,7 @@ from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from tests.commands import SAMPLE, Command, Done
+from tests.examples import examples
 from tests.opensearch_indexes import opensearch  # noqa: F401
 from tests.opensearch_node import (  # noqa: F401
     opensearch_cluster,
@@ -50,7 +51,7 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 # A deadline would be a test of time, which a busy machine fails.
-hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("project")
 
 

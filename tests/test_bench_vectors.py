@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arag_search.errors import AragError
 from arag_search.vectors.base import Nearest
 from bench import recall, vectors
-from bench.report import Target
 from tests.vector_shards import chunks_of, publish
+
+pytestmark = pytest.mark.vectors
 
 
 def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
@@ -57,18 +57,3 @@ def test_recall_is_the_share_of_the_exact_ones_that_were_found() -> None:
     assert recall.recall(exact, found) == 0.75
     assert recall.recall(exact, exact) == 1.0
     assert recall.recall(exact, [[], []]) == 0.0
-
-
-def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
-    targets = recall.expected(recall.EXPECTED)
-    assert targets["IVF+PQ, rescored"].value >= 0.9
-    assert set(targets) == {"IVF-flat", "IVF+PQ, rescored"}
-
-
-def test_the_tolerance_is_taken_off_what_is_expected(tmp_path: Path) -> None:
-    file = tmp_path / "recall.yaml"
-    file.write_text("tolerance: 0.02\nrecall_at_10:\n  IVF-flat: 0.95\n")
-    assert recall.expected(file) == {"IVF-flat": Target("at least", 0.93)}
-    file.write_text("recall_at_10: 3\n")
-    with pytest.raises(AragError, match="cannot be read"):
-        recall.expected(file)

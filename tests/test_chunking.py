@@ -1,7 +1,7 @@
 """Sentences and chunks: nothing lost, nothing too long."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of, split_at
@@ -27,7 +27,6 @@ def sentences(text: str) -> list[str]:
 @given(TEXTS)
 @example("G.\u2028 Mahler")
 @example(" \n ")
-@settings(max_examples=100)
 def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) -> None:
     found = sentences(text)
     assert "".join(found) == text
@@ -36,7 +35,6 @@ def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) ->
 
 @given(TEXTS, st.integers(16, 60), st.booleans())
 @example("(" + "Open. " * 1500, 40, False)
-@settings(max_examples=100)
 def test_chunks_joined_are_the_normalised_text(text: str, chunk_tokens: int, whole: bool) -> None:
     document = Document("d", "Title", text, whole=whole)
     chunks, tokens = cut(document, shard=2, number=7, chunk_tokens=chunk_tokens)

@@ -19,11 +19,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "compact", "search", "ask", "read", "check", "info",
-    "presets", "run", "show", "score", "opensearch",
+    "presets", "questions", "run", "show", "score", "unavailable",
+    "opensearch",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["embed", "search", "read", "check", "info", "opensearch up"])
+@pytest.mark.parametrize(
+    "command", ["embed", "search", "read", "check", "info", "questions", "opensearch up"]
+)
 def test_examples_of_the_help_stand_on_lines_of_their_own(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")
@@ -44,21 +47,23 @@ def test_without_arguments_the_commands_are_listed(
     assert done == arag("--help") == arag("-h")
     assert done.code == 0
     assert done.lines[done.lines.index("Commands:") + 1 :] == [
-        "  demo        Index a sample corpus, search it, answer from it.",
-        "  index       Build an index from a corpus.",
-        "  embed       Make vectors of sentences and passages, for semantic search.",
-        "  delete      Delete documents, with all of their passages, from an index.",
-        "  compact     Merge what updates left behind.",
-        "  search      Search an index and print the reply that a model would see.",
-        "  ask         Answer a question from an index, with its evidence.",
-        "  read        Print chunks in full.",
-        "  check       Show how a query is understood, or what is wrong with it.",
-        "  info        Describe an index, and verify it.",
-        "  presets     List the presets, or explain one key by key with its prompt.",
-        "  run         Answer a file of questions, each with a record of every step.",
-        "  show        Show one question of a run, step by step.",
-        "  score       Score a run against gold answers, overall and by type.",
-        "  opensearch  Start and end local OpenSearch nodes, without Docker.",
+        "  demo         Index a sample corpus, search it, answer from it.",
+        "  index        Build an index from a corpus.",
+        "  embed        Make vectors of sentences and passages, for semantic search.",
+        "  delete       Delete documents, with all of their passages, from an index.",
+        "  compact      Merge what updates left behind.",
+        "  search       Search an index and print the reply that a model would see.",
+        "  ask          Answer a question from an index, with its evidence.",
+        "  read         Print chunks in full.",
+        "  check        Show how a query is understood, or what is wrong with it.",
+        "  info         Describe an index, and verify it.",
+        "  presets      List the presets, or explain one key by key with its prompt.",
+        "  questions    Describe a file of questions before it is run or measured.",
+        "  run          Answer a file of questions, each with a record of every step.",
+        "  show         Show one question of a run, step by step.",
+        "  score        Score a run against gold answers, overall and by type.",
+        "  unavailable  Take evidence away, to see whether a model then says so.",
+        "  opensearch   Start and end local OpenSearch nodes, without Docker.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.run import Tally
 from arag_search.cli.app import run
 from arag_search.cli.run_progress import PlainRunProgress, TerminalRunProgress
@@ -60,7 +62,7 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
         ["all", "12"], ["comparison", "2"], ["compositional", "9"], ["inference", "1"],
     ]  # fmt: skip
     found = arag("score", "all", "--json").json
-    assert sorted(found) == ["notes", "questions", "rows", "run"]
+    assert sorted(found) == ["failures", "notes", "questions", "rows", "run", "trajectories"]
     assert found["rows"][0]["exact_match"] == pytest.approx(
         sum(one["exact_match"] for one in found["questions"]) / 12
     )
@@ -210,3 +212,103 @@ def test_a_terminal_gets_one_bar_that_is_taken_away(
     assert text.startswith("before\n")
     assert "in [between]" in text
     assert "1 answered, 1 failed, 0 tokens" in text
+
+
+# Measures, judges, trajectories
+
+
+@pytest.fixture(scope="module")
+def scored(folder: Path) -> str:
+    """A run of four questions of the sample."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert run(["run", "sample", QUESTIONS, *OFFLINE, "--out", "four", "--limit", "4"]) == 0
+    return "four"
+
+
+def test_score_prints_the_measures_that_are_named(arag: Command, scored: str) -> None:
+    done = arag("score", scored, "--measure", "EM,TokensToEvidence", "--measure", "Cost")
+    assert done.lines[1].split() == ["questions", "EM", "TokensToEvidence", "Cost"]
+    assert done.lines[2].split()[:2] == ["all", "4"]
+    assert "Cost is over 0 of 4 questions." in done.lines
+    found = arag("score", scored, "--measure", "EM", "--json").json
+    assert found["measures"] == [
+        {"name": "EM", "unit": "share", "higher_is_better": True,
+         "meaning": "the short answer is a gold answer (SQuAD)"}
+    ]  # fmt: skip
+    assert found["means"][0]["values"]["EM"] == found["rows"][0]["exact_match"]
+    assert list(found["values"]) == [one["id"] for one in found["questions"]]
+
+
+def test_with_the_index_evidence_is_looked_for_in_passages_and_documents_are_ranked(
+    arag: Command, scored: str
+) -> None:
+    names = "EvidenceRecall,FullEvidence,Recall@5,nDCG@10"
+    done = arag("score", scored, "--measure", names, "--index", "sample")
+    assert (done.code, done.err) == (0, "")
+    assert all(0 <= float(cell) <= 1 for cell in done.lines[2].split()[2:])
+    assert arag("index", str(SAMPLE / "questions.jsonl"), "--to", "other", "--text-field",
+                "question").code == 0  # fmt: skip
+    other = arag("score", scored, "--measure", names, "--index", "other")
+    assert other.lines[-1].startswith("The run asked the first 4") or (
+        "Evidence is looked for in other, which the run did not search." in other.lines
+    )
+
+
+def test_a_measure_without_what_it_needs_is_refused(arag: Command, scored: str) -> None:
+    done = arag("score", scored, "--measure", "JudgeAcc,Recall@5")
+    assert (done.code, done.err) == (
+        1,
+        "arag-search: JudgeAcc needs a model that judges (--judge); Recall@5 needs the index that "
+        "was searched (--index).\n"
+        "Do: Give it, or leave the measure out.\n",
+    )
+    assert arag("score", scored, "--measure", "accuracy").err.startswith(
+        'arag-search: There is no measure "accuracy".\n'
+    )
+
+
+def test_trajectories_are_printed_below_the_table(arag: Command, scored: str) -> None:
+    done = arag("score", scored, "--trajectories")
+    assert done.lines[1].split()[0] == "questions"
+    assert any(line.endswith("searches in 4 records") for line in done.lines)
+    assert any(line.startswith("wrong answers  no answer  not measured") for line in done.lines)
+    assert done.lines[-1] == (
+        "  A-RAG's categories: not measured: it takes a model's verdict on each step"
+    )
+    found = arag("score", scored, "--json").json
+    assert found["trajectories"]["records"] == 4
+    wrong = [one["id"] for one in found["questions"] if not one["contain_accuracy"]]
+    assert sorted(found["failures"]["questions"]) == sorted(wrong)
+
+
+def test_a_judge_that_was_recorded_judges_again_and_its_verdicts_are_kept(
+    arag: Command, scored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
+    Path("labels.jsonl").write_text('{"question_id": "s01", "label": "correct"}')
+    judged = ("score", scored, "--judge", "m", "--judge-labels", "labels.jsonl")
+    done = arag(*judged)
+    assert done.lines[1].split() == ["questions", "JudgeAcc"]
+    assert done.lines[2].split() == ["all", "4", "1.000"]
+    assert "Labels agree on 1.000 of 1 answers, Cohen's kappa -." in done.lines
+    assert Path(scored, "verdicts.jsonl").exists()
+    asked = len(model.requests)
+    found = arag(*judged, "--json").json
+    assert len(model.requests) == asked
+    assert found["judge"]["by_type"]["all"] == {"correct": 4}
+    assert found["failures"]["questions"] == {}
+
+
+def test_a_judge_that_cannot_judge_and_labels_of_other_questions_are_refused(
+    arag: Command, scored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert arag("score", scored, "--judge", "offline").err == (
+        "arag-search: Model 'offline' cannot judge: it only searches and reads.\n"
+        "Allowed: the name of an endpoint's model, or replay:FILE\n"
+    )
+    model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
+    monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
+    Path("labels.jsonl").write_text('{"question_id": "s12", "label": "correct"}')
+    done = arag("score", scored, "--judge", "m", "--judge-labels", "labels.jsonl")
+    assert done.err.startswith('arag-search: There is a label for "s12", which was not asked.\n')

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, MetadataValue
@@ -144,7 +144,6 @@ def test_slop_is_the_spread_of_the_words_about_their_places(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
     st.integers(0, 6),
 )
-@settings(max_examples=100, deadline=None)
 def test_loose_phrases_match_what_their_definition_says(
     content: list[str], words: list[str], slop: int
 ) -> None:

@@ -15,6 +15,7 @@ from arag_search.engines.opensearch.compile import (
 )
 from arag_search.query.parser import parse, parse_scope
 from arag_search.query.tree import Node
+from tests.examples import examples
 from tests.strategies import SCHEMA, trees
 
 OURS = {
@@ -166,7 +167,7 @@ def test_half_a_character_is_the_id_of_nothing() -> None:
     assert any_value("id", ["a", "\udc00"]) == {"terms": {"id": ["a"]}}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(trees(awkward=True))
 def test_nothing_but_our_own_kinds_of_query_goes_out(tree: Node) -> None:
     query, _ = request_query(tree, None, shard_terms({"title": ("a",), "content": ("b",)}))

@@ -44,7 +44,9 @@ def test_names_tell_the_index_the_time_and_the_build() -> None:
     assert physical == "wiki-2-20261122040506007-abababab"
     assert schema.sentences_name(physical) == "wiki-2-20261122040506007-abababab.sentences"
     assert schema.is_physical(physical, "wiki-2")
-    assert schema.is_physical("wiki-2-20261122040506-abababab", "wiki-2"), "to the second, as older ones are"
+    assert schema.is_physical("wiki-2-20261122040506-abababab", "wiki-2"), (
+        "to the second, as older ones are"
+    )
     assert not schema.is_physical(physical, "wiki")
     assert not schema.is_physical(schema.sentences_name(physical), "wiki-2")
 

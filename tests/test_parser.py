@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import time
 from pathlib import Path
 
@@ -30,9 +29,10 @@ from arag_search.query.tree import (
     render,
 )
 from tests import strategies
+from tests.examples import examples
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
-EXAMPLES = 1_000 if os.environ.get("CI") else 100
+EXAMPLES = examples(1_000)
 TABLES = Path(__file__).parent / "tables"
 
 READ_AS = [

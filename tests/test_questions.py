@@ -11,7 +11,10 @@ import pytest
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.questions import (
     ALLOWED,
+    GoldPassage,
+    Hop,
     Question,
+    evidence_fingerprint,
     load_questions,
     questions_fingerprint,
 )
@@ -47,7 +50,12 @@ def test_the_sample_questions_have_aliases_titles_and_evidence() -> None:
             ("Griselda (Vivaldi)", "libretto revised by", "Carlo Goldoni"),
             ("Carlo Goldoni", "place of death", "Paris"),
         ),
-    )
+        hops=(
+            Hop(None, "Griselda (Vivaldi)", "libretto revised by", "Carlo Goldoni",
+                "Griselda (Vivaldi)", None),
+            Hop(None, "Carlo Goldoni", "place of death", "Paris", "Carlo Goldoni", None),
+        ),
+    )  # fmt: skip
 
 
 def test_a_question_needs_id_question_and_answer_alone(tmp_path: Path) -> None:
@@ -73,13 +81,21 @@ def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None
         "evidence": ["Ann was there."],
     }
     assert load_questions(written(tmp_path, json.dumps([record]))) == (
-        Question("m-1", "Who?", ("Ann", "Anne"), "2hop"),
+        Question(
+            "m-1",
+            "Who?",
+            ("Ann", "Anne"),
+            "2hop",
+            supporting_passages=(GoldPassage(None, "Ann was there."),),
+            source="musique",
+        ),
     )
 
 
 def test_evidence_that_is_a_string_is_no_chain(tmp_path: Path) -> None:
     (question,) = load_questions(written(tmp_path, {**PLAIN, "evidence": "a text"}))
-    assert question.evidence == ()
+    assert (question.evidence, question.hops) == ((), ())
+    assert question.supporting_passages == (GoldPassage(None, "a text"),)
 
 
 def test_null_is_like_an_absent_field(tmp_path: Path) -> None:
@@ -135,6 +151,19 @@ def test_the_fingerprint_changes_with_what_is_known(tmp_path: Path, change: dict
     before = questions_fingerprint(load_questions(written(tmp_path, PLAIN)))
     after = questions_fingerprint(load_questions(written(tmp_path, {**PLAIN, **change})))
     assert before != after
+
+
+def test_the_fingerprint_of_a_run_ignores_the_evidence_that_only_the_other_covers(
+    tmp_path: Path,
+) -> None:
+    """Runs and results of before remain those of their questions."""
+    plain = load_questions(written(tmp_path, PLAIN))
+    marked = load_questions(written(tmp_path, {**PLAIN, "hops": [{"answer": "Vivaldi"}]}))
+    assert questions_fingerprint(plain) == questions_fingerprint(marked)
+    assert questions_fingerprint(plain) == (
+        "a932a27225d45644543b8bde727de05de0a57ca2f272d7679a20268779105407"
+    )
+    assert evidence_fingerprint(plain) != evidence_fingerprint(marked)
 
 
 # What is refused

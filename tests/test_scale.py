@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
-from bench import BenchError, scale, scale_sides, synthetic
+from bench import BenchError, scale, synthetic
 from bench.extrapolation import power_law
 from bench.scale_law import laws
 from bench.scale_sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
@@ -171,7 +171,7 @@ def test_query_classes_have_the_shapes_they_are_named_for() -> None:
 def test_a_small_run_is_kept_and_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scale_sides, "WARM_UP_ROUNDS", 1)
+    monkeypatch.setattr(scale, "FIRST_ROUNDS", 1)
     out = tmp_path / "results" / "scale.json"
     given = ["--engine", "lucene", "--out", str(out), "--work", str(tmp_path), *QUICK]
     given += ["--data", str(tmp_path)]

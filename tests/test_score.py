@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.agent.models.base import Usage
-from arag_search.agent.record import Outcome, Record, Step
+from arag_search.agent.record import Record, Step
 from arag_search.agent.run_folder import RunDescription, RunFolder
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
 from arag_search.evaluation.score import Row, score, score_question
+from tests.records import record
 
 ASKED = (
     {"id": "a", "question": "Who?", "answer": "Ann Lee", "question_type": "who",
@@ -27,24 +27,6 @@ ASKED = (
 
 def step(output: str, *ids: str) -> Step:
     return Step(1, "logical_search", {}, output, "", "ok", ids, len(ids), 40, 60, 0.5)
-
-
-def record(
-    question_id: str,
-    short: str,
-    *steps: Step,
-    explanation: str = "",
-    status: Outcome = "answered",
-    seconds: float = 2.0,
-) -> Record:
-    return Record(
-        question_id=question_id, question="?", answer=f"Answer: {short}", answer_short=short,
-        explanation=explanation, cited_ids=(), wrong_ids=(), citation=None, status=status,
-        failure="ModelUnavailableError: busy" if status == "failed" else None, trajectory=steps,
-        total_cost=None, loops=1, tool_usage_summary={}, chunks_read_count=0, chunks_read_ids=(),
-        total_retrieved_tokens=sum(one.retrieved_tokens for one in steps),
-        usage=Usage(1, 1, "endpoint"), seconds=seconds, fingerprints={},
-    )  # fmt: skip
 
 
 SEES_ANN = step("1 of 1 passage for ann\n[x.1] Ann\nAnn was a singer.", "x.1")
@@ -202,6 +184,14 @@ def test_a_failed_question_is_worth_nothing_whatever_it_saw() -> None:
         0, 0, 0, 0,
     )  # fmt: skip
     assert (found.retrieved_tokens, found.steps, found.refused) == (40, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("short", "value"), [("Not found in the corpus.", 1), ("", 1), ("Bath", 0), ("Rome", 0)]
+)
+def test_to_a_question_without_an_answer_the_refusal_is_right(short: str, value: float) -> None:
+    found = score_question(Question("b", "?", ("Bath",), answerable=False), record("b", short))
+    assert (found.exact_match, found.f1, found.contain_accuracy) == (value, value, value)
 
 
 # Titles

@@ -13,6 +13,8 @@ from arag_search.index import open_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.commands import Command, file_of
 
+pytestmark = pytest.mark.vectors
+
 QUERY = "Who revised the libretto of Griselda?"
 
 

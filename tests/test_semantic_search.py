@@ -31,6 +31,8 @@ from tests.passages import VIVALDI, chunk, index_of
 from tests.semantic_indexes import TableEncoder, vector_index
 from tests.test_semantic_parts import random_corpus
 
+pytestmark = pytest.mark.vectors
+
 QUERY = "vivaldi born in venice"
 
 

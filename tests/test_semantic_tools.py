@@ -17,6 +17,8 @@ from arag_search.tools.semantic_search import SemanticSearch
 from tests.passages import VIVALDI, chunk, random_chunks
 from tests.semantic_indexes import TableEncoder, vector_index
 
+pytestmark = pytest.mark.vectors
+
 ALL = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
 TABLE = {
     "who revised it?": (1, 0, 0),

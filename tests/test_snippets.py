@@ -17,6 +17,7 @@ from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term, is_prefix
 from arag_search.results import join_sentences
 from arag_search.snippets import Snippets, keyword_sentences
+from tests.examples import examples
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})
 
@@ -161,7 +162,7 @@ def test_slop_is_the_spread_of_the_shifted_positions(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
     st.integers(0, 6),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_slop_agrees_with_trying_all_distinct_positions(
     text: list[str], words: list[str], slop: int
 ) -> None:
@@ -186,7 +187,7 @@ _ODD = st.text(st.sampled_from("ab1א .,'’-_(é\u0301\u200d東カ😀\u05d0\""
     st.lists(_ODD.filter(analysis.terms), min_size=1, max_size=3),
     st.integers(0, 2),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_leaves_occur_where_the_tokens_of_a_sentence_hold_them(
     sentences: list[str], texts: list[str], slop: int
 ) -> None:

@@ -38,6 +38,8 @@ from tests.vector_shards import (
     write_shards,
 )
 
+pytestmark = pytest.mark.vectors
+
 ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
     "OPQ64_256,IVF4096,PQ64"

@@ -21,8 +21,11 @@ from arag_search.query.tree import (
 from arag_search.vectors import allowed
 from arag_search.vectors.columns import Columns, ColumnsWriter
 from arag_search.vectors.rows import rows_of
+from tests.examples import examples
 from tests.strategies import METADATA, corpora, scopes
 from tests.vector_shards import Published, chunks_of, close, publish, unit_vectors
+
+pytestmark = pytest.mark.vectors
 
 ENGLISH = KeywordEquals("lang", "en")
 
@@ -39,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("columns")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     chunks=corpora(30),
     asked=st.lists(scopes(), min_size=1, max_size=8),

@@ -43,6 +43,8 @@ from tests.vector_shards import (
     write_shards,
 )
 
+pytestmark = pytest.mark.vectors
+
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:

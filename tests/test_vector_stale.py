@@ -25,6 +25,8 @@ from tests.vector_shards import (
     write_shards,
 )
 
+pytestmark = pytest.mark.vectors
+
 QUERY = unit_vectors(1, seed=4)
 
 

@@ -29,7 +29,10 @@ _WITH_INDEX = (
     "read",
     "check",
     "info",
+    "questions",
     "run",
+    "score",
+    "unavailable",
 )
 
 
@@ -107,11 +110,13 @@ def _command() -> Any:
     from arag_search.cli.info import info_command
     from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.presets import presets_command
+    from arag_search.cli.questions import questions_command
     from arag_search.cli.read import read_command
     from arag_search.cli.run import run_command
     from arag_search.cli.score import score_command
     from arag_search.cli.search import search_command
     from arag_search.cli.show import show_command
+    from arag_search.cli.unavailable import unavailable_command
 
     app = typer.Typer(
         name="arag-search",
@@ -149,9 +154,13 @@ def _command() -> Any:
     app.command("check")(check_command)
     app.command("info")(info_command)
     app.command("presets")(presets_command)
+    app.command("questions")(questions_command)
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
+    app.command(
+        "unavailable", short_help="Take evidence away, to see whether a model then says so."
+    )(unavailable_command)
     app.add_typer(opensearch_commands(), name="opensearch")
     made: Any = typer.main.get_command(app)
     for name in _WITH_INDEX:

@@ -93,7 +93,8 @@ def run_command(
 
     Questions are JSON lines of {"id", "question", "answer"}, with "question_type",
     "answer_aliases", "supporting_titles" and "evidence" where known; files of A-RAG,
-    2WikiMultiHopQA, MuSiQue, HotpotQA and GraphRAG-Bench are read as they are.
+    2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT and BEIR are read as they are
+    (arag-search questions FILE says what is in one).
 
     A run that was stopped (Ctrl-C, a crash, --max-cost) is continued by the same command: what is
     recorded is not asked again, what failed is. The folder takes records of one preset, index,

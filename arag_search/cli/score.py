@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from arag_search.evaluation.score import Row, Score
+from arag_search.cli.model_options import BaseUrl
 
-_HEAD = (
-    "", "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
-    "tokens", "steps", "seconds",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from arag_search.evaluation.judge import Judge
+
+VERDICTS_FILE = "verdicts.jsonl"
 
 
 def score_command(
@@ -26,6 +27,59 @@ def score_command(
             show_default=False,
         ),
     ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Print these instead, such as EM,TokensToEvidence,nDCG@10; may be given again.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The index that was searched: evidence is what was visible of its passages, not "
+            "the titles shown.",
+            metavar="INDEX",
+            show_default=False,
+        ),
+    ] = None,
+    trajectories: Annotated[
+        bool,
+        typer.Option(
+            "--trajectories",
+            help="Also print what consecutive searches share, what followed failed ones, and why "
+            "answers are wrong.",
+        ),
+    ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A model that judges the answers: an endpoint's, or replay:FILE.",
+            metavar="MODEL",
+            show_default=False,
+        ),
+    ] = None,
+    judge_repeats: Annotated[
+        int, typer.Option(help="Verdicts on each answer; the majority counts.", metavar="K")
+    ] = 1,
+    judge_cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where verdicts are kept.  [default: DIR/verdicts.jsonl]",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    judge_labels: Annotated[
+        Path | None,
+        typer.Option(
+            help='Labels of people to compare with: JSON lines of {"question_id", "label"}.',
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    base_url: BaseUrl = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print all of it as JSON, each question too.")
     ] = False,
@@ -35,47 +89,69 @@ def score_command(
     EM and F1 as in SQuAD, of the short answer; Contain-Acc as in A-RAG, of short answer and
     explanation; evidence is the share of gold titles among the titles shown. Every question that
     the run was to answer counts: those that failed or have no record yet as 0. Tokens (of corpus
-    text), steps and seconds are means over the records.
+    text), steps and seconds are means over the records. To a question without an answer the right
+    answer is that there is none.
+
+    \b
+    Measures: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence,
+    RetrievedTokens, Steps, Seconds, Cost; of rankings, with --index and judged documents (else
+    those that hold the evidence): Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k.
+
+    A judge is shown question, gold answers, answer and explanation. Its verdicts are kept, so that
+    a run is judged once; answers without a verdict are "not judged", and said.
 
     Examples:
 
     \b
       arag-search score runs/a
       arag-search score runs/a --json > a.json
+      arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
+      arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
     """
     from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.score_tables import details_text, measures_text, score_text
+    from arag_search.evaluation.agreement import read_labels
+    from arag_search.evaluation.measure_names import parse_measures
     from arag_search.evaluation.score import score
+    from arag_search.index import open_index
 
-    found = score(folder, questions)
+    measures = parse_measures(measure or ())
+    labels = None if judge_labels is None else read_labels(judge_labels)
+    cache = judge_cache or folder / VERDICTS_FILE
+    with ExitStack() as stack:
+        judging = None
+        if judge is not None:
+            judging = stack.enter_context(_judge(judge, base_url, judge_repeats, cache))
+        opened = None
+        if index is not None:
+            opened = stack.enter_context(open_index(index))
+        found = score(
+            folder, questions, measures=measures, index=opened, judge=judging, labels=labels
+        )
     if json:
         print_json(found.to_json(), pretty=True)
-    else:
-        print_text(score_text(found))
+        return 0
+    print_text(measures_text(found) if found.measures else score_text(found))
+    if trajectories:
+        print_text(details_text(found))
     return 0
 
 
-def score_text(found: Score) -> str:
-    """What was run, a table of its rows, and the notes."""
-    run = found.run
-    index = run.index if run.filter is None else f"{run.index} ({run.filter})"
-    table = [_HEAD, *map(_cells, found.rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
-    lines = [f"{run.preset}, model {run.model}, index {index}"]
-    for line in table:
-        first = line[0].ljust(widths[0])
-        rest = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
-        lines.append("  ".join([first, *rest]).rstrip())
-    return "\n".join([*lines, *found.notes])
+@contextmanager
+def _judge(name: str, base_url: str | None, repeats: int, cache: Path) -> Generator[Judge]:
+    """The judge that the options name; its model is closed at the end."""
+    from arag_search.agent.models.choose import OFFLINE, choose_model
+    from arag_search.errors import ArgumentError
+    from arag_search.evaluation.judge import Judge
+    from arag_search.evaluation.verdict_cache import VerdictCache
 
-
-def _cells(row: Row) -> tuple[str, ...]:
-    shares = (row.exact_match, row.f1, row.contain_accuracy, row.evidence_recall)
-    counts = (row.refused, row.failed, row.missing)
-    return (
-        row.type,
-        f"{row.questions:,}",
-        *("-" if value is None else f"{value:.3f}" for value in shares),
-        *(f"{count:,}" for count in counts),
-        "-" if row.retrieved_tokens is None else f"{row.retrieved_tokens:,.0f}",
-        *("-" if value is None else f"{value:.1f}" for value in (row.steps, row.seconds)),
-    )
+    if name == OFFLINE:
+        raise ArgumentError(
+            f"Model {OFFLINE!r} cannot judge: it only searches and reads.",
+            allowed="the name of an endpoint's model, or replay:FILE",
+        )
+    model = choose_model(name, base_url=base_url)
+    try:
+        yield Judge(model, repeats=repeats, cache=VerdictCache(cache))
+    finally:
+        model.close()

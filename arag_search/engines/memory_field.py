@@ -85,6 +85,11 @@ class TextField:
         return float32(math.log(1 + (self._documents - holding + 0.5) / (holding + 0.5)))
 
 
+def kept_length(length: int) -> int:
+    """What is left of a length in Lucene's byte: itself below 40, else the least of its like."""
+    return _length_of(_length_byte(length))
+
+
 def _length_byte(length: int) -> int:
     """The byte that stands for a length: exact below 40, then with four significant bits."""
     rest = length - _EXACT_LENGTHS

@@ -1,30 +1,177 @@
-"""Which titles a record shows, read from the texts that the model saw."""
+"""What of the evidence a record shows, and when, read from the texts that the model saw."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from arag_search.agent.record import Record, Step
+from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
+from arag_search.evaluation.measures import normalise, stands_in, title_names, whole_words
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Piece
 from arag_search.tools.chunk_read import READ_BEFORE
 
+_OURS = re.compile(
+    r"(?:More: offset=\d|Full text: chunk_read\.|Not shown for want of room: |Unknown: "
+    r"|Shown up to sentence \d)"
+)
+"""Beginnings of the lines that replies end with, which are no text of a passage."""
 _AFTER_TITLE = re.compile(r"(?:, part \d+ of \d+)?(?: \(shown before\))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a reply shows of one passage: its id, its title as shown, and the text below."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """When a piece of evidence was met, as places in the trajectory, from 0; None: never.
+
+    ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
+    counts: the answer of a hop; where that is not known to stand there, anything of the passage.
+    """
+
+    name: str
+    shown: int | None
+    visible: int | None
+
+
+def sections(step: Step) -> list[Section]:
+    """What the reply of a step shows of each passage, in its order.
+
+    Passages begin with lines ``[id] title, part i of n``; which ids were shown is known.
+    """
+    found: list[Section] = []
+    wanted = set(step.hit_ids)
+    head: tuple[str, str] | None = None
+    text: list[str] = []
+
+    def close() -> None:
+        if head is not None:
+            found.append(Section(*head, "\n".join(text)))
+
+    for line in step.tool_output.splitlines():
+        id = _id_of(line, wanted)
+        if id is not None:
+            close()
+            title = _AFTER_TITLE.sub("", line[len(id) + 3 :])
+            head, text = (id, "" if title == READ_BEFORE else title), []
+        elif not _OURS.match(line):
+            text.append(line)
+    close()
+    return found
+
+
+def _id_of(line: str, wanted: set[str]) -> str | None:
+    """The id that a line begins a passage with, which may hold brackets itself."""
+    if not line.startswith("["):
+        return None
+    ends = (at for at, character in enumerate(line) if character == "]")
+    ids = (line[1:at] for at in ends if line[at + 1 : at + 2] in ("", " "))
+    return next((id for id in ids if id in wanted), None)
 
 
 def shown_titles(record: Record) -> set[str]:
     """The titles of all passages that the tools showed, as they stand in the results."""
-    return {title for step in record.trajectory for title in _titles(step)}
+    return {one.title for step in record.trajectory for one in sections(step) if one.title}
 
 
-def _titles(step: Step) -> list[str]:
-    """Titles stand in lines ``[id] title, part i of n``; which ids were shown is known."""
-    heads = tuple(f"[{one}] " for one in step.hit_ids)
-    found: list[str] = []
-    if not heads:
-        return found
-    for line in step.tool_output.splitlines():
-        head = next((one for one in heads if line.startswith(one)), None)
-        if head is not None:
-            title = _AFTER_TITLE.sub("", line[len(head) :])
-            if title and title != READ_BEFORE:
-                found.append(title)
-    return found
+def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
+    """When each gold title was shown, for every set of titles that would do. What is to be visible
+    is the answer of the hop that the passage is to tell, where there are hops."""
+    seen = _seen(record)
+    of_subjects = not question.supporting_titles
+    answers = {
+        normalise(name): hop.answer
+        for hop in question.hops
+        for name in (hop.title, hop.subject)
+        if name is not None
+    }
+
+    def sighting(title: str) -> Sighting:
+        name = normalise(title)
+        places = [
+            (place, one)
+            for place, one in seen
+            if one.title and name in title_names(one.title, of_subjects=of_subjects)
+        ]
+        return _sighting(title, places, answers.get(name))
+
+    sets = (question.gold_titles, *question.alternative_titles)
+    return [[sighting(title) for title in titles] for titles in sets if titles]
+
+
+def sightings_by_passage(sets: Sequence[Sequence[Piece]], record: Record) -> list[list[Sighting]]:
+    """When each piece was shown by one of its passages, for every set that would do; one that no
+    passage of the index holds never is."""
+    seen = _seen(record)
+
+    def sighting(piece: Piece) -> Sighting:
+        places = [(place, one) for place, one in seen if one.id in piece.chunk_ids]
+        return _sighting(piece.name, places, piece.answer)
+
+    return [[sighting(piece) for piece in pieces] for pieces in sets]
+
+
+def _seen(record: Record) -> list[tuple[int, Section]]:
+    return [(place, one) for place, step in enumerate(record.trajectory) for one in sections(step)]
+
+
+def _sighting(name: str, places: Sequence[tuple[int, Section]], answer: str | None) -> Sighting:
+    """When a piece was met, given all places that show its passage."""
+    telling = [
+        place for place, one in places if answer is None or stands_in(answer, whole_words(one.text))
+    ]
+    shown = places[0][0] if places else None
+    return Sighting(name, shown, telling[0] if telling else None)
+
+
+# What it was worth
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceValues:
+    """Measures of the best set of evidence: ``recall`` is the share of its pieces that were met,
+    ``tokens`` the retrieved tokens of all steps until the last of them was, at most
+    EVIDENCE_CAP_TOKENS, which it is too where they were not all met; ``full`` is 1 where they were
+    for less or as much, else 0."""
+
+    recall: float
+    full: float
+    tokens: float
+
+
+def evidence_values(
+    question: Question, record: Record, sets: Sequence[Sequence[Piece]] | None = None
+) -> EvidenceValues | None:
+    """What a record shows of the evidence; None where the question names none.
+
+    ``sets`` are its pieces in an index: each is met where its text is visible. Without, titles are
+    looked for, and one is met where it is shown.
+    """
+    if sets is None:
+        met = [[one.shown for one in each] for each in sightings_by_title(question, record)]
+    else:
+        met = [[one.visible for one in each] for each in sightings_by_passage(sets, record)]
+    if not met:
+        return None
+    spent = list(accumulate(step.retrieved_tokens for step in record.trajectory))
+    costs = [
+        spent[max(places)]
+        for each in met
+        if len(places := [one for one in each if one is not None]) == len(each)
+    ]
+    tokens = min(costs, default=EVIDENCE_CAP_TOKENS + 1)
+    return EvidenceValues(
+        recall=max(sum(one is not None for one in each) / len(each) for each in met),
+        full=float(tokens <= EVIDENCE_CAP_TOKENS),
+        tokens=float(min(tokens, EVIDENCE_CAP_TOKENS)),
+    )

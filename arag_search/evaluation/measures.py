@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from arag_search.corpus import nfc
-from arag_search.evaluation.questions import Question
+from arag_search.evaluation.question import Question
+from arag_search.query.analysis import terms
 
+_MARKS = re.compile(r"\W+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
@@ -36,6 +38,20 @@ def normalise(text: str) -> str:
     """
     bare = nfc(text).lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+def whole_words(text: str) -> str:
+    """The words of a text with a blank around each: in another such text it stands only where its
+    words do. Parts of words on both sides of a mark are words too ("New York's", "1916-2002"), in
+    which this differs from ``normalise``."""
+    words = _MARKS.sub(" ", " ".join(terms(text))).split()
+    return f" {' '.join(words)} " if words else ""
+
+
+def stands_in(text: str, whole: str) -> bool:
+    """Whether the words of a text stand in another, which ``whole_words`` made; none do not."""
+    words = whole_words(text)
+    return bool(words) and words in whole
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
@@ -69,7 +85,8 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
-    """The share of the question's gold titles that were shown; None where it has none.
+    """The share of the question's gold titles that were shown, of the best set of titles where
+    there are several; None where it has none.
 
     Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
     not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
@@ -82,7 +99,8 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     found = {
         name for title in set(shown_titles) for name in title_names(title, of_subjects=of_subjects)
     }
-    return len(wanted & found) / len(wanted)
+    alternatives = [set(map(normalise, titles)) for titles in question.alternative_titles]
+    return max(len(names & found) / len(names) for names in (wanted, *alternatives))
 
 
 def gold_names(question: Question) -> set[str]:
@@ -94,7 +112,12 @@ def title_names(title: str, *, of_subjects: bool) -> set[str]:
     """What a title is met by: itself, and where subjects are looked for, also what is left of it
     without brackets at its end."""
     names = {normalise(title)}
-    return names | {normalise(_BRACKETS.sub("", title))} if of_subjects else names
+    return names | {normalise(without_brackets(title))} if of_subjects else names
+
+
+def without_brackets(title: str) -> str:
+    """A title without what stands in brackets at its end."""
+    return _BRACKETS.sub("", title)
 
 
 def is_refusal(answer: str) -> bool:

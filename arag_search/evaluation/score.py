@@ -5,11 +5,12 @@ A question that failed or has no record counts as 0 in every measure of quality.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.agent.run_folder import (
@@ -18,38 +19,31 @@ from arag_search.agent.run_folder import (
     read_description,
     read_records,
 )
-from arag_search.errors import RunError
-from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.measures import contains, evidence_recall, exact_match, f1, is_refusal
+from arag_search.errors import ArgumentError, QuestionsError, RunError
+from arag_search.evaluation.agreement import Agreement, agreement
+from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
+from arag_search.evaluation.judge import Judge, Judgement, Verdict
+from arag_search.evaluation.measure_names import JUDGE_ACC, Measure
+from arag_search.evaluation.measured import (
+    Means,
+    Values,
+    means_by_type,
+    measure_questions,
+    measures_json,
+)
+from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.resolution import LocatedEvidence, Passages
+from arag_search.evaluation.trajectories import Trajectories, trajectories
+from arag_search.index import Index
 
-Status = Literal["answered", "forced", "failed", "missing"]
+NOT_MEASURED = "not measured: it takes a model's verdict on each step"
+NOT_JUDGED = "not judged"
 
-OVERALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionScore:
-    """The measures of one question.
-
-    ``contain_accuracy`` looks into short answer and explanation; a refusal has none unless it is
-    the gold answer. ``evidence_recall`` is None where the question has no gold titles. Tokens,
-    steps, seconds and cost are None where there is no record.
-    """
-
-    id: str
-    type: str | None
-    status: Status
-    answer: str
-    refused: bool
-    exact_match: float
-    f1: float
-    contain_accuracy: float
-    evidence_recall: float | None
-    retrieved_tokens: int | None
-    steps: int | None
-    seconds: float | None
-    cost_usd: float | None
+_NEEDED = {
+    "index": "the index that was searched (--index)",
+    "judge": "a model that judges (--judge)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +70,135 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge says of the answers: by question, and how far people agree with it."""
+
+    model: str
+    repeats: int
+    judgements: Mapping[str, Judgement]
+    agreement: Agreement | None
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """All measures of a run. ``rows`` begin with all questions; types follow in order of their
-    names. ``notes`` are what a reader of the figures must know."""
+    names. ``notes`` are what a reader of the figures must know.
+
+    ``failures`` are the categories of the wrong answers to questions that have one, by question;
+    wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
+    ``measures`` that were asked for, by question, and ``means`` those over the same groups as rows.
+    """
 
     run: RunDescription
     rows: tuple[Row, ...]
     questions: tuple[QuestionScore, ...]
     notes: tuple[str, ...]
+    trajectories: Trajectories
+    failures: Mapping[str, Failure]
+    measures: tuple[Measure, ...] = ()
+    values: Mapping[str, Values] = field(default_factory=dict[str, Values])
+    means: tuple[Means, ...] = ()
+    judged: Judged | None = None
+
+    def failure_counts(self) -> dict[str, dict[Failure, int]]:
+        """How often each category stands, in the groups of the rows."""
+        return {
+            name: failure_counts(self.failures[one.id] for one in group if one.id in self.failures)
+            for name, group in groups_of(self.questions)
+        }
+
+    def verdict_counts(self) -> dict[str, dict[str, int]]:
+        """How often each verdict stands, in the groups of the rows; "not judged" are answers that
+        the judge found none for. Empty without a judge."""
+        if self.judged is None:
+            return {}
+        of = self.judged.judgements
+        return {
+            name: dict(Counter(_verdict(of[one.id]) for one in group if one.id in of))
+            for name, group in groups_of(self.questions)
+        }
 
     def to_json(self) -> dict[str, Any]:
         """The score as JSON knows it."""
-        return {
+        found: dict[str, Any] = {
             "run": self.run.model_dump(),
             "rows": [asdict(row) for row in self.rows],
             "questions": [asdict(one) for one in self.questions],
             "notes": list(self.notes),
+            "trajectories": {**asdict(self.trajectories), "success": NOT_MEASURED},
+            "failures": {
+                "categories": FAILURES,
+                "by_type": self.failure_counts(),
+                "questions": dict(self.failures),
+                "categories_of_a_rag": NOT_MEASURED,
+            },
         }
+        if self.measures:
+            found["measures"] = measures_json(self.measures)
+            found["means"] = [asdict(one) for one in self.means]
+            found["values"] = self.values
+        if self.judged is not None:
+            found["judge"] = {**asdict(self.judged), "by_type": self.verdict_counts()}
+        return found
 
 
-def score(folder: Path | str, questions_file: Path | str | None = None) -> Score:
+def score(
+    folder: Path | str,
+    questions_file: Path | str | None = None,
+    *,
+    measures: Sequence[Measure] = (),
+    index: Index | None = None,
+    judge: Judge | None = None,
+    labels: Mapping[str, Verdict] | None = None,
+) -> Score:
     """Score the run in a folder against the questions that it was given, or those of another file
     with the same ids.
 
+    With ``index``, which the run searched, evidence is looked for by its passages, else by titles;
+    rankings need it. With ``judge`` JudgeAcc is among the measures, and its verdicts are compared
+    with ``labels`` by question id.
+
     Raises RunError where there is no run, or the questions are not its own or unknown;
-    QuestionsError.
+    QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
-    folder = Path(folder)
+    measures = _measurable(measures, index, judge)
+    run, notes = _opened(Path(folder), questions_file)
+    asked, records = run.questions, run.records
+    scores = tuple(score_question(one, records.get(one.id)) for one in asked)
+    located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
+    if index is not None and index.manifest.fingerprint != run.description.fingerprints.get(
+        "index"
+    ):
+        notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
+    judged = None if judge is None else _judged(judge, asked, records, labels)
+    values = measure_questions(
+        asked, records, measures, located=located, verdicts=_verdict_values(judged, asked)
+    )
+    return Score(
+        run=run.description,
+        rows=rows_of(scores),
+        questions=scores,
+        notes=(*notes, *_notes(scores, run.description), *_judge_notes(judged)),
+        trajectories=trajectories(records[one.id] for one in asked if one.id in records),
+        failures=_failures(run, scores, judged, located),
+        measures=measures,
+        values=values if measures else {},
+        means=means_by_type(scores, values, measures) if measures else (),
+        judged=judged,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a folder holds: questions that were asked, records by question id."""
+
+    description: RunDescription
+    questions: tuple[Question, ...]
+    records: Mapping[str, Record]
+
+
+def _opened(folder: Path, questions_file: Path | str | None) -> tuple[_Run, list[str]]:
+    """The run, and notes on which questions it is scored against."""
     description = read_description(folder)
     records = read_records(folder).by_id
     if not (questions_file or description.questions):
@@ -123,48 +219,96 @@ def score(folder: Path | str, questions_file: Path | str | None = None) -> Score
         notes.append("Scored against other questions or answers than the run was given.")
     asked = questions[: description.limit]
     _check_known(records, asked, folder)
-    scores = tuple(score_question(one, records.get(one.id)) for one in asked)
-    return Score(description, rows_of(scores), scores, (*notes, *_notes(scores, description)))
+    without = sum(not one.answers for one in asked)
+    if without:
+        notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
+    return _Run(description, asked, records), notes
 
 
-def score_question(question: Question, record: Record | None) -> QuestionScore:
-    """The measures of one question; None is a question without a record."""
-    if record is None:
-        none = 0.0 if question.gold_titles else None
-        return QuestionScore(
-            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *[None] * 4
-        )
-    failed = record.status == "failed"
-    answer = record.answer_short
-    refused = not failed and is_refusal(answer)
-    exact = 0.0 if failed else exact_match(answer, question.answers)
-    contained = exact
-    if not (failed or refused or exact):
-        contained = contains(f"{answer} {record.explanation}", question.answers)
-    recall = evidence_recall(question, () if failed else shown_titles(record))
-    return QuestionScore(
-        id=question.id,
-        type=question.type,
-        status=record.status,
-        answer=answer,
-        refused=refused,
-        exact_match=exact,
-        f1=0.0 if failed else f1(answer, question.answers),
-        contain_accuracy=contained,
-        evidence_recall=recall,
-        retrieved_tokens=record.total_retrieved_tokens,
-        steps=len(record.trajectory),
-        seconds=record.seconds,
-        cost_usd=record.total_cost,
-    )
+def _measurable(
+    measures: Sequence[Measure], index: Index | None, judge: Judge | None
+) -> tuple[Measure, ...]:
+    """The measures, JudgeAcc too where there is a judge. Raises ArgumentError."""
+    if judge is not None:
+        measures = tuple(dict.fromkeys([*measures, Measure(JUDGE_ACC)]))
+    given = {"index": index is not None, "judge": judge is not None}
+    lacking = [
+        f"{one} needs {_NEEDED[need]}"
+        for one in measures
+        for need, is_there in given.items()
+        if need in one.kind.needs and not is_there
+    ]
+    if lacking:
+        raise ArgumentError(f"{'; '.join(lacking)}.", do="Give it, or leave the measure out.")
+    return tuple(measures)
+
+
+def _judged(
+    judge: Judge,
+    questions: Sequence[Question],
+    records: Mapping[str, Record],
+    labels: Mapping[str, Verdict] | None,
+) -> Judged:
+    judgements = judge.judge_all(questions, records)
+    agreed = None
+    if labels is not None:
+        unknown = sorted(set(labels) - {one.id for one in questions})
+        if unknown:
+            raise QuestionsError(
+                f'There is a label for "{unknown[0]}", which was not asked.',
+                where=f"{len(unknown):,} labels",
+                allowed="labels of questions of the run",
+            )
+        agreed = agreement({id: one.verdict for id, one in judgements.items()}, labels)
+    return Judged(judge.model.name, judge.repeats, judgements, agreed)
+
+
+def _verdict_values(
+    judged: Judged | None, questions: Sequence[Question]
+) -> dict[str, float | None]:
+    if judged is None:
+        return {}
+    of = judged.judgements
+    return {one.id: of[one.id].value(one) for one in questions if one.id in of}
+
+
+def _verdict(judgement: Judgement) -> str:
+    return judgement.verdict or NOT_JUDGED
+
+
+def _judge_notes(judged: Judged | None) -> list[str]:
+    if judged is None:
+        return []
+    count = sum(one.verdict is None for one in judged.judgements.values())
+    if not count:
+        return []
+    noun = "answer was" if count == 1 else "answers were"
+    return [
+        f"{count:,} {noun} not judged, without a verdict or with two of as many votes: JudgeAcc "
+        "leaves them out."
+    ]
+
+
+def _failures(
+    run: _Run,
+    scores: Sequence[QuestionScore],
+    judged: Judged | None,
+    located: LocatedEvidence | None,
+) -> dict[str, Failure]:
+    """The categories of wrong answers, by question; an answer that was not judged is not wrong."""
+    values = None if judged is None else _verdict_values(judged, run.questions)
+    found: dict[str, Failure] = {}
+    for question, one in zip(run.questions, scores, strict=True):
+        right = one.contain_accuracy if values is None else values.get(question.id, 0.0)
+        if right == 0 and question.answerable and question.answers:
+            sets = None if located is None else located.sets[question.id]
+            found[question.id] = failure_of(question, run.records.get(question.id), sets)
+    return found
 
 
 def rows_of(scores: Sequence[QuestionScore]) -> tuple[Row, ...]:
     """All questions, then each type where there are types."""
-    types = sorted({one.type for one in scores if one.type is not None})
-    rows = [_row(OVERALL, scores)]
-    rows += [_row(name, [one for one in scores if one.type == name]) for name in types]
-    return tuple(rows)
+    return tuple(_row(name, group) for name, group in groups_of(scores))
 
 
 def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
@@ -188,7 +332,9 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
     )
 
 
-def _check_known(records: dict[str, Record], questions: Sequence[Question], folder: Path) -> None:
+def _check_known(
+    records: Mapping[str, Record], questions: Sequence[Question], folder: Path
+) -> None:
     unknown = sorted(set(records) - {one.id for one in questions})
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""

@@ -28,6 +28,7 @@ DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
 """The bound where whole passages are shown instead of snippets."""
 MIN_RESULT_TOKENS = 200
+DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
 MAX_TOOL_OFFSET = 980
 

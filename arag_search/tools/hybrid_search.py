@@ -9,6 +9,7 @@ from pydantic import Field
 from arag_search.index import Index
 from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
+    DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -25,7 +26,9 @@ class HybridSearchArguments(Arguments):
     """What hybrid_search takes."""
 
     query: str = Field(description=QUERY)
-    max_results: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    max_results: int = Field(
+        DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show."
+    )
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
     filter: str = Field("", description=FILTER)
 

@@ -10,6 +10,7 @@ from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError
 from arag_search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
 from arag_search.tools.base import (
+    DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -30,7 +31,7 @@ class KeywordSearchArguments(Arguments):
     keywords: list[Keyword] = Field(
         min_length=1, max_length=MAX_KEYWORDS, description="Exact words or short phrases."
     )
-    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from arag_search.index import Index
 from arag_search.query.problems import MAX_CHARACTERS, QueryError
 from arag_search.tools.base import (
+    DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -32,7 +33,7 @@ class LogicalSearchArguments(Arguments):
     default_operator: Literal["OR", "AND"] = Field(
         "OR", description="What a space between clauses means."
     )
-    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
     granularity: Literal["chunk", "sentence"] = Field(
         "chunk", description="Judge the conditions on a whole passage, or on one sentence."

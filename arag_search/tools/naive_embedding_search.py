@@ -9,6 +9,7 @@ from pydantic import Field
 from arag_search.index import Index
 from arag_search.query.problems import QueryError
 from arag_search.tools.base import (
+    DEFAULT_TOP_K,
     MAX_TOOL_TOP_K,
     Arguments,
     ReadSet,
@@ -24,7 +25,7 @@ class NaiveEmbeddingSearchArguments(Arguments):
     """What naive_embedding_search takes."""
 
     query: str = Field(description=QUERY)
-    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
 
 
 class NaiveEmbeddingSearch(SearchTool):

@@ -9,6 +9,7 @@ from pydantic import Field
 from arag_search.index import Index
 from arag_search.query.problems import MAX_CHARACTERS, QueryError
 from arag_search.tools.base import (
+    DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
@@ -27,7 +28,7 @@ class SemanticSearchArguments(Arguments):
     """What semantic_search takes."""
 
     query: str = Field(description=QUERY)
-    top_k: int = Field(5, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
     offset: int = Field(0, ge=0, le=MAX_TOOL_OFFSET, description="Passages to skip.")
     filter: str = Field("", description=FILTER)
 

@@ -138,7 +138,7 @@ class GoldChain(Part):
         }
 
 
-class Policy(Part):
+class PolicyFactors(Part):
     """The factors that stand for how a searcher behaves: a claim has to hold over their levels.
 
     ``all`` names those of which every level counts, ``most`` one of which at least ``at_least``
@@ -147,7 +147,7 @@ class Policy(Part):
 
     all: tuple[str, ...] = ()
     most: str = ""
-    at_least: int = Field(0, ge=0)
+    at_least: int = Field(default=0, ge=0)
     main: dict[str, Level] = {}
 
     @property
@@ -162,11 +162,11 @@ class Comparison(Part):
     factors."""
 
     factor: str
-    pairs: tuple[tuple[Level, Level], ...]
+    pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
     primary: str
     secondary: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    policy: Policy = Policy()
+    policy: PolicyFactors = PolicyFactors()
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -249,13 +249,13 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "presets": PresetEntry,
     "models": ModelEntry,
     "comparison": Comparison,
-    "policy": Policy,
+    "policy": PolicyFactors,
 }
 
 
 def _part_at(place: tuple[int | str, ...]) -> type[BaseModel]:
     """The part that a key stands in."""
-    return next((_PARTS[one] for one in reversed(place[:-1]) if one in _PARTS), Suite)
+    return next((_PARTS[str(one)] for one in reversed(place[:-1]) if str(one) in _PARTS), Suite)
 
 
 def _factor_problems(suite: Suite) -> list[str]:
@@ -267,6 +267,10 @@ def _factor_problems(suite: Suite) -> list[str]:
         for name, levels in factors.items()
         if len(set(levels)) < len(levels)
     ]
+    if isinstance(suite.experiment, AgentRuns):
+        seeds = suite.experiment.seeds
+        if len(set(seeds)) < len(seeds):
+            problems.append(f"experiment.seeds: a seed stands twice: {seeds}.")
     named = (asked.factor, *asked.apart, *asked.policy.factors)
     free = [name for name in factors if name != "set"]
     unknown = [f'comparison: there is no factor "{one}"' for one in named if one not in free]
@@ -295,7 +299,7 @@ def _factor_problems(suite: Suite) -> list[str]:
     return [*problems, *_policy_problems(asked.policy, factors)]
 
 
-def _policy_problems(policy: Policy, factors: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _policy_problems(policy: PolicyFactors, factors: Mapping[str, tuple[str, ...]]) -> list[str]:
     problems: list[str] = []
     if bool(policy.most) != bool(policy.at_least):
         problems.append("comparison.policy: most and at_least belong together.")

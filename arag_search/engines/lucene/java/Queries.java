@@ -1,10 +1,15 @@
 package arag;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.lucene.document.DoublePoint;
 import org.apache.lucene.document.LongPoint;
 import org.apache.lucene.index.Term;
+import org.apache.lucene.index.TermStates;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
@@ -35,15 +40,22 @@ public final class Queries {
     }
 
     private final String text;
+    private final IndexSearcher searcher;
+    private final Map<Term, Query> lookedUp = new HashMap<Term, Query>();
     private int at = 0;
 
-    Queries(String text) {
+    /**
+     * The queries of a text. With a searcher (else null) each word is looked up in its index here,
+     * once, however many of the queries hold it.
+     */
+    Queries(String text, IndexSearcher searcher) {
         this.text = text;
+        this.searcher = searcher;
     }
 
     /** The query that a text holds. */
     public static Query read(String text) {
-        return new Queries(text).next();
+        return new Queries(text, null).next();
     }
 
     /** The next query of a text that holds several. */
@@ -83,7 +95,20 @@ public final class Queries {
 
     private Query term() {
         String field = word();
-        return new TermQuery(new Term(field, unescaped(word())));
+        Term term = new Term(field, unescaped(word()));
+        if (searcher == null) {
+            return new TermQuery(term);
+        }
+        Query query = (Query) lookedUp.get(term);
+        if (query == null) {
+            try {
+                query = new TermQuery(term, TermStates.build(searcher, term, true));
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            lookedUp.put(term, query);
+        }
+        return query;
     }
 
     private Query phrase() {

@@ -153,7 +153,7 @@ public final class Searcher {
 
     /** How many documents match each of several queries, at most maxTotal + 1. */
     public long[] counts(String queries, int howMany) throws IOException {
-        Queries texts = new Queries(queries);
+        Queries texts = new Queries(queries, ranked);
         long[] counts = new long[howMany];
         for (int i = 0; i < howMany; i++) {
             Query query = ranked.rewrite(texts.next());
@@ -169,7 +169,7 @@ public final class Searcher {
     /** A bound that costs little: how many documents the most frequent word alone finds. */
     private int atLeast(Query query) throws IOException {
         if (query instanceof TermQuery) {
-            return reader.docFreq(((TermQuery) query).getTerm());
+            return ((TermQuery) query).getTermStates().docFreq();
         }
         if (query instanceof BoostQuery) {
             return atLeast(((BoostQuery) query).getQuery());

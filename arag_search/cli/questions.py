@@ -1,0 +1,171 @@
+"""arag-search questions: what a file of questions holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from arag_search.evaluation.description import Description, Resolution
+    from arag_search.evaluation.question import Hop, Question
+
+_LABEL_WIDTH = 13
+_UNRESOLVED_SHOWN = 5
+
+
+def questions_command(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A file of questions, or a folder of BEIR.", metavar="FILE"),
+    ],
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The folder or address of an index: resolve the evidence to its passages.",
+            metavar="INDEX",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Describe a file of questions before it is run or measured.
+
+    Says which data set it is read as, how many questions there are of which types and hops, what
+    their answers are like, which evidence they name, and shows three of them. Problems are what
+    makes figures doubtful: questions that are asked twice, or name no evidence.
+
+    With --index also how much of the evidence the index can show: a passage is found by its text,
+    else by its title (exact, then without case and punctuation, then without brackets at its
+    end), else as the only one with subject and object of a fact.
+
+    Files are JSON lines or a JSON array of {"id", "question", "answer"}, with "question_type",
+    "answer_aliases", "supporting_titles", "supporting_passages", "evidence" and "hops" where known;
+    those of A-RAG, 2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench and KILT are read as they
+    are, and so is a folder of BEIR with queries.jsonl and qrels/*.tsv.
+
+    Examples:
+
+    \b
+      arag-search questions q.jsonl
+      arag-search questions q.jsonl --index my-index
+      arag-search questions beir/scifact --json
+    """
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.evaluation.description import describe
+    from arag_search.evaluation.questions import read_questions
+    from arag_search.index import open_index
+
+    read = read_questions(file)
+    if index is None:
+        found = describe(read)
+    else:
+        with open_index(index) as opened:
+            found = describe(read, opened.scan())
+    if json:
+        print_json(found.to_json(), pretty=True)
+    else:
+        print_text(description_text(found, index))
+    return 0
+
+
+def description_text(found: Description, index: str | None) -> str:
+    """A description for reading."""
+    answers, evidence = found.answers, found.evidence
+    shapes = ", ".join(found.shapes)
+    lines = [
+        f"{found.path}: {found.questions:,} {_questions(found.questions)}, read as {shapes}",
+        *_line("types", _counts(found.types, unnamed="without a type")),
+        *_line("hops", _counts({_hops(hops): count for hops, count in found.hops.items()})),
+        *_line(
+            "answers",
+            _named(
+                ("with aliases", answers.with_aliases),
+                ("yes or no", answers.yes_or_no),
+                ("in the question", answers.in_the_question),
+                ("unanswerable", answers.unanswerable),
+                ("without any", answers.without_any),
+            )
+            or "one each",
+        ),
+        *_line(
+            "evidence",
+            _named(
+                ("hops", evidence.hops),
+                ("titles", evidence.titles),
+                ("sentences", evidence.sentences),
+                ("passages", evidence.passages),
+                ("judged documents", evidence.judged_documents),
+                ("none", evidence.none),
+            ),
+        ),
+    ]
+    if found.resolution is not None:
+        lines += _resolution_lines(found.resolution, str(index))
+    lines += _line("fingerprint", found.fingerprints["questions"][:16])
+    for number, question in enumerate(found.examples, 1):
+        lines += ["", f"Example {number}", *_example_lines(question)]
+    lines += ["", *(f"Problem: {one}" for one in found.problems)]
+    return "\n".join(lines if found.problems else [*lines, "No problems found."])
+
+
+def _resolution_lines(found: Resolution, index: str) -> list[str]:
+    lines = _line("index", f"{index}, {found.passages:,} passages")
+    if found.questions:
+        lines += _line("resolved by", _counts(found.by_rule))
+        lines += _line(
+            "found whole",
+            f"{found.whole:,} of {found.questions:,} questions; {found.several:,} of "
+            f"{found.pieces:,} pieces are held by several passages, any of which counts",
+        )
+    if found.documents:
+        lines += _line(
+            "documents", f"{found.documents_found:,} of {found.documents:,} relevant ones"
+        )
+    for id, name in found.unresolved[:_UNRESOLVED_SHOWN]:
+        lines += _line("unresolved", f"{name} ({id})")
+    more = len(found.unresolved) - _UNRESOLVED_SHOWN
+    return lines + (_line("", f"and {more:,} more: --json names them") if more > 0 else [])
+
+
+def _example_lines(question: Question) -> list[str]:
+    answers = " | ".join(question.answers) or "none; documents are judged"
+    lines = [*_line("id", question.id), *_line("question", question.text)]
+    lines += _line("answer", answers if question.answerable else f"none (not {answers})")
+    if question.type is not None:
+        lines += _line("type", question.type)
+    for number, hop in enumerate(question.hops, 1):
+        lines += _line(f"hop {number}", _hop_text(hop))
+    if not question.hops and question.supporting_titles:
+        lines += _line("titles", " | ".join(question.supporting_titles))
+    return lines
+
+
+def _hop_text(hop: Hop) -> str:
+    asked = hop.question or " · ".join(filter(None, (hop.subject, hop.relation))) or "?"
+    told = f"  [{hop.title}]" if hop.title is not None else ""
+    return f"{asked} -> {hop.answer}{told}"
+
+
+def _line(label: str, text: str) -> list[str]:
+    """A line with its label; none where there is nothing to say."""
+    return [f"  {label:<{_LABEL_WIDTH}}{text}"] if text else []
+
+
+def _counts(counts: Mapping[str, int], unnamed: str = "") -> str:
+    return _named(*((name or unnamed, count) for name, count in counts.items()))
+
+
+def _named(*counts: tuple[str, int]) -> str:
+    pieces: Iterable[str] = (f"{name} {count:,}" for name, count in counts if count)
+    return ", ".join(pieces)
+
+
+def _hops(hops: int) -> str:
+    return "none" if not hops else f"{hops} {'hop' if hops == 1 else 'hops'}"
+
+
+def _questions(count: int) -> str:
+    return "question" if count == 1 else "questions"

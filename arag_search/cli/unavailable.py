@@ -1,0 +1,114 @@
+"""arag-search unavailable: questions whose evidence is taken away."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from arag_search.evaluation.unavailable import TakenAway
+
+QUESTIONS_FILE = "questions.jsonl"
+FILTER_FILE = "filter.txt"
+
+
+def unavailable_command(
+    file: Annotated[Path, typer.Argument(help="A file of questions.", metavar="FILE")],
+    index: Annotated[
+        str, typer.Option(help="The folder or address of the index.", metavar="INDEX")
+    ],
+    out: Annotated[Path, typer.Option(help="A folder for both files.", metavar="DIR")],
+    limit: Annotated[
+        int | None,
+        typer.Option(help="At most so many questions.", metavar="N", min=1, show_default=False),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Take the evidence of questions away, to see whether a model says that there is no answer.
+
+    Chooses the questions whose answer must be read: not yes or no, not in the question, with all
+    evidence in the index. Writes them to DIR/questions.jsonl, as not answerable, and to
+    DIR/filter.txt a scope that leaves out the documents that hold any of their evidence. Scores of
+    what is left are computed from the statistics of the whole corpus: nothing is deleted.
+
+    The answers are searched in all passages that are left; questions with one that still stands
+    there have a type of their own, so that a score reports them apart.
+
+    Example:
+
+    \b
+      arag-search unavailable q.jsonl --index my-index --out gone
+      arag-search run my-index gone/questions.jsonl --filter "$(cat gone/filter.txt)" \\
+        --preset logical_read --model gpt-4o-mini --out runs/gone
+      arag-search score runs/gone --judge gpt-4o
+    """
+    from arag_search.cli.results import print_json, print_text
+    from arag_search.evaluation.questions import load_questions
+    from arag_search.evaluation.unavailable import take_away
+    from arag_search.index import open_index
+
+    questions = load_questions(file)
+    with open_index(index) as opened:
+        found = take_away(questions, opened.scan(), limit)
+    _write(found, out)
+    if json:
+        print_json(_json(found, out), pretty=True)
+    else:
+        print_text(_text(found, index, out))
+    return 0
+
+
+def _write(found: TakenAway, out: Path) -> None:
+    import orjson
+
+    from arag_search.durable import write_atomically
+    from arag_search.errors import ArgumentError
+    from arag_search.evaluation.question_record import plain_record
+
+    lines = [
+        orjson.dumps(plain_record(one), option=orjson.OPT_APPEND_NEWLINE) for one in found.questions
+    ]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / QUESTIONS_FILE, b"".join(lines))
+        write_atomically(out / FILTER_FILE, found.filter.encode() + b"\n")
+    except OSError as error:
+        raise ArgumentError(
+            f"The files cannot be written ({error.strerror}).",
+            where=str(out),
+            allowed="a folder that can be written to",
+            do="Name another one with --out.",
+        ) from error
+
+
+def _counts(found: TakenAway) -> dict[str, int]:
+    from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
+
+    return {type: found.count(type) for type in (GONE, STILL_PRESENT)}
+
+
+def _json(found: TakenAway, out: Path) -> dict[str, Any]:
+    return {
+        "questions": {"file": str(out / QUESTIONS_FILE), **_counts(found)},
+        "left_out": dict(found.left_out),
+        "filter": {"file": str(out / FILTER_FILE), "documents": list(found.documents)},
+        "passages": {"all": found.passages, "removed": found.removed},
+    }
+
+
+def _text(found: TakenAway, index: str, out: Path) -> str:
+    types = ", ".join(f"{type} {count:,}" for type, count in _counts(found).items())
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in found.left_out.items())
+    again = shlex.join(["arag-search", "run", index, str(out / QUESTIONS_FILE)])
+    lines = [
+        f"{len(found.questions):,} questions: {types}.",
+        *([f"Left out: {left_out}."] if left_out else []),
+        f"{len(found.documents):,} documents are out of scope, {found.removed:,} of "
+        f"{found.passages:,} passages; statistics are those of the whole corpus.",
+        f'Next: {again} --filter "$(cat {shlex.quote(str(out / FILTER_FILE))})" --preset PRESET '
+        "--out RUN",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""How far verdicts agree with the labels of people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.judge import VERDICTS, Verdict, as_verdict
+from arag_search.evaluation.record_fields import Fields, parsed, read_bytes
+
+_ALLOWED = f'JSON lines of {{"question_id", "label"}}, a label being {", ".join(VERDICTS)}'
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two raters on the answers that both have rated.
+
+    ``accuracy`` is the share of equal verdicts, ``kappa`` Cohen's: how far that exceeds what two
+    raters would agree on by chance who give verdicts as often as these do; None where there is
+    nothing to compare, and for kappa where chance alone would agree on all.
+    """
+
+    answers: int
+    accuracy: float | None
+    kappa: float | None
+
+
+def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdict]) -> Agreement:
+    """Compare verdicts with labels, by question id; what only one of them has rated is left out."""
+    pairs: list[tuple[Verdict, Verdict]] = [
+        (verdict, labels[id]) for id, verdict in verdicts.items() if verdict and id in labels
+    ]
+    if not pairs:
+        return Agreement(0, None, None)
+    equal = sum(one == other for one, other in pairs) / len(pairs)
+    by_chance = _chance(pairs)
+    kappa = None if by_chance == 1 else (equal - by_chance) / (1 - by_chance)
+    return Agreement(len(pairs), equal, kappa)
+
+
+def read_labels(path: Path) -> dict[str, Verdict]:
+    """Labels by question id. Raises QuestionsError naming file and line."""
+    found: dict[str, Verdict] = {}
+    raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        fields = Fields.of(parsed(line, "line", where, _ALLOWED), where, _ALLOWED)
+        fields.check((("question_id", "id"), ("label",)), _ALLOWED)
+        id, label = fields.id(("question_id", "id")), fields.text("label")
+        verdict = as_verdict(label)
+        if verdict is None:
+            raise fields.wrong("label", ", ".join(VERDICTS))
+        if id in found:
+            raise QuestionsError(
+                f'The answer to "{id}" is labelled twice.', where=where, do="Leave one label."
+            )
+        found[id] = verdict
+    if not found:
+        raise QuestionsError("There are no labels.", where=str(path), allowed=_ALLOWED)
+    return found
+
+
+def _chance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
+    """The share that raters agree on who give these verdicts independently of each other."""
+    one, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
+    return sum(one[name] * other[name] for name in VERDICTS) / len(pairs) ** 2

@@ -1,0 +1,119 @@
+"""Folders of BEIR: queries with documents that were judged, instead of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.record_fields import Fields, parsed, read_bytes, shown
+
+QUERIES_FILE = "queries.jsonl"
+QRELS_FOLDER = "qrels"
+
+_USUAL_PART = "test"
+_HEAD = ("query-id", "corpus-id", "score")
+_ALLOWED = f"a folder with {QUERIES_FILE} and {QRELS_FOLDER}/*.tsv, or one of these .tsv files"
+_QUERY = 'JSON lines of {"_id", "text"}'
+_ROWS = "rows of query-id, corpus-id and score, with tabs between and these names above"
+
+
+def is_beir(path: Path) -> bool:
+    """Whether the path is a folder, or the file of judgements in one."""
+    return path.is_dir() or (path.suffix == ".tsv" and path.parent.name == QRELS_FOLDER)
+
+
+def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+    """The queries that were judged, in the order of their file, and notes for the reader.
+
+    Of a folder the part ``test`` is taken where there is one, else the only one. Raises
+    QuestionsError naming file and line.
+    """
+    qrels = _qrels_file(path) if path.is_dir() else path
+    judged = _judgements(qrels)
+    queries = qrels.parent.parent / QUERIES_FILE
+    questions: list[Question] = []
+    ids: set[str] = set()
+    for number, line in enumerate(
+        read_bytes(queries, "There are no queries", _ALLOWED).split(b"\n"), 1
+    ):
+        if not line.strip():
+            continue
+        where = f"{queries}, line {number}"
+        fields = Fields.of(parsed(line, "line", where, _QUERY), where, _QUERY)
+        fields.check((("_id",), ("text",)), _QUERY)
+        id = fields.id(("_id",))
+        if id in ids:
+            raise QuestionsError(f'The id "{id}" stands twice.', where=where, allowed=_QUERY)
+        ids.add(id)
+        if id in judged:
+            documents = tuple(judged[id].items())
+            questions.append(Question(id, fields.text("text"), (), relevant_documents=documents))
+    unknown = [id for id in judged if id not in ids]
+    if unknown:
+        raise QuestionsError(
+            f'The query "{unknown[0]}" is judged, but is not there'
+            + (f", nor are {len(unknown) - 1:,} others." if len(unknown) > 1 else "."),
+            where=f"{qrels}, and {queries}",
+            allowed="judgements of queries of the same folder",
+        )
+    note = f"The judgements are {qrels.name} of {len(ids):,} queries; there are no answers."
+    return tuple(questions), (note,)
+
+
+def _qrels_file(folder: Path) -> Path:
+    files = sorted((folder / QRELS_FOLDER).glob("*.tsv"))
+    usual = [one for one in files if one.stem == _USUAL_PART]
+    if not files:
+        raise QuestionsError(
+            "The folder holds no questions.", where=str(folder), allowed=f"a file, or {_ALLOWED}"
+        )
+    if len(files) > 1 and not usual:
+        raise QuestionsError(
+            f"The folder has several parts: {', '.join(one.name for one in files)}.",
+            where=str(folder / QRELS_FOLDER),
+            allowed=_ALLOWED,
+            do="Name the file of one.",
+        )
+    return (usual or files)[0]
+
+
+def _judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Grades by query and document, in the order of the file."""
+    found: dict[str, dict[str, int]] = {}
+    raw = read_bytes(path, "There are no judgements", _ALLOWED)
+    try:
+        lines = [line.removesuffix("\r") for line in raw.decode("utf-8").split("\n")]
+    except UnicodeDecodeError as error:
+        raise QuestionsError(
+            f"The judgements are not UTF-8 ({error.reason}).", where=str(path), allowed=_ROWS
+        ) from None
+    if tuple(lines[0].split("\t")) != _HEAD:
+        raise QuestionsError(
+            f"The first line is {shown(lines[0])}.",
+            where=f"{path}, line 1",
+            allowed=_ROWS,
+        )
+    for number, line in enumerate(lines[1:], 2):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        grade = _grade(cells)
+        if grade is None:
+            raise QuestionsError(
+                f"The row is {shown(line)}.", where=f"{path}, line {number}", allowed=_ROWS
+            )
+        found.setdefault(cells[0], {})[cells[1]] = grade
+    if not found:
+        raise QuestionsError("Nothing is judged.", where=str(path), allowed=_ROWS)
+    return found
+
+
+def _grade(cells: list[str]) -> int | None:
+    """The whole number in the third cell; None where the row is no judgement."""
+    if len(cells) != len(_HEAD) or not all(map(str.strip, cells)):
+        return None
+    try:
+        return int(cells[2])
+    except ValueError:
+        return None

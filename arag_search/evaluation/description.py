@@ -1,0 +1,256 @@
+"""What a file of questions holds, and what of its evidence an index can show."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from arag_search.corpus import Chunk
+from arag_search.evaluation.measures import normalise, stands_in, whole_words
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.question_record import Shape
+from arag_search.evaluation.questions import (
+    QuestionFile,
+    evidence_fingerprint,
+    questions_fingerprint,
+)
+from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
+
+EXAMPLES = 3
+_YES_NO = {"yes", "no"}
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Counts of questions by what their answers are like."""
+
+    with_aliases: int
+    yes_or_no: int
+    in_the_question: int
+    unanswerable: int
+    without_any: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Counts of questions that name evidence, by what they name; ``none`` name nothing."""
+
+    hops: int
+    titles: int
+    sentences: int
+    passages: int
+    judged_documents: int
+    none: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How much of the evidence an index can show.
+
+    ``pieces`` is over all questions, ``by_rule`` counts those that each rule found, and
+    "unresolved" ones; ``several`` are held by more than one passage. ``questions`` name evidence,
+    ``whole`` of them have all of it in the index. ``unresolved`` names (question id, piece).
+    ``documents`` are relevant ones, ``documents_found`` of them are in the index.
+    """
+
+    passages: int
+    pieces: int
+    by_rule: Mapping[str, int]
+    several: int
+    questions: int
+    whole: int
+    unresolved: tuple[tuple[str, str], ...]
+    documents: int
+    documents_found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that is said of a file. ``types`` and ``hops`` count questions; a question without a
+    type is counted under "", without hops under 0."""
+
+    path: str
+    shapes: Mapping[Shape, int]
+    questions: int
+    types: Mapping[str, int]
+    hops: Mapping[int, int]
+    answers: Answers
+    evidence: Evidence
+    resolution: Resolution | None
+    examples: tuple[Question, ...]
+    problems: tuple[str, ...]
+    fingerprints: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The description as JSON knows it."""
+        return {**asdict(self), "hops": {str(hops): count for hops, count in self.hops.items()}}
+
+
+def describe(file: QuestionFile, chunks: Iterable[Chunk] | None = None) -> Description:
+    """Describe a file; where passages are given, resolve its evidence to them."""
+    questions = file.questions
+    resolution = None if chunks is None else _resolution(questions, list(chunks))
+    problems = [*file.notes, *_problems(questions)]
+    if resolution is not None:
+        problems += _resolution_problems(resolution)
+    return Description(
+        path=str(file.path),
+        shapes=dict(file.shapes),
+        questions=len(questions),
+        types=_counted(one.type or "" for one in questions),
+        hops=dict(sorted(Counter(len(one.hops) for one in questions).items())),
+        answers=_answers(questions),
+        evidence=_evidence(questions),
+        resolution=resolution,
+        examples=_examples(questions),
+        problems=tuple(problems),
+        fingerprints={
+            "questions": questions_fingerprint(questions),
+            "evidence": evidence_fingerprint(questions),
+        },
+    )
+
+
+def is_yes_or_no(question: Question) -> bool:
+    """Whether a gold answer is yes or no."""
+    return any(normalise(answer) in _YES_NO for answer in question.answers)
+
+
+def answers_itself(question: Question) -> bool:
+    """Whether a gold answer stands in the question, in whole words."""
+    text = whole_words(question.text)
+    return any(stands_in(answer, text) for answer in question.answers)
+
+
+def _answers(questions: Sequence[Question]) -> Answers:
+    return Answers(
+        with_aliases=sum(len(one.answers) > 1 for one in questions),
+        yes_or_no=sum(map(is_yes_or_no, questions)),
+        in_the_question=sum(map(answers_itself, questions)),
+        unanswerable=sum(not one.answerable for one in questions),
+        without_any=sum(not one.answers for one in questions),
+    )
+
+
+def _evidence(questions: Sequence[Question]) -> Evidence:
+    return Evidence(
+        hops=sum(bool(one.hops) for one in questions),
+        titles=sum(bool(one.supporting_titles) for one in questions),
+        sentences=sum(bool(one.supporting_sentences) for one in questions),
+        passages=sum(bool(one.supporting_passages) for one in questions),
+        judged_documents=sum(bool(one.relevant_documents) for one in questions),
+        none=sum(not _names_evidence(one) for one in questions),
+    )
+
+
+def _names_evidence(question: Question) -> bool:
+    return bool(
+        question.hops
+        or question.gold_titles
+        or question.supporting_passages
+        or question.relevant_documents
+    )
+
+
+def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """The first question of each type, the commonest type first, filled up with the first ones."""
+    order = list(_counted(one.type or "" for one in questions))
+    firsts = [next(one for one in questions if (one.type or "") == name) for name in order]
+    chosen = firsts + [one for one in questions[:EXAMPLES] if one not in firsts]
+    return tuple(chosen[:EXAMPLES])
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """Names with how often they stand, the commonest first, equals by name."""
+    return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+# Problems
+
+
+def _problems(questions: Sequence[Question]) -> list[str]:
+    """What makes figures on these questions doubtful, each with how many it concerns."""
+    total = len(questions)
+    repeated = total - len({normalise(one.text) for one in questions})
+    no_evidence = sum(not _names_evidence(one) for one in questions)
+    untyped = sum(one.type is None for one in questions)
+    found = [
+        (repeated, "ask what an earlier one asks"),
+        (no_evidence, "name no evidence: it is not measured whether that is found"),
+        (untyped % total, "have no type, which others have"),
+        (sum(map(_ends_elsewhere, questions)), "have a last hop that gives none of their answers"),
+        (
+            sum(map(_refers_ahead, questions)),
+            'have a hop with "#k" where k is not the number of an earlier hop',
+        ),
+    ]
+    return [f"{count:,} of {total:,} questions {what}." for count, what in found if count]
+
+
+def _ends_elsewhere(question: Question) -> bool:
+    """Whether a chain of sub-questions ends with another answer; triples may be no chain."""
+    if not question.hops or question.hops[-1].question is None:
+        return False
+    wanted = {normalise(answer) for answer in question.answers}
+    return normalise(question.hops[-1].answer) not in wanted
+
+
+def _refers_ahead(question: Question) -> bool:
+    return any(
+        not 0 < int(number) < place
+        for place, hop in enumerate(question.hops, 1)
+        for number in _REFERENCE.findall(hop.question or "")
+    )
+
+
+# Resolution
+
+
+def _resolution(questions: Sequence[Question], chunks: Sequence[Chunk]) -> Resolution:
+    passages = Passages(chunks)
+    documents = {one.doc_id for one in chunks}
+    found = LocatedEvidence.of(questions, passages).sets
+    pieces = [piece for sets in found.values() for each in sets for piece in each]
+    unresolved = [
+        (id, piece.name)
+        for id, sets in found.items()
+        for each in sets
+        for piece in each
+        if piece.rule is None
+    ]
+    relevant = [id for one in questions for id, grade in one.relevant_documents if grade > 0]
+    return Resolution(
+        passages=len(chunks),
+        pieces=len(pieces),
+        by_rule=rule_counts(piece.rule for piece in pieces),
+        several=sum(len(piece.chunk_ids) > 1 for piece in pieces),
+        questions=sum(bool(sets) for sets in found.values()),
+        whole=sum(any(map(_is_whole, sets)) for sets in found.values()),
+        unresolved=tuple(unresolved),
+        documents=len(relevant),
+        documents_found=sum(id in documents for id in relevant),
+    )
+
+
+def _is_whole(pieces: Sequence[Piece]) -> bool:
+    return all(piece.rule is not None for piece in pieces)
+
+
+def _resolution_problems(resolution: Resolution) -> list[str]:
+    found: list[str] = []
+    lacking = resolution.questions - resolution.whole
+    if lacking:
+        found.append(
+            f"{lacking:,} of {resolution.questions:,} questions name evidence that no passage of "
+            "the index holds: no search can find all of it."
+        )
+    missing = resolution.documents - resolution.documents_found
+    if missing:
+        found.append(
+            f"{missing:,} of {resolution.documents:,} relevant documents are not in the index."
+        )
+    return found

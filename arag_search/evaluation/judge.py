@@ -1,0 +1,175 @@
+"""A language model that says whether answers are right.
+
+It sees question, gold answers, short answer and explanation, never the trajectory. Verdicts are
+kept by what was asked of which model, so that a run is judged once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from arag_search.agent.models.base import ChatModel, Message, ModelRequest
+from arag_search.agent.record import Record
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.prompts import prompt_text
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.verdict_cache import VerdictCache
+
+Verdict = Literal["correct", "incorrect", "abstained"]
+VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
+
+MAX_REPEATS = 15
+WORKERS = 4
+"""Questions that are judged at once."""
+
+_ASKS = 2
+"""A reply without a verdict is asked for again so often, the first time included."""
+
+_VERDICT = re.compile(
+    rf"^[\s>#*_`-]*verdict[*_`]*\s*:[\s*_`]*({'|'.join(VERDICTS)})[\s*_`.]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_AGAIN = "Your reply does not end with a verdict. End with a line of its own: Verdict: {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the judge says of one answer.
+
+    ``verdict`` is that of the most votes; None, not judged, where two verdicts have as many, or
+    no vote was one. ``votes`` are those of the repeats, None being one that was no verdict.
+    """
+
+    verdict: Verdict | None
+    votes: tuple[Verdict | None, ...]
+
+    def value(self, question: Question) -> float | None:
+        """1 for the verdict that the question is to get, else 0; None where it was not judged."""
+        if self.verdict is None:
+            return None
+        return float(self.verdict == ("correct" if question.answerable else "abstained"))
+
+
+class Judge:
+    """Judges answers with a model, ``repeats`` times each, and takes the majority.
+
+    Verdicts that ``cache`` holds are not asked for again. Safe to use from several threads. Raises
+    ArgumentError for a number of repeats that is not 1 to 15.
+    """
+
+    def __init__(
+        self, model: ChatModel, *, repeats: int = 1, cache: VerdictCache | None = None
+    ) -> None:
+        if not 1 <= repeats <= MAX_REPEATS:
+            raise ArgumentError(
+                f"Answers cannot be judged {repeats} times.",
+                allowed=f"1 to {MAX_REPEATS} repeats, better an odd number",
+            )
+        self.model = model
+        self.repeats = repeats
+        self.cache = VerdictCache(None) if cache is None else cache
+
+    def judge(self, question: Question, record: Record) -> Judgement:
+        """Judge the answer of a record. An empty one is not shown to the model: it is incorrect,
+        or where there is no answer, an abstention.
+
+        Raises ModelError where the model gives no reply.
+        """
+        if not record.answer_short.strip():
+            empty: Verdict = "incorrect" if question.answerable else "abstained"
+            return Judgement(empty, (empty,) * self.repeats)
+        request = judge_request(question, record)
+        votes: list[Verdict | None] = [
+            self._vote(request, question, repeat) for repeat in range(self.repeats)
+        ]
+        return Judgement(_majority(votes), tuple(votes))
+
+    def judge_all(
+        self, questions: Sequence[Question], records: Mapping[str, Record]
+    ) -> dict[str, Judgement]:
+        """The judgements of all questions with gold answers and a record that did not fail, by id.
+
+        Raises ModelError for the first that there is no reply to; verdicts until then are kept.
+        """
+        pairs = [
+            (one, records[one.id])
+            for one in questions
+            if one.answers and one.id in records and records[one.id].status != "failed"
+        ]
+        asked, answers = [one for one, _ in pairs], [record for _, record in pairs]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            found = list(pool.map(self.judge, asked, answers))
+        return {one.id: judgement for one, judgement in zip(asked, found, strict=True)}
+
+    def _vote(self, request: ModelRequest, question: Question, repeat: int) -> Verdict | None:
+        key = self._key(request, repeat)
+        kept = self.cache.get(key)
+        if kept is not None:
+            return as_verdict(kept)
+        allowed = allowed_verdicts(question)
+        messages = list(request.messages)
+        for _ in range(_ASKS):
+            reply = self.model.reply(ModelRequest(messages, question_id=question.id)).text
+            verdict = read_verdict(reply, allowed)
+            if verdict is not None:
+                self.cache.put(key, question.id, verdict, reply)
+                return verdict
+            messages += [
+                Message("assistant", reply),
+                Message("user", _AGAIN.format(" or ".join(allowed))),
+            ]
+        return None
+
+    def _key(self, request: ModelRequest, repeat: int) -> str:
+        texts = [(one.role, one.content) for one in request.messages]
+        asked = orjson.dumps([self.model.fingerprint, texts, repeat])
+        return hashlib.sha256(asked).hexdigest()
+
+
+def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
+    """Abstaining is a verdict of its own only where there is no answer."""
+    return VERDICTS[:2] if question.answerable else VERDICTS
+
+
+def judge_request(question: Question, record: Record) -> ModelRequest:
+    """What the model is shown."""
+    name = "judge" if question.answerable else "judge_unanswerable"
+    gold = "right answers" if question.answerable else "answers that would have been right"
+    shown = {
+        "question": question.text,
+        gold: list(question.answers),
+        "answer of the candidate": record.answer_short,
+        "explanation of the candidate": record.explanation,
+    }
+    text = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
+    return ModelRequest(
+        [Message("system", prompt_text(name)), Message("user", text)], question_id=question.id
+    )
+
+
+def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
+    """The last verdict that a reply gives on a line of its own; None where that is not allowed, or
+    there is none."""
+    given = _VERDICT.findall(reply)
+    verdict = as_verdict(given[-1].lower()) if given else None
+    return verdict if verdict in allowed else None
+
+
+def as_verdict(text: str) -> Verdict | None:
+    """The verdict that is written so."""
+    return next(filter(text.__eq__, VERDICTS), None)
+
+
+def _majority(votes: Sequence[Verdict | None]) -> Verdict | None:
+    counts = Counter[Verdict](vote for vote in votes if vote is not None).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]

@@ -1,0 +1,10 @@
+"""The prompts of the judge, one file each."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def prompt_text(name: str) -> str:
+    """The text of a prompt."""
+    return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()

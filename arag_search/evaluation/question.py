@@ -1,0 +1,82 @@
+"""One question: what is asked, which answers are right, and what is known of the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Triple = tuple[str, str, str]
+"""Subject, relation, object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step of a chain of facts; what the data does not name is None.
+
+    ``question`` is MuSiQue's sub-question as published: ``#k`` in it stands for the answer of hop
+    ``k`` (from 1), ``>>`` stands between a name and a relation. ``subject`` and ``relation`` are
+    those of a triple. ``answer`` is what the hop gives, of a triple the object. ``title`` and
+    ``text`` are those of the passage that holds it, as published.
+    """
+
+    question: str | None
+    subject: str | None
+    relation: str | None
+    answer: str
+    title: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldSentence:
+    """A sentence that supports the answer: its number, from 0, in the passage with the title."""
+
+    title: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoldPassage:
+    """A text that supports the answer; ``title`` is None where the data names none."""
+
+    title: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    ``answers`` are the gold answer and its aliases, in this order; none only where a data set has
+    judged documents instead. ``type`` is None where the file has none. ``supporting_titles`` are
+    those of the passages that hold the answer, ``evidence`` is a chain of facts, in hop order;
+    ``alternative_titles`` are other sets of titles, each of which would do as well.
+
+    ``hops`` are the steps of the chain, ``supporting_sentences`` and ``supporting_passages`` what
+    the data names beside the titles, ``relevant_documents`` ids with their grades, 0 being
+    irrelevant. ``source`` is the part of the corpus that a question is about, where the file names
+    it. All of them are empty where the file has none.
+
+    A question that is not ``answerable`` is answered rightly by saying that there is no answer; its
+    ``answers`` are those that it would have.
+    """
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    type: str | None = None
+    supporting_titles: tuple[str, ...] = ()
+    evidence: tuple[Triple, ...] = ()
+    hops: tuple[Hop, ...] = ()
+    supporting_sentences: tuple[GoldSentence, ...] = ()
+    supporting_passages: tuple[GoldPassage, ...] = ()
+    alternative_titles: tuple[tuple[str, ...], ...] = ()
+    relevant_documents: tuple[tuple[str, int], ...] = ()
+    source: str | None = None
+    answerable: bool = True
+
+    @property
+    def gold_titles(self) -> tuple[str, ...]:
+        """What evidence recall looks for: the supporting titles, else the subjects of the evidence,
+        each once."""
+        subjects = (subject for subject, _, _ in self.evidence)
+        return tuple(dict.fromkeys(self.supporting_titles or subjects))

@@ -1,0 +1,273 @@
+"""One record of a file of questions, in any of the shapes that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Literal, cast
+
+from arag_search.corpus import nfc
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.question import GoldPassage, Hop, Question, Triple
+from arag_search.evaluation.record_fields import Fields
+
+Shape = Literal[
+    "plain", "MuSiQue", "2WikiMultiHopQA", "HotpotQA", "A-RAG or GraphRAG-Bench", "KILT", "BEIR"
+]
+
+ALLOWED = (
+    'JSON lines or one JSON array of {"id", "question", "answer"}, with "question_type", '
+    '"answer_aliases", "supporting_titles" and "evidence" where known; question files of A-RAG, '
+    "2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench and KILT as they are; folders of BEIR"
+)
+
+_IDS = ("id", "_id", "question_id")
+_TYPES = ("question_type", "type")
+_REQUIRED = (_IDS, ("question",), ("answer",))
+
+
+def read_record(value: object, where: str) -> tuple[Shape, Question]:
+    """The question of a record, and which shape it has. Raises QuestionsError."""
+    fields = Fields.of(value, where, ALLOWED)
+    shape = shape_of(fields)
+    if shape == "KILT":
+        return shape, _kilt(fields)
+    fields.check(_REQUIRED, ALLOWED)
+    return shape, _question(fields, shape)
+
+
+def shape_of(fields: Fields) -> Shape:
+    """Which shape a record has, by the fields that no other has."""
+    if fields.has("input") and not fields.has("question"):
+        return "KILT"
+    if fields.has("question_decomposition"):
+        return "MuSiQue"
+    if fields.has("evidences"):
+        return "2WikiMultiHopQA"
+    if fields.has("supporting_facts"):
+        return "HotpotQA"
+    if fields.has("source", "question_type"):
+        return "A-RAG or GraphRAG-Bench"
+    return "plain"
+
+
+def _question(fields: Fields, shape: Shape) -> Question:
+    hops = _musique_hops(fields) if shape == "MuSiQue" else _named_hops(fields)
+    evidence = fields.triples("evidence") or fields.triples("evidences")
+    sentences = fields.sentences("supporting_facts") or fields.sentences("supporting_sentences")
+    titles = tuple(
+        dict.fromkeys(_supporting_titles(fields, hops, [one.title for one in sentences]))
+    )
+    return Question(
+        id=fields.id(_IDS),
+        text=fields.text("question"),
+        answers=tuple(
+            dict.fromkeys([*fields.text_or_texts("answer"), *fields.strings("answer_aliases")])
+        ),
+        type=fields.optional_text(_TYPES),
+        supporting_titles=titles,
+        evidence=evidence,
+        hops=hops or triple_hops(evidence, titles),
+        supporting_sentences=tuple(sentences),
+        supporting_passages=tuple(_passages(fields, titles)),
+        source=fields.optional_text(("source",)),
+        answerable=fields.flag("answerable", default=True),
+    )
+
+
+def _supporting_titles(
+    fields: Fields, hops: Sequence[Hop], of_sentences: Sequence[str]
+) -> Sequence[str]:
+    if fields.has("decomposition_support"):
+        return fields.strings("decomposition_support")
+    if of_sentences and fields.has("supporting_facts"):
+        return of_sentences
+    return fields.strings("supporting_titles") or [one.title for one in hops if one.title]
+
+
+def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
+    """The texts that support the answer: named as such, marked as such, or those with the titles
+    among what the question came with."""
+    for name in ("supporting_passages", "supporting"):
+        if fields.has(name):
+            return fields.passages(name)
+    if fields.has("paragraphs"):
+        return [passage for passage, supports in _paragraphs(fields) if supports]
+    if fields.has("context"):
+        return [one for one in _context(fields) if one.title in titles]
+    return [GoldPassage(None, text) for text in fields.texts_in("evidence")]
+
+
+def plain_record(question: Question) -> dict[str, Any]:
+    """A question with an answer as a record of the plain shape, from which the same is read; sets
+    of titles that would do as well, and judged documents, have no place there."""
+    first, *aliases = question.answers
+    derived = question.hops == triple_hops(question.evidence, question.supporting_titles)
+    return {
+        "id": question.id,
+        "question": question.text,
+        "answer": first,
+        "answer_aliases": aliases,
+        "answerable": question.answerable,
+        "question_type": question.type,
+        "supporting_titles": list(question.supporting_titles),
+        "supporting_sentences": [[one.title, one.number] for one in question.supporting_sentences],
+        "supporting_passages": [asdict(one) for one in question.supporting_passages],
+        "evidence": [list(triple) for triple in question.evidence],
+        "hops": [] if derived else [asdict(hop) for hop in question.hops],
+        "source": question.source,
+    }
+
+
+# Chains
+
+
+def triple_hops(triples: Sequence[Triple], titles: Sequence[str]) -> tuple[Hop, ...]:
+    """Triples as hops; one whose subject is a supporting title is told by that passage."""
+    return tuple(
+        Hop(None, subject, relation, answer, subject if subject in titles else None, None)
+        for subject, relation, answer in triples
+    )
+
+
+def _named_hops(fields: Fields) -> tuple[Hop, ...]:
+    """Hops as we write them."""
+    return tuple(
+        Hop(
+            question=hop.optional_text(("question",)),
+            subject=hop.optional_text(("subject",)),
+            relation=hop.optional_text(("relation",)),
+            answer=hop.text("answer"),
+            title=hop.optional_text(("title",)),
+            text=hop.optional_text(("text",)),
+        )
+        for hop in _checked(fields, "hops", ("answer",))
+    )
+
+
+def _musique_hops(fields: Fields) -> tuple[Hop, ...]:
+    """MuSiQue's decomposition; the passage of a step is named by the number of its paragraph or, in
+    files without paragraphs, in ``decomposition_support`` and ``supporting``."""
+    steps = _checked(fields, "question_decomposition", ("question", "answer"))
+    if fields.has("paragraphs"):
+        passages = [_paragraph_of(step, fields) for step in steps]
+    else:
+        passages = _supports(fields, steps)
+    return tuple(
+        Hop(
+            question=step.text("question"),
+            subject=None,
+            relation=None,
+            answer=step.text("answer"),
+            title=None if passage is None else passage.title,
+            text=None if passage is None else passage.text or None,
+        )
+        for step, passage in zip(steps, passages, strict=True)
+    )
+
+
+def _checked(fields: Fields, name: str, required: Sequence[str]) -> list[Fields]:
+    steps = fields.objects(name)
+    for step in steps:
+        step.check([(one,) for one in required], f"steps of {', '.join(required)}")
+    return steps
+
+
+def _paragraph_of(step: Fields, fields: Fields) -> GoldPassage | None:
+    """The paragraph that holds a step; none where the question lacks it on purpose."""
+    number = step.fields.get("paragraph_support_idx")
+    if number is None:
+        return None
+    for one, (passage, _) in zip(fields.objects("paragraphs"), _paragraphs(fields), strict=True):
+        if one.fields.get("idx") == number:
+            return passage
+    raise step.wrong("paragraph_support_idx", 'the "idx" of one of the paragraphs, or null')
+
+
+def _paragraphs(fields: Fields) -> list[tuple[GoldPassage, bool]]:
+    """MuSiQue's paragraphs, and whether they support the answer."""
+    found: list[tuple[GoldPassage, bool]] = []
+    for one in fields.objects("paragraphs"):
+        one.check([("title",), ("paragraph_text",)], 'paragraphs of "title", "paragraph_text"')
+        passage = GoldPassage(one.text("title"), one.text("paragraph_text"))
+        found.append((passage, one.flag("is_supporting", default=False)))
+    return found
+
+
+def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | None]:
+    """Titles a step, with the text of that title; of several texts, the one with the answer."""
+    titles = fields.strings("decomposition_support")
+    if not titles:
+        return [None] * len(steps)
+    if len(titles) != len(steps):
+        raise fields.wrong("decomposition_support", f"{len(steps)} titles, one a step")
+    passages = fields.passages("supporting")
+    found: list[GoldPassage | None] = []
+    for title, step in zip(titles, steps, strict=True):
+        texts = [one for one in passages if one.title == title]
+        answer = step.text("answer").casefold()
+        with_answer = [one for one in texts if answer in one.text.casefold()]
+        found.append((with_answer or texts or [GoldPassage(title, "")])[0])
+    return found
+
+
+# What came with the question
+
+
+def _context(fields: Fields) -> list[GoldPassage]:
+    """HotpotQA's ten passages: [title, sentences] each, or in two columns."""
+    value = fields.fields["context"]
+    if not isinstance(value, dict):
+        return fields.items("context", "a list of [title, [sentence, ...]]", _context_passage)
+    columns = cast(dict[str, object], value)
+    titles, sentences = columns.get("title"), columns.get("sentences")
+    if not isinstance(titles, list) or not isinstance(sentences, list):
+        raise fields.wrong("context", 'a list of [title, [...]], or {"title": [], "sentences": []}')
+    pairs = zip(cast(list[object], titles), cast(list[object], sentences), strict=False)
+    return [one for pair in pairs if (one := _context_passage(list(pair))) is not None]
+
+
+def _context_passage(value: object) -> GoldPassage | None:
+    row = cast(list[object], value) if isinstance(value, list) else []
+    if len(row) != 2 or not isinstance(row[0], str) or not isinstance(row[1], list):
+        return None
+    sentences = [one for one in cast(list[object], row[1]) if isinstance(one, str)]
+    return GoldPassage(nfc(row[0]), nfc("".join(sentences)))
+
+
+# KILT
+
+
+def _kilt(fields: Fields) -> Question:
+    """KILT: every output is an answer, or the pages that hold one, or both; the pages of one output
+    are one set of evidence, and each set would do."""
+    fields.check((("id",), ("input",), ("output",)), ALLOWED)
+    answers: list[str] = []
+    sets: list[tuple[str, ...]] = []
+    pages: dict[str, int] = {}
+    for output in fields.objects("output"):
+        if output.has("answer"):
+            answers.append(output.text("answer"))
+        titles: list[str] = []
+        for page in output.objects("provenance"):
+            page.check((("wikipedia_id",), ("title",)), 'provenance of "wikipedia_id" and "title"')
+            titles.append(page.text("title"))
+            pages[page.id(("wikipedia_id",))] = 1
+        if titles:
+            sets.append(tuple(dict.fromkeys(titles)))
+    if not answers:
+        raise QuestionsError(
+            "No output has an answer.",
+            where=fields.where,
+            allowed='"output": [{"answer": "...", "provenance": [...]}, ...]',
+            do="Use a part of the task that is published with answers, train or dev.",
+        )
+    distinct = list(dict.fromkeys(sets))
+    return Question(
+        id=fields.id(("id",)),
+        text=fields.text("input"),
+        answers=tuple(dict.fromkeys(answers)),
+        supporting_titles=distinct[0] if distinct else (),
+        alternative_titles=tuple(distinct[1:]),
+        relevant_documents=tuple(pages.items()),
+    )

@@ -1,0 +1,85 @@
+"""What one question of a run is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from arag_search.agent.record import Record
+from arag_search.evaluation.evidence import shown_titles
+from arag_search.evaluation.measures import contains, evidence_recall, exact_match, f1, is_refusal
+from arag_search.evaluation.question import Question
+
+Status = Literal["answered", "forced", "failed", "missing"]
+
+OVERALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionScore:
+    """The measures of one question.
+
+    ``contain_accuracy`` looks into short answer and explanation; a refusal has none unless it is
+    the gold answer. To a question that cannot be answered the refusal is the right answer, and the
+    only one. ``evidence_recall`` is None where the question has no gold titles. Tokens,
+    steps, seconds and cost are None where there is no record.
+    """
+
+    id: str
+    type: str | None
+    status: Status
+    answer: str
+    refused: bool
+    exact_match: float
+    f1: float
+    contain_accuracy: float
+    evidence_recall: float | None
+    retrieved_tokens: int | None
+    steps: int | None
+    seconds: float | None
+    cost_usd: float | None
+
+
+def score_question(question: Question, record: Record | None) -> QuestionScore:
+    """The measures of one question; None is a question without a record."""
+    if record is None:
+        none = 0.0 if question.gold_titles else None
+        return QuestionScore(
+            question.id, question.type, "missing", "", False, 0.0, 0.0, 0.0, none, *[None] * 4
+        )
+    failed = record.status == "failed"
+    answer = record.answer_short
+    refused = not failed and is_refusal(answer)
+    exact = 0.0 if failed else exact_match(answer, question.answers)
+    overlap = 0.0 if failed else f1(answer, question.answers)
+    if not question.answerable:
+        exact = overlap = float(refused)
+    contained = exact
+    if question.answerable and not (failed or refused or exact):
+        contained = contains(f"{answer} {record.explanation}", question.answers)
+    recall = evidence_recall(question, () if failed else shown_titles(record))
+    return QuestionScore(
+        id=question.id,
+        type=question.type,
+        status=record.status,
+        answer=answer,
+        refused=refused,
+        exact_match=exact,
+        f1=overlap,
+        contain_accuracy=contained,
+        evidence_recall=recall,
+        retrieved_tokens=record.total_retrieved_tokens,
+        steps=len(record.trajectory),
+        seconds=record.seconds,
+        cost_usd=record.total_cost,
+    )
+
+
+def groups_of(
+    scores: Sequence[QuestionScore],
+) -> tuple[tuple[str, Sequence[QuestionScore]], ...]:
+    """All questions under OVERALL, then those of each type where there are types, by name."""
+    types = sorted({one.type for one in scores if one.type is not None})
+    groups = [(name, [one for one in scores if one.type == name]) for name in types]
+    return ((OVERALL, scores), *groups)

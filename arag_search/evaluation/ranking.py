@@ -1,0 +1,91 @@
+"""Measures of rankings, as ir-measures computes them (trec_eval)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from arag_search.agent.record import Record
+from arag_search.evaluation.measure_names import (
+    AVERAGE_PRECISION,
+    NDCG,
+    PRECISION,
+    RECALL,
+    RECIPROCAL_RANK,
+    SUCCESS,
+    Measure,
+)
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Passages, Piece
+from arag_search.extras import missing_extra
+
+_THEIR_NAMES = {
+    RECALL.name: "R",
+    PRECISION.name: "P",
+    NDCG.name: "nDCG",
+    RECIPROCAL_RANK.name: "RR",
+    AVERAGE_PRECISION.name: "AP",
+    SUCCESS.name: "Success",
+}
+
+Grades = Mapping[str, int]
+"""By document id; above 0 is relevant."""
+
+
+def ranking_values(
+    measures: Sequence[Measure],
+    judged: Mapping[str, Grades],
+    ranked: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, float]]:
+    """The measures of every question that has a relevant document, by question id and by the name
+    of the measure; a question without a ranking scores 0.
+
+    ``ranked`` are document ids, best first, each once. Raises MissingExtraError where ir-measures
+    is not installed.
+    """
+    theirs = _imported()
+    wanted = {
+        theirs.parse_measure(f"{_THEIR_NAMES[one.kind.name]}@{one.cutoff}"): str(one)
+        for one in measures
+    }
+    qrels = {
+        id: {document: max(grade, 0) for document, grade in grades.items()}
+        for id, grades in judged.items()
+        if any(grade > 0 for grade in grades.values())
+    }
+    found = {id: dict.fromkeys(wanted.values(), 0.0) for id in qrels}
+    run = {
+        id: {document: -float(rank) for rank, document in enumerate(documents)}
+        for id, documents in ranked.items()
+        if id in qrels and documents
+    }
+    if run:
+        for metric in theirs.iter_calc(list(wanted), qrels, run):
+            if metric.query_id in run:
+                found[metric.query_id][wanted[metric.measure]] = float(metric.value)
+    return found
+
+
+def shown_documents(record: Record, passages: Passages) -> list[str]:
+    """The documents whose passages the tools showed, in the order in which they first did."""
+    ids = dict.fromkeys(id for step in record.trajectory for id in step.hit_ids)
+    return list(dict.fromkeys(passages.document_ids(ids)))
+
+
+def judgements(
+    question: Question, sets: Sequence[Sequence[Piece]], passages: Passages
+) -> dict[str, int]:
+    """Grades by document: those of the data set, else 1 for every document that holds a piece of
+    the evidence."""
+    if question.relevant_documents:
+        return dict(question.relevant_documents)
+    ids = [id for pieces in sets for piece in pieces for id in piece.chunk_ids]
+    return dict.fromkeys(passages.document_ids(ids), 1)
+
+
+def _imported() -> Any:
+    try:
+        import ir_measures
+    except ImportError as error:
+        raise missing_extra("bench", "ir-measures") from error
+    return ir_measures

@@ -1,0 +1,221 @@
+"""Reading files of questions strictly: bytes, JSON, and the fields of one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import orjson
+
+from arag_search.corpus import nfc
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.question import GoldPassage, GoldSentence, Triple
+
+_Item = TypeVar("_Item")
+
+_SHOWN_CHARACTERS = 60
+
+
+def read_bytes(path: Path, what: str, allowed: str) -> bytes:
+    """The bytes of a file without a mark of their order. Raises QuestionsError."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise QuestionsError(
+            f"{what} ({error.strerror}).", where=str(path), allowed=allowed
+        ) from error
+    return raw.removeprefix(b"\xef\xbb\xbf")
+
+
+def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
+    """What JSON says. Raises QuestionsError."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise QuestionsError(
+            f"The {what} is not JSON ({error}).", where=where, allowed=allowed
+        ) from None
+
+
+def shown(value: object) -> str:
+    """A value of JSON as messages show it, short."""
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of one record, read strictly; an absent one and null are the same.
+
+    Every reader raises QuestionsError for a value that is not of its kind.
+    """
+
+    fields: Mapping[str, Any]
+    where: str
+
+    @staticmethod
+    def of(value: object, where: str, allowed: str) -> Fields:
+        """The fields of an object; raises QuestionsError for anything else."""
+        if not isinstance(value, dict):
+            raise QuestionsError(f"The record is {shown(value)}.", where=where, allowed=allowed)
+        return Fields(cast(dict[str, Any], value), where)
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these fields are there."""
+        return all(self.fields.get(name) is not None for name in names)
+
+    def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
+        """Raise QuestionsError unless one field of each group is there."""
+        missing = [f'"{names[0]}"' for names in required if not any(map(self.has, names))]
+        if missing:
+            raise QuestionsError(
+                f"The record has no {', no '.join(missing)}.",
+                where=f"{self.where}, with the fields {shown(list(self.fields))}",
+                allowed=allowed,
+            )
+
+    def first(self, names: Sequence[str]) -> str:
+        """The first of these fields that the record has, one of which it has."""
+        return next(name for name in names if self.has(name))
+
+    def id(self, names: Sequence[str]) -> str:
+        name = self.first(names)
+        value = self.fields[name]
+        if isinstance(value, bool) or not isinstance(value, str | int) or str(value).strip() == "":
+            raise self.wrong(name, "a string or a whole number")
+        return str(value)
+
+    def text(self, name: str) -> str:
+        value = self.fields[name]
+        if not isinstance(value, str) or not value.strip():
+            raise self.wrong(name, "a string that is not empty")
+        return nfc(value)
+
+    def optional_text(self, names: Sequence[str]) -> str | None:
+        """The first of these fields that is there, None where none is."""
+        return self.text(self.first(names)) if any(map(self.has, names)) else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.fields.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def text_or_texts(self, name: str) -> list[str]:
+        """One string, or a list of them with at least one."""
+        value = self.fields[name]
+        if isinstance(value, str) and value.strip():
+            return [nfc(value)]
+        if isinstance(value, list) and value:
+            return self.strings(name)
+        raise self.wrong(name, "a string that is not empty, or a list of them")
+
+    def strings(self, name: str) -> list[str]:
+        return self.items(name, "a list of strings that are not empty", _text)
+
+    def texts_in(self, name: str) -> list[str]:
+        """The texts of a field that is a string, or a list of strings; blank ones, and other
+        things than texts, are none."""
+        value = self.fields.get(name)
+        items = cast(list[object], value) if isinstance(value, list) else [value]
+        if not all(isinstance(one, str) for one in items):
+            return []
+        return [text for one in items if (text := _text(one)) is not None]
+
+    def sentences(self, name: str) -> list[GoldSentence]:
+        """Facts that are a title and the number of a sentence, in pairs or in two columns."""
+        if isinstance(self.fields.get(name), dict):
+            return self._columns(name)
+        return self.items(name, "a list of [title, sentence number]", _sentence)
+
+    def _columns(self, name: str) -> list[GoldSentence]:
+        columns = cast(dict[str, object], self.fields[name])
+        titles, numbers = columns.get("title"), columns.get("sent_id")
+        if isinstance(titles, list) and isinstance(numbers, list):
+            pairs = zip(cast(list[object], titles), cast(list[object], numbers), strict=False)
+            read = [_sentence([title, number]) for title, number in pairs]
+            good = [one for one in read if one is not None]
+            if len(good) == len(cast(list[object], titles)) == len(cast(list[object], numbers)):
+                return good
+        raise self.wrong(
+            name, 'a list of [title, sentence number], or {"title": [], "sent_id": []}'
+        )
+
+    def triples(self, name: str) -> tuple[Triple, ...]:
+        """A chain of facts; evidence that is text (A-RAG has such) is none."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or all(
+            isinstance(one, str) for one in cast(list[object], value)
+        ):
+            return ()
+        return tuple(self.items(name, "a list of [subject, relation, object]", _triple))
+
+    def passages(self, name: str) -> list[GoldPassage]:
+        return self.items(name, 'a list of {"title", "text"}', _passage)
+
+    def objects(self, name: str) -> list[Fields]:
+        """The fields of each object of a list."""
+        found = self.items(name, "a list of objects", _object)
+        return [
+            Fields(one, f"{self.where}, {name} {number}") for number, one in enumerate(found, 1)
+        ]
+
+    def items(self, name: str, allowed: str, read: Callable[[object], _Item | None]) -> list[_Item]:
+        """What ``read`` makes of every item of a list, None being what it does not understand."""
+        value = self.fields.get(name)
+        if value is None:
+            return []
+        items = cast(list[object], value) if isinstance(value, list) else [None]
+        read_items = [read(one) for one in items]
+        good = [one for one in read_items if one is not None]
+        if len(good) != len(items):
+            raise self.wrong(name, allowed)
+        return good
+
+    def wrong(self, name: str, allowed: str) -> QuestionsError:
+        return QuestionsError(
+            f'The field "{name}" is {shown(self.fields[name])}.',
+            where=self.where,
+            allowed=allowed,
+            do="Mend the record.",
+        )
+
+
+def _text(value: object) -> str | None:
+    return nfc(value) if isinstance(value, str) and value.strip() else None
+
+
+def _sentence(value: object) -> GoldSentence | None:
+    if not isinstance(value, list):
+        return None
+    items = cast(list[object], value)
+    if len(items) != 2 or not isinstance(items[1], int) or isinstance(items[1], bool):
+        return None
+    title = _text(items[0])
+    return None if title is None else GoldSentence(title, items[1])
+
+
+def _triple(value: object) -> Triple | None:
+    if not isinstance(value, list):
+        return None
+    items = [_text(one) for one in cast(list[object], value)]
+    texts = [one for one in items if one is not None]
+    return (texts[0], texts[1], texts[2]) if len(texts) == len(items) == 3 else None
+
+
+def _object(value: object) -> dict[str, Any] | None:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def _passage(value: object) -> GoldPassage | None:
+    fields = _object(value)
+    if fields is None:
+        return None
+    title, text = fields.get("title"), _text(fields.get("text"))
+    if text is None or not (title is None or isinstance(title, str)):
+        return None
+    return GoldPassage(_text(title), text)

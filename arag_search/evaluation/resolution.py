@@ -1,0 +1,252 @@
+"""From the evidence that a question names to the passages of an index that hold it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from arag_search.corpus import Chunk
+from arag_search.evaluation.measures import normalise, stands_in, whole_words, without_brackets
+from arag_search.evaluation.question import GoldPassage, Hop, Question
+
+Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
+_TELLING_WORDS = 4
+"""A sentence with fewer words stands in many passages."""
+
+RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject and object")
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedHop:
+    """The passages that hold the evidence of a hop, in corpus order; none where it is unresolved.
+
+    Of several passages with the title, and of the parts of one, those are taken that hold the
+    answer. ``rule`` is the first that found such passages. Where none does (a date may be written
+    otherwise), it is the first that found any, whose passages are all taken, and ``holds_answer``
+    is False; None where none did.
+    """
+
+    hop: Hop
+    chunk_ids: tuple[str, ...]
+    rule: Rule | None
+    holds_answer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing that must have been shown: what it is called, the passages any of which shows it,
+    in corpus order, and by which rule they were found (None: unresolved). ``answer`` must be in
+    what is shown of the passage; None where any of it will do."""
+
+    name: str
+    chunk_ids: tuple[str, ...]
+    rule: Rule | None
+    answer: str | None = None
+
+
+class Passage:
+    """A chunk as it is looked up: ``text`` has its words alone."""
+
+    __slots__ = ("_sentences", "chunk", "text")
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+        self.text = whole_words(chunk.content)
+        self._sentences: list[str] | None = None
+
+    def has(self, text: str) -> bool:
+        """Whether the words of a text stand in it."""
+        return stands_in(text, self.text)
+
+    def sentences_in(self, whole: str) -> list[str]:
+        """The words of those of its sentences that stand in a text and are not too short to tell;
+        ``whole_words`` made the text."""
+        if self._sentences is None:
+            made = [whole_words(one) for one in self.chunk.sentences()]
+            self._sentences = [one for one in made if one.count(" ") > _TELLING_WORDS]
+        return [one for one in self._sentences if one in whole]
+
+
+class Passages:
+    """All passages of an index, looked up by what questions name.
+
+    Built once; keeps all texts in memory.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self.all = [Passage(chunk) for chunk in chunks]
+        self._by_id = {one.chunk.id: one for one in self.all}
+        self._by_title = _grouped((one.chunk.title, one) for one in self.all)
+        self._by_name = _grouped((normalise(one.chunk.title), one) for one in self.all)
+        self._by_bare_name = _grouped(
+            (normalise(without_brackets(one.chunk.title)), one) for one in self.all
+        )
+        self._by_text = _grouped((one.text, one) for one in self.all)
+
+    def of_ids(self, ids: Iterable[str]) -> list[Passage]:
+        """The passages with these ids, all of which are there."""
+        return [self._by_id[one] for one in ids]
+
+    def document_ids(self, chunk_ids: Iterable[str]) -> list[str]:
+        """The documents of chunks, in the order of these; unknown chunks are left out."""
+        known = (self._by_id.get(one) for one in chunk_ids)
+        return [one.chunk.doc_id for one in known if one is not None]
+
+    def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[Passage]]]:
+        """The passages with a title, by each rule that finds any: the title as it is; after
+        normalisation; after normalisation of titles without what stands in brackets at their end.
+        """
+        name = normalise(title)
+        if found := self._by_title.get(title):
+            yield "title", found
+        if found := self._by_name.get(name):
+            yield "normalised", found
+        if found := self._by_bare_name.get(name):
+            yield "brackets", found
+
+    def with_texts(self, *texts: str) -> list[Passage]:
+        """The passages in which the words of all of these texts stand."""
+        wanted = [whole_words(text) for text in texts]
+        if not all(wanted):
+            return []
+        return [one for one in self.all if all(words in one.text for words in wanted)]
+
+    def of_text(self, title: str | None, text: str, answer: str) -> Sequence[Passage]:
+        """The passages that hold a published text: those that are it or have all of it; where it
+        was cut, those with a sentence of it in which the answer stands, else with any of it."""
+        whole = whole_words(text)
+        same = self._by_text.get(whole, ())
+        if found := [one for one in same if title in (None, one.chunk.title)] or same:
+            return found
+        if found := self.with_texts(text):
+            return found
+        parts = {one: sentences for one in self.all if (sentences := one.sentences_in(whole))}
+        told = [one for one, each in parts.items() if any(stands_in(answer, s) for s in each)]
+        return told or list(parts)
+
+
+def resolve_hops(
+    question: Question, passages: Passages, published: Passages | None = None
+) -> tuple[ResolvedHop, ...]:
+    """The passages that hold the evidence of each hop.
+
+    ``published`` are the passages as the data set has them, where those of the index are packed or
+    cut differently: hops are resolved to the former, and these are located by their texts.
+    """
+    resolved = tuple(_resolved_hop(hop, published or passages) for hop in question.hops)
+    if published is None:
+        return resolved
+    return tuple(_located(one, published, passages) for one in resolved)
+
+
+def resolve_evidence(
+    question: Question, passages: Passages, published: Passages | None = None
+) -> tuple[tuple[Piece, ...], ...]:
+    """The evidence of a question as sets of pieces, any of which is enough; no set where the data
+    names no evidence.
+
+    Pieces are the hops, else the supporting titles, else the texts that support the answer.
+    """
+    if question.hops:
+        hops = resolve_hops(question, passages, published)
+        return (tuple(map(_hop_piece, hops)),)
+    if question.supporting_titles:
+        sets = (question.supporting_titles, *question.alternative_titles)
+        return tuple(
+            tuple(_titled_piece(title, passages, published) for title in titles) for titles in sets
+        )
+    if question.supporting_passages:
+        return (tuple(_text_piece(one, passages) for one in question.supporting_passages),)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedEvidence:
+    """The evidence of questions in the passages of an index: sets of pieces by question id."""
+
+    passages: Passages
+    sets: Mapping[str, Sequence[Sequence[Piece]]]
+
+    @staticmethod
+    def of(
+        questions: Iterable[Question], passages: Passages, published: Passages | None = None
+    ) -> LocatedEvidence:
+        """``published`` as in ``resolve_hops``."""
+        sets = {one.id: resolve_evidence(one, passages, published) for one in questions}
+        return LocatedEvidence(passages, sets)
+
+
+def rule_counts(rules: Iterable[Rule | None]) -> dict[str, int]:
+    """How many pieces each rule resolved, in the order of the rules; "unresolved" comes last."""
+    counts = Counter(rules)
+    return {rule or "unresolved": counts[rule] for rule in (*RULES, None) if counts[rule]}
+
+
+def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
+    """By the first rule whose passages hold the answer, else the first that finds any."""
+    first: ResolvedHop | None = None
+    for rule, found in _found(hop, passages):
+        telling = [one for one in found if one.has(hop.answer)]
+        ids = tuple(one.chunk.id for one in telling or found)
+        resolved = ResolvedHop(hop, ids, rule, bool(telling))
+        if telling:
+            return resolved
+        first = first or resolved
+    return first or ResolvedHop(hop, (), None, False)
+
+
+def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[Passage]]]:
+    """What each rule finds, in their order, of those that find anything."""
+    if hop.text is not None and (found := passages.of_text(hop.title, hop.text, hop.answer)):
+        yield "text", found
+    for name in filter(None, (hop.title, hop.subject)):
+        yield from passages.titled(name)
+    if hop.subject is not None:
+        found = passages.with_texts(hop.subject, hop.answer)
+        if len(found) == 1:
+            yield "subject and object", found
+
+
+def _located(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
+    """The same hop in passages that are packed or cut differently."""
+    answer = resolved.hop.answer
+    found = {
+        passage.chunk.id: passage
+        for one in published.of_ids(resolved.chunk_ids)
+        for passage in passages.of_text(None, one.chunk.content, answer)
+    }
+    rule = resolved.rule if found else None
+    holds = any(one.has(answer) for one in found.values())
+    return replace(resolved, chunk_ids=tuple(found), rule=rule, holds_answer=holds)
+
+
+def _hop_piece(resolved: ResolvedHop) -> Piece:
+    hop = resolved.hop
+    name = hop.title or hop.subject or hop.question or hop.answer
+    answer = hop.answer if resolved.holds_answer else None
+    return Piece(name, resolved.chunk_ids, resolved.rule, answer)
+
+
+def _titled_piece(title: str, passages: Passages, published: Passages | None) -> Piece:
+    rule, found = next((published or passages).titled(title), (None, ()))
+    if published is not None:
+        texts = [one.chunk.content for one in found]
+        found = [there for text in texts for there in passages.of_text(None, text, text)]
+    ids = tuple(dict.fromkeys(one.chunk.id for one in found))
+    return Piece(title, ids, rule if ids else None)
+
+
+def _text_piece(passage: GoldPassage, passages: Passages) -> Piece:
+    found = passages.of_text(passage.title, passage.text, passage.text)
+    name = passage.title or passage.text
+    return Piece(name, tuple(one.chunk.id for one in found), "text" if found else None)
+
+
+def _grouped(pairs: Iterable[tuple[str, Passage]]) -> dict[str, list[Passage]]:
+    found: dict[str, list[Passage]] = defaultdict(list)
+    for key, one in pairs:
+        if key.strip():
+            found[key].append(one)
+    return dict(found)

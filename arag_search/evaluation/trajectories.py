@@ -1,0 +1,138 @@
+"""How a model searched: what its consecutive searches share, and what it did after one that found
+nothing. Told from the records alone; whether two searches meant the same, and whether one was a
+success, only a model could say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import cast, get_args
+
+from arag_search.agent.record import Record, Step
+from arag_search.config import ToolName
+from arag_search.tools.base import DEFAULT_TOP_K
+
+SEARCH_TOOLS = frozenset(get_args(ToolName)) - {"chunk_read"}
+_SIZES = ("top_k", "max_results")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What the results of two consecutive searches share.
+
+    Means over the ``pairs`` of which at least one found something, of the shared passages: divided
+    by the larger of the two results, by all passages of both (Jaccard), and by the number of
+    passages that the later search asked for. None where there is no pair. ``empty_pairs`` found
+    nothing twice; they are counted apart, for sharing nothing they would lower the means and
+    sharing everything raise them.
+    """
+
+    pairs: int
+    empty_pairs: int
+    of_larger: float | None
+    jaccard: float | None
+    of_asked: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What followed the searches that failed: found nothing, or were refused.
+
+    ``at_once`` counts those after which the next search found something, ``later`` those where a
+    later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed one
+    to the next that found something, None where none did. ``tokens`` are result tokens of failed
+    searches, which the model has read in vain.
+    """
+
+    failed: int
+    refused: int
+    at_once: int
+    later: int
+    never: int
+    searches: float | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """Both, over all searches of some records."""
+
+    records: int
+    searches: int
+    overlap: Overlap
+    recovery: Recovery
+
+
+def trajectories(records: Iterable[Record]) -> Trajectories:
+    """What can be told of the searches of these records; pairs never cross a question."""
+    searches = [searches_of(record) for record in records]
+    return Trajectories(
+        records=len(searches),
+        searches=sum(map(len, searches)),
+        overlap=_overlap([pair for steps in searches for pair in pairwise(steps)]),
+        recovery=_recovery(searches),
+    )
+
+
+def searches_of(record: Record) -> list[Step]:
+    """The steps that searched, in order; there may be reads between them."""
+    return [step for step in record.trajectory if step.tool_name in SEARCH_TOOLS]
+
+
+def found_something(step: Step) -> bool:
+    """Whether a search showed a passage."""
+    return step.status == "ok" and bool(step.hit_ids)
+
+
+def arguments_of(step: Step) -> Mapping[str, object]:
+    """What a tool was called with; nothing where that is no JSON object."""
+    written: object = step.tool_input
+    return cast(Mapping[str, object], written) if isinstance(written, dict) else {}
+
+
+def asked_for(step: Step) -> int:
+    """How many passages a search asked for."""
+    given = arguments_of(step)
+    sizes = [size for name in _SIZES if isinstance(size := given.get(name), int) and size > 0]
+    return sizes[0] if sizes else DEFAULT_TOP_K
+
+
+def _overlap(pairs: Sequence[tuple[Step, Step]]) -> Overlap:
+    found = [(set(one.hit_ids), set(other.hit_ids), asked_for(other)) for one, other in pairs]
+    some = [(one, other, asked) for one, other, asked in found if one or other]
+    return Overlap(
+        pairs=len(some),
+        empty_pairs=len(found) - len(some),
+        of_larger=_mean(len(one & other) / max(len(one), len(other)) for one, other, _ in some),
+        jaccard=_mean(len(one & other) / len(one | other) for one, other, _ in some),
+        of_asked=_mean(min(len(one & other) / asked, 1.0) for one, other, asked in some),
+    )
+
+
+def _recovery(searches: Sequence[Sequence[Step]]) -> Recovery:
+    waits: list[int | None] = []
+    failed: list[Step] = []
+    for steps in searches:
+        for place, step in enumerate(steps):
+            if found_something(step):
+                continue
+            failed.append(step)
+            later = (n for n, one in enumerate(steps[place + 1 :], 1) if found_something(one))
+            waits.append(next(later, None))
+    recovered = [wait for wait in waits if wait is not None]
+    return Recovery(
+        failed=len(failed),
+        refused=sum(step.status == "error" for step in failed),
+        at_once=sum(wait == 1 for wait in recovered),
+        later=sum(wait > 1 for wait in recovered),
+        never=len(waits) - len(recovered),
+        searches=_mean(recovered),
+        tokens=sum(step.result_tokens for step in failed),
+    )
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return fmean(known) if known else None

@@ -1,0 +1,125 @@
+"""Questions whose evidence is taken away: does a model say so, or does it answer nevertheless?
+
+The evidence of all chosen questions is left out by one scope on the index. Nothing is deleted, so
+that scores are computed from the statistics of the whole corpus, as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from arag_search.corpus import Chunk
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.description import answers_itself, is_yes_or_no
+from arag_search.evaluation.measures import whole_words
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Passages, resolve_evidence
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import KeywordEquals, Scope, any_of
+
+GONE = "answer gone"
+STILL_PRESENT = "answer still present"
+"""Types of the questions: by them, a score reports the two apart."""
+
+YES_NO = "the answer is yes or no"
+IN_QUESTION = "the answer stands in the question"
+NO_ANSWER = "there is no answer, or none that could be searched for"
+NO_EVIDENCE = "no evidence is named"
+UNRESOLVED = "some evidence is in no passage of the index"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAway:
+    """Questions without their evidence.
+
+    ``questions`` are marked as not answerable; their type is GONE or, where an answer still stands
+    in a passage that is left, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
+    ``left_out`` counts the questions that were not chosen, by the first reason that holds.
+    ``passages`` are those of the whole index, ``removed`` how many of them the scope leaves out.
+    """
+
+    questions: tuple[Question, ...]
+    filter: str
+    documents: tuple[str, ...]
+    left_out: Mapping[str, int]
+    passages: int
+    removed: int
+
+    def count(self, type: str) -> int:
+        """The number of questions of a type."""
+        return sum(one.type == type for one in self.questions)
+
+
+def take_away(
+    questions: Sequence[Question], chunks: Iterable[Chunk], limit: int | None = None
+) -> TakenAway:
+    """Choose the questions whose answer must be read, and leave out the documents that hold any of
+    their evidence; the first ``limit`` of them where there are more.
+
+    Raises QuestionsError where no question can be chosen, or no passage would be left.
+    """
+    passages = Passages(chunks)
+    left_out = Counter[str]()
+    chosen: list[Question] = []
+    evidence: set[str] = set()
+    for question in questions:
+        ids = _evidence_ids(question, passages)
+        if isinstance(ids, str):
+            left_out[ids] += 1
+        elif limit is None or len(chosen) < limit:
+            chosen.append(question)
+            evidence |= ids
+    if not chosen:
+        reasons = ", ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
+        raise QuestionsError(
+            "No question can be chosen.",
+            where=reasons,
+            allowed="questions with an answer that must be read, and evidence that is in the index",
+        )
+    documents = tuple(dict.fromkeys(passages.document_ids(sorted(evidence))))
+    remaining = [one for one in passages.all if one.chunk.doc_id not in set(documents)]
+    if not remaining:
+        raise QuestionsError(
+            "No passage would be left: every document holds evidence.",
+            where=f"{len(documents):,} documents",
+            allowed="a corpus of more documents than hold the evidence",
+            do="Choose fewer questions with --limit.",
+        )
+    texts = [text for one in remaining for text in (whole_words(one.chunk.title), one.text)]
+    scope = Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),))
+    return TakenAway(
+        questions=tuple(
+            replace(one, answerable=False, type=STILL_PRESENT if _stands(one, texts) else GONE)
+            for one in chosen
+        ),
+        filter=str(scope),
+        documents=documents,
+        left_out=dict(left_out),
+        passages=len(passages.all),
+        removed=len(passages.all) - len(remaining),
+    )
+
+
+def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
+    """The passages with any evidence of a question, or why it is not chosen."""
+    if not any(map(whole_words, question.answers)) or not question.answerable:
+        return NO_ANSWER
+    if is_yes_or_no(question):
+        return YES_NO
+    if answers_itself(question):
+        return IN_QUESTION
+    sets = resolve_evidence(question, passages)
+    if not sets:
+        return NO_EVIDENCE
+    pieces = [piece for each in sets for piece in each]
+    if any(piece.rule is None for piece in pieces):
+        return UNRESOLVED
+    return {id for piece in pieces for id in piece.chunk_ids}
+
+
+def _stands(question: Question, texts: Sequence[str]) -> bool:
+    """Whether any of the answers stands in any of the texts."""
+    answers = [words for one in question.answers if (words := whole_words(one))]
+    return any(answer in text for text in texts for answer in answers)

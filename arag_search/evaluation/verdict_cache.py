@@ -1,0 +1,99 @@
+"""The file of verdicts: a line each, found by what was asked."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import cast
+
+import orjson
+
+from arag_search.errors import RunError
+
+
+class VerdictCache:
+    """Verdicts by key, kept in a file of JSON lines; None keeps them in memory.
+
+    A line is on disk before ``put`` returns. What a crash leaves of a line at the end of the file
+    is passed over, and the next line begins anew. Several processes may append to one file. Raises
+    RunError where the file cannot be read or written, or holds other things.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._verdicts = {} if path is None else _read(path)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def get(self, key: str) -> str | None:
+        """The verdict that is kept, None where there is none."""
+        return self._verdicts.get(key)
+
+    def put(self, key: str, question_id: str, verdict: str, reply: str) -> None:
+        """Keep a verdict, with the reply that gave it."""
+        row = {"key": key, "question_id": question_id, "verdict": verdict, "reply": reply}
+        line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        with self._lock:
+            if self.path is not None:
+                _append(self.path, line)
+            self._verdicts[key] = verdict
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unusable(path, "read", error) from error
+    *lines, _ = raw.split(b"\n")
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        match _row(line):
+            case {"key": str(key), "verdict": str(verdict)}:
+                found[key] = verdict
+            case None if found or number < len(lines):
+                continue  # what a crash left, and another line was written behind
+            case _:
+                raise RunError(
+                    "The file of verdicts holds something else.",
+                    where=f"{path}, line {number}",
+                    allowed='lines of {"key", "verdict"} as a judge writes them',
+                    do="Name another file.",
+                )
+    return found
+
+
+def _row(line: bytes) -> object:
+    try:
+        return cast(object, orjson.loads(line))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Write a line behind what is there, on a line of its own."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.fstat(descriptor).st_size
+            is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, b"\n" + line if is_cut else line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unusable(path, "written", error) from error
+
+
+def _unusable(path: Path, what: str, error: OSError) -> RunError:
+    return RunError(
+        f"The file of verdicts cannot be {what} ({error.strerror}).",
+        where=str(path),
+        do="Name another file, or make room.",
+    )

@@ -1,0 +1,259 @@
+"""Presets x question sets x models x seeds through the agent; every seed is a run folder as
+``arag-search run`` writes it, and is gone on with where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+
+import orjson
+from pydantic import ValidationError
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ChatModel
+from arag_search.agent.models.choose import choose_model
+from arag_search.agent.prices import Prices
+from arag_search.agent.run import RunOptions, RunProgress, run
+from arag_search.agent.run_folder import COMPARED, read_records
+from arag_search.config import Preset, changed_preset, load_preset
+from arag_search.errors import AragError, ConfigError
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.index import Index
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.hybrid_search import HybridSearch
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
+from arag_search.tools.semantic_search import SemanticSearch
+from arag_search.yaml_file import numbered
+from bench.ablation.cells import Cell, CellRow, Key
+from bench.ablation.fixed_arguments import FixedArguments
+from bench.ablation.places import Places
+from bench.ablation.scoring import row_of
+from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
+from bench.data_sets import drawn, open_kept
+from bench.fingerprints import code_fingerprint, prompt_fingerprint
+
+PUBLISHED = "published"
+RUNS = "runs"
+_ARGUMENTS = {
+    tool.name: tool.arguments
+    for tool in (
+        LogicalSearch, KeywordSearch, SemanticSearch, HybridSearch, NaiveEmbeddingSearch, ChunkRead
+    )
+}  # fmt: skip
+
+ChooseModel = Callable[[ModelEntry, int | None, Preset], ChatModel]
+
+
+def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatModel:
+    """The model of an entry. Raises ConfigError where it cannot be had, or not for the preset."""
+    return choose_model(
+        None if entry.model == ENVIRONMENT else entry.model,
+        reasoning_effort=entry.reasoning_effort,
+        temperature=entry.temperature,
+        seed=seed,
+        preset=preset,
+        allow_offline=False,
+    )
+
+
+class AgentExperiment:
+    """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way."""
+
+    def __init__(
+        self,
+        runs: AgentRuns,
+        places: Places,
+        *,
+        limit: int | None = None,
+        prices: Prices | None = None,
+        choose: ChooseModel = named_model,
+        progress: Callable[[], RunProgress] | None = None,
+    ) -> None:
+        """Check all that can be checked before anything runs.
+
+        Raises ConfigError naming every preset, model and data set that cannot be used.
+        """
+        self._runs = runs
+        self._places = places
+        self._prices = prices
+        self._choose = choose
+        self._progress = progress
+        self._count = (
+            limit if runs.questions is None else min(runs.questions, limit or runs.questions)
+        )
+        self._indexes: dict[tuple[str, str], Index] = {}
+        self._presets: dict[str, Preset] = {}
+        self._entries = {one.level: one for one in runs.presets}
+        self._models = {one.level: one for one in runs.models}
+        self._questions: dict[str, Sequence[Question]] = {}
+        self._check()
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """See Experiment. Data sets come first, so that an index is opened once."""
+        factors = self._runs.factors
+        return [dict(zip(factors, levels, strict=True)) for levels in product(*factors.values())]
+
+    def fingerprints(self, key: Key) -> Mapping[str, str]:
+        """See Experiment."""
+        preset = self._presets[key["preset"]]
+        return {
+            **self._of_run(key, self._seeds(key)[0]),
+            "seeds": ", ".join(map(str, self._seeds(key))),
+            "prompt": prompt_fingerprint(preset.system_prompt),
+            "code": code_fingerprint(),
+        }
+
+    def measure(self, key: Key) -> Iterable[CellRow]:
+        """See Experiment. Raises KeyboardInterrupt where a run was interrupted, and what a run
+        raises."""
+        return [row for seed in self._seeds(key) for row in self._seed_rows(key, seed)]
+
+    def close(self) -> None:
+        """See Experiment."""
+        for index in self._indexes.values():
+            index.close()
+        self._indexes.clear()
+
+    def _seeds(self, key: Key) -> tuple[int, ...]:
+        """Those that may make a difference: rules give one answer whatever the seed."""
+        seeds = self._runs.seeds
+        return seeds if self._models[key["model"]].takes_seeds else seeds[:1]
+
+    def _of_run(self, key: Key, seed: int) -> dict[str, str]:
+        """The fingerprints that a run folder keeps, and what its index was made of."""
+        model = self._model(key, seed)
+        try:
+            agent = Agent(self._index(key), self._presets[key["preset"]], model)
+        finally:
+            model.close()
+        asked = self._asked(key["set"])
+        found = {**agent.fingerprints, "questions": questions_fingerprint(asked)}
+        return {name: found[name] for name in COMPARED if name in found}
+
+    def _seed_rows(self, key: Key, seed: int) -> list[CellRow]:
+        asked = self._asked(key["set"])
+        folder = self._folder(key, seed)
+        model = self._model(key, seed)
+        try:
+            outcome = run(
+                self._index(key),
+                asked,
+                self._presets[key["preset"]],
+                model,
+                self._places.work / folder,
+                options=RunOptions(self._runs.workers),
+                prices=self._prices,
+                progress=self._progress() if self._progress is not None else None,
+            )
+        finally:
+            model.close()
+        if outcome.stopped == "interrupted":
+            raise KeyboardInterrupt
+        records = read_records(self._places.work / folder).by_id
+        return [row_of(one, records.get(one.id), seed, f"{folder}#{one.id}") for one in asked]
+
+    def _folder(self, key: Key, seed: int) -> str:
+        """Where the run is, below the work folder. Another preset, index, model or other questions
+        get another folder: what was paid for is never mixed or lost."""
+        made_of = orjson.dumps(self._of_run(key, seed), option=orjson.OPT_SORT_KEYS)
+        name = Cell(key, {}).file_name.removesuffix(".jsonl")
+        return f"{RUNS}/{name}/{hashlib.sha256(made_of).hexdigest()[:8]}-seed-{seed}"
+
+    def _model(self, key: Key, seed: int) -> ChatModel:
+        entry = self._models[key["model"]]
+        preset = self._presets[key["preset"]]
+        model = self._choose(entry, seed if entry.takes_seeds else None, preset)
+        fixed = self._entries[key["preset"]].arguments
+        return FixedArguments(model, fixed) if fixed else model
+
+    def _asked(self, name: str) -> Sequence[Question]:
+        if name not in self._questions:
+            everything = load_questions(self._places.data / name / "questions.jsonl")
+            self._questions[name] = drawn(everything, self._count, name)
+        return self._questions[name]
+
+    def _index(self, key: Key) -> Index:
+        at = (key["set"], key["passages"])
+        if at not in self._indexes:
+            needs_vectors = any(one.needed_vectors for one in self._presets.values())
+            self._indexes[at] = open_kept(
+                self._places.data / key["set"] / "corpus.jsonl",
+                self._places.kept / key["set"] / PUBLISHED,
+                self._runs.encoder if needs_vectors else None,
+            )
+        return self._indexes[at]
+
+    # Before anything runs
+
+    def _check(self) -> None:
+        problems = [
+            f"passages {one}: allowed is {PUBLISHED}."
+            for one in self._runs.passages
+            if one != PUBLISHED
+        ]
+        for name in self._runs.sets:
+            try:
+                self._asked(name)
+            except AragError as error:
+                problems.append(_on_a_line(error))
+        for entry in self._runs.presets:
+            problems += self._preset_problems(entry)
+        for entry, preset in product(self._runs.models, self._presets.values()):
+            try:
+                self._choose(entry, None, preset).close()
+            except AragError as error:
+                problems.append(f"model {entry.level}: {_on_a_line(error)}")
+        if problems:
+            raise ConfigError(numbered("suite", list(dict.fromkeys(problems))))
+
+    def _preset_problems(self, entry: PresetEntry) -> list[str]:
+        """Load the preset of an entry, with what is set otherwise; what is wrong with it."""
+        place = f"preset {entry.level}"
+        changes = {**entry.set, **({"name": entry.label} if entry.label else {})}
+        try:
+            preset = load_preset(entry.preset)
+            preset = changed_preset(preset, changes, place) if changes else preset
+        except AragError as error:
+            return [f"{place}: {_on_a_line(error)}"]
+        self._presets[entry.level] = preset
+        problems = [
+            f"{place}: argument {tool}.{name}: {why}"
+            for tool, arguments in entry.arguments.items()
+            for name, why in _argument_problems(tool, arguments, preset).items()
+        ]
+        if preset.needed_vectors and self._runs.encoder is None:
+            using = ", ".join(preset.needed_vectors)
+            problems.append(f"{place}: {using} needs vectors, and no encoder is named.")
+        return problems
+
+
+def _argument_problems(
+    tool: str, arguments: Mapping[str, object], preset: Preset
+) -> dict[str, str]:
+    """What is wrong with fixed arguments, by argument."""
+    if tool not in preset.tools:
+        named = ", ".join(preset.tools) or "none"
+        return dict.fromkeys(arguments, f"the preset has no such tool. Tools: {named}.")
+    fields = _ARGUMENTS[tool]
+    known = {name: value for name, value in arguments.items() if name in fields.model_fields}
+    problems = {
+        name: f"there is no such argument. Arguments: {', '.join(fields.model_fields)}."
+        for name in arguments
+        if name not in known
+    }
+    try:
+        fields.model_validate(known)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            name = str(one["loc"][0])
+            if name in known:
+                problems[name] = f"{known[name]}: {one['msg']}."
+    return problems
+
+
+def _on_a_line(error: AragError) -> str:
+    return " ".join(str(error).split("\n"))

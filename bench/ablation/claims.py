@@ -1,0 +1,105 @@
+"""The claim rule: when one condition may be said to beat another, over all policies of a searcher.
+
+"A beats B" only if the corrected interval excludes 0 on A's side in enough of the policies (at
+least 5 of 6 orders of queries, in every regime of names) and on B's side in none. Anything else
+that is resolved somewhere "depends on policy". Two conditions are never equal: they are "not
+resolved".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from bench.bootstrap import Interval
+
+Outcome = Literal["first", "second", "depends", "not resolved", "too few policies"]
+Policy = tuple[tuple[str, str], ...]
+"""Factor and level of each policy factor, in one order of factors; () where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRule:
+    """Over which policies a claim has to hold.
+
+    It must be resolved under at least ``at_least`` of the levels of the factor ``most_of``, for
+    every combination of levels of all other policy factors. ``most_of`` "" asks for all policies.
+    """
+
+    most_of: str = ""
+    at_least: int = 0
+
+    def spared(self, policies: Sequence[Policy]) -> int:
+        """In how many policies of a group a contrast need not be resolved."""
+        levels = {dict(one).get(self.most_of) for one in policies}
+        return max(0, len(levels) - self.at_least) if self.most_of else 0
+
+    def groups(self, policies: Sequence[Policy]) -> list[list[Policy]]:
+        """The policies that differ in nothing but ``most_of``, together."""
+
+        def rest(policy: Policy) -> Policy:
+            return tuple(one for one in policy if one[0] != self.most_of)
+
+        return [list(group) for _, group in groupby(sorted(policies, key=rest), key=rest)]
+
+    def needed(self, group: Sequence[Policy]) -> int:
+        """In how many policies of a group a claim must be resolved."""
+        return self.at_least if self.most_of else len(group)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What may be said of a first and a second condition.
+
+    ``resolved_for`` counts policies by the side that they are resolved for. ``low`` and ``high``
+    are the least and largest estimate over the policies, ``resolution`` the smallest difference
+    that could be resolved in the policy in which it is the largest.
+    """
+
+    outcome: Outcome
+    policies: int
+    resolved_for: tuple[int, int]
+    low: float
+    high: float
+    resolution: float
+
+
+def claim(found: Mapping[Policy, Interval], rule: ClaimRule, *, lower_is_better: bool) -> Claim:
+    """The claim that the intervals of first less second allow, one for each policy, all at the
+    corrected level."""
+
+    def wins(interval: Interval, first: bool) -> bool:
+        is_below = first == lower_is_better
+        return interval.high < 0 if is_below else interval.low > 0
+
+    sides = [
+        {policy for policy, each in found.items() if wins(each, first)} for first in (True, False)
+    ]
+    groups = rule.groups(list(found))
+    values = [each.value for each in found.values()]
+    return Claim(
+        _outcome(sides[0], sides[1], groups, rule),
+        len(found),
+        (len(sides[0]), len(sides[1])),
+        min(values),
+        max(values),
+        max(each.resolution for each in found.values()),
+    )
+
+
+def _outcome(
+    first: set[Policy], second: set[Policy], groups: list[list[Policy]], rule: ClaimRule
+) -> Outcome:
+    if not first and not second:
+        return "not resolved"
+    if first and second:
+        return "depends"
+    ahead = first or second
+    reached = [sum(one in ahead for one in group) for group in groups]
+    needed = [rule.needed(group) for group in groups]
+    if all(count >= least for count, least in zip(reached, needed, strict=True)):
+        return "first" if first else "second"
+    is_whole = all(count == len(group) for count, group in zip(reached, groups, strict=True))
+    return "too few policies" if is_whole else "depends"

@@ -1,0 +1,119 @@
+"""The design of a suite: its strata and policies, and the contrasts that it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from bench.ablation.cells import Key
+from bench.ablation.claims import ClaimRule, Policy
+from bench.ablation.suite import Suite
+from bench.ablation.values import Condition, condition_of
+from bench.statistics import corrected_level
+
+Stratum = tuple[tuple[str, str], ...]
+"""Levels of the factors that a comparison looks at apart; () where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A declared question: does ``first`` differ from ``second`` in ``measure``?"""
+
+    measure: str
+    stratum: Stratum
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """A suite with the conditions that its experiment has.
+
+    What no condition is for is not asked: where an interface cannot do what a stratum is about.
+    """
+
+    suite: Suite
+    keys: Sequence[Key]
+
+    @cached_property
+    def conditions(self) -> frozenset[Condition]:
+        """All of the experiment, whether measured or not."""
+        return frozenset(condition_of(key) for key in self.keys)
+
+    @cached_property
+    def strata(self) -> list[Stratum]:
+        """The combinations of levels that are looked at apart."""
+        return self._combinations(self.suite.comparison.apart)
+
+    @cached_property
+    def policies(self) -> list[Policy]:
+        """The combinations of levels of the policy factors."""
+        named = self.suite.comparison.policy.factors
+        return self._combinations([one for one in self.suite.experiment.factors if one in named])
+
+    @cached_property
+    def main(self) -> Policy:
+        """The policy that tables show."""
+        main = self.suite.comparison.policy.main
+        return tuple((factor, main[factor]) for factor, _ in self.policies[0])
+
+    @cached_property
+    def primary(self) -> list[Contrast]:
+        """The contrasts on which claims rest."""
+        return self._contrasts([self.suite.comparison.primary])
+
+    @cached_property
+    def secondary(self) -> list[Contrast]:
+        """The other contrasts that are tested."""
+        return self._contrasts(self.suite.comparison.secondary)
+
+    @cached_property
+    def rule(self) -> ClaimRule:
+        """The rule that the suite sets for its claims."""
+        return ClaimRule(self.suite.comparison.policy.most, self.suite.comparison.policy.at_least)
+
+    @cached_property
+    def levels(self) -> tuple[float, float]:
+        """The corrected levels of the intervals of primary and of secondary contrasts."""
+        spared = self.rule.spared(self.policies)
+        return (
+            corrected_level(max(1, len(self.primary)), spared),
+            corrected_level(max(1, len(self.secondary))),
+        )
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The levels of the compared factor."""
+        return self.suite.experiment.factors[self.suite.comparison.factor]
+
+    def condition(self, stratum: Stratum, policy: Policy, level: str) -> Condition:
+        """The condition with these levels; factors that are not named have one level only."""
+        chosen = {**dict(stratum), **dict(policy), self.suite.comparison.factor: level}
+        factors = self.suite.experiment.factors
+        order = [factor for factor, _ in condition_of(self.keys[0])]
+        return tuple((factor, chosen.get(factor, factors[factor][0])) for factor in order)
+
+    def sides(self, one: Contrast, policy: Policy) -> tuple[Condition, Condition]:
+        """The two conditions that a contrast compares under a policy."""
+        return (
+            self.condition(one.stratum, policy, one.first),
+            self.condition(one.stratum, policy, one.second),
+        )
+
+    def _combinations(self, factors: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
+        levels = product(*(self.suite.experiment.factors[one] for one in factors))
+        made = [tuple(zip(factors, each, strict=True)) for each in levels]
+        return [one for one in made if any(set(one) <= set(each) for each in self.conditions)]
+
+    def _contrasts(self, measures: Sequence[str]) -> list[Contrast]:
+        pairs = self.suite.comparison.pairs
+        made = [
+            Contrast(measure, stratum, *pair)
+            for measure, stratum, pair in product(measures, self.strata, pairs)
+        ]
+        return [one for one in made if self._is_asked(one)]
+
+    def _is_asked(self, one: Contrast) -> bool:
+        return any(set(self.sides(one, policy)) <= self.conditions for policy in self.policies)

@@ -1,0 +1,275 @@
+"""Pictures of a report: told apart by mark, line and grey, so that they need no colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import BenchError
+from bench.ablation.analysis import Analysis, natural
+from bench.ablation.design import Stratum
+from bench.ablation.groups import Group, groups
+from bench.ablation.measure import MEASURES, Measure
+from bench.ablation.scoring import CAP_TOKENS
+from bench.ablation.values import Condition, SetValues
+from bench.ablation.wording import levels_text
+from bench.bootstrap import LEVEL, Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TOKENS = ("TokensToEvidence", "RetrievedTokens")
+"""What stands on the axis of tokens: the first that is measured."""
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
+_GREYS = ("0.0", "0.35", "0.55", "0.15", "0.45", "0.65", "0.25", "0.5")
+_ENDINGS = (".png", ".svg")
+_PANEL = (4.6, 3.4)  # inches
+
+Panel = Callable[[Analysis, Any, SetValues, Stratum], bool]
+"""Draws into the axes; False where there is nothing to draw."""
+
+
+def plots(analysis: Analysis, folder: Path) -> list[Path]:
+    """Write every picture that the values allow, as PNG and SVG; their paths."""
+    import matplotlib as mpl
+
+    found: list[Path] = []
+    with mpl.rc_context({"svg.hashsalt": analysis.design.suite.name, "font.size": 9}):
+        folder.mkdir(parents=True, exist_ok=True)
+        name = analysis.design.suite.name
+        panels = {"tokens": _distribution, "evidence": _evidence, "quality": _quality}
+        for what, draw in panels.items():
+            found += _grid(analysis, draw, folder / f"{name}_{what}")
+        found += _parts(analysis, folder / f"{name}_parts")
+    return found
+
+
+def check_matplotlib() -> None:
+    """Raise BenchError where matplotlib is absent, before hours are spent on what it would show."""
+    if find_spec("matplotlib") is None:
+        raise BenchError(
+            "matplotlib is not installed.",
+            do='Install the extra: pip install "arag-search[bench]"; or give --no-plots.',
+        )
+
+
+def _grid(analysis: Analysis, draw: Panel, path: Path) -> list[Path]:
+    """A row a stratum, a column a data set."""
+    from matplotlib.figure import Figure
+
+    rows, columns = len(analysis.design.strata), len(analysis.sets)
+    figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows + 0.7), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False)
+    drawn = False
+    for row, stratum in enumerate(analysis.design.strata):
+        for column, one in enumerate(analysis.sets):
+            panel = panels[row][column]
+            title = ": ".join(part for part in (one.name, levels_text(stratum)) if part)
+            panel.set_title(title, fontsize=9)
+            panel.grid(visible=True, color="0.9", linewidth=0.6)
+            drawn |= draw(analysis, panel, one, stratum)
+    return _save(figure, panels[0][0], path) if drawn else []
+
+
+def _save(figure: Any, panel: Any, path: Path) -> list[Path]:
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4) or 1)
+    paths = [path.with_suffix(ending) for ending in _ENDINGS]
+    for each in paths:
+        figure.savefig(each, dpi=130, metadata={"Date": None} if each.suffix == ".svg" else None)
+    return paths
+
+
+def _log_axis(panel: Any) -> None:
+    """Powers, with plain numbers at 1, 2 and 5 times a power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _levels(
+    analysis: Analysis, one: SetValues, stratum: Stratum
+) -> list[tuple[int, str, Condition]]:
+    """Number, name and main condition of every compared level that was measured."""
+    design = analysis.design
+    made = [design.condition(stratum, design.main, level) for level in design.compared]
+    return [
+        (number, level, condition)
+        for number, (level, condition) in enumerate(zip(design.compared, made, strict=True))
+        if condition in one.conditions
+    ]
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {
+        "color": _GREYS[number % len(_GREYS)],
+        "marker": _MARKS[number % len(_MARKS)],
+        "linestyle": _LINES[number % len(_LINES)],
+        "linewidth": 1.2,
+        "markersize": 5,
+    }
+
+
+def _column(one: SetValues, measure: str, condition: Condition) -> NDArray[np.float64] | None:
+    """The values of a condition that are known; None where the suite does not show the measure."""
+    import numpy as np
+
+    if measure not in one.tables:
+        return None
+    column = one.tables[measure][:, one.conditions.index(condition)]
+    known = column[~np.isnan(column)]
+    return known if len(known) else None
+
+
+def _distribution(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
+    """The share of questions whose evidence was complete within so many tokens."""
+    import numpy as np
+
+    drawn = False
+    for number, level, condition in _levels(analysis, one, stratum):
+        column = _column(one, TOKENS[0], condition)
+        if column is None:
+            continue
+        tokens = np.sort(np.exp(column))
+        grid = np.geomspace(30, CAP_TOKENS, 200)
+        # What reached the cap did not find all; logarithms may have left it a hair below.
+        complete = tokens[tokens < CAP_TOKENS - 0.5]
+        shares = np.searchsorted(complete, grid, side="right") / len(tokens)
+        panel.plot(grid, shares, label=level, markevery=(4 * number, 34), **_style(number))
+        drawn = True
+    _log_axis(panel)
+    panel.set(
+        xlabel="Retrieved tokens",
+        xlim=(30, CAP_TOKENS),
+        ylabel="Share of questions with\nfull evidence by then",
+        ylim=(0, 1),
+    )
+    return drawn
+
+
+def _evidence(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
+    """The mean share of the evidence that was shown within so many tokens."""
+    import numpy as np
+
+    drawn = False
+    for number, level, condition in _levels(analysis, one, stratum):
+        curves = [curve for curve in one.curves[condition] if curve]
+        if not curves:
+            continue
+        farthest = max(curve[-1][0] for curve in curves)
+        grid = np.linspace(0, min(max(farthest, 100), CAP_TOKENS), 200)
+        total = np.zeros_like(grid)
+        for curve in curves:
+            tokens, shares = np.array(curve).T
+            reached = np.searchsorted(tokens, grid, side="right") - 1
+            total += np.where(reached >= 0, shares[np.maximum(reached, 0)], 0.0)
+        panel.plot(
+            grid, total / len(curves), label=level, markevery=(4 * number, 34), **_style(number)
+        )
+        drawn = True
+    panel.set(xlabel="Retrieved tokens", ylabel="Mean share of evidence shown", ylim=(0, 1))
+    return drawn
+
+
+def _quality(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
+    """Quality against tokens: the main policy with intervals, other policies as small marks."""
+    design = analysis.design
+    shown = design.suite.shown_measures
+    tokens = next((name for name in TOKENS if name in shown), None)
+    quality = next((name for name in shown if MEASURES[name].scale != "ratio"), None)
+    if tokens is None or quality is None:
+        return False
+    drawn = False
+    for number, level, _ in _levels(analysis, one, stratum):
+        style = {**_style(number), "linestyle": "none"}
+        for policy in analysis.policies:
+            condition = design.condition(stratum, policy, level)
+            x = analysis.estimates.get((tokens, one.name, condition))
+            y = analysis.estimates.get((quality, one.name, condition))
+            if x is None or y is None:
+                continue
+            drawn = True
+            if policy == design.main:
+                _cross(panel, x, y, (MEASURES[tokens], MEASURES[quality]), level, style)
+            else:
+                small = {**style, "markersize": 3, "markerfacecolor": "white", "linewidth": 0.6}
+                panel.plot(natural(MEASURES[tokens], x.value), y.value, alpha=0.6, **small)
+    panel.set(xlabel=f"{tokens} (geometric mean, tokens)", ylabel=quality)
+    return drawn
+
+
+def _cross(
+    panel: Any,
+    x: Interval,
+    y: Interval,
+    measures: tuple[Measure, Measure],
+    label: str,
+    style: dict[str, Any],
+) -> None:
+    at = [natural(measures[0], value) for value in (x.low, x.value, x.high)]
+    panel.errorbar(
+        at[1],
+        y.value,
+        xerr=([at[1] - at[0]], [at[2] - at[1]]),
+        yerr=([y.value - y.low], [y.high - y.value]),
+        label=label,
+        capsize=2,
+        elinewidth=0.8,
+        **{**style, "markersize": 7},
+    )
+
+
+def _parts(analysis: Analysis, path: Path) -> list[Path]:
+    """The primary measure by number of hops and by type, of the first stratum and each data set."""
+    from matplotlib.figure import Figure
+
+    stratum = analysis.design.strata[0]
+    measure = MEASURES[analysis.design.suite.comparison.primary]
+    found = groups(analysis, measure.name, stratum)
+    names = list(dict.fromkeys(one.set_name for one in found))
+    if not names:
+        return []
+    most = max(sum(one.set_name == name for one in found) for name in names)
+    figure = Figure(figsize=(_PANEL[0] * len(names), 1.6 + 0.75 * most), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for panel, name in zip(panels, names, strict=True):
+        _part_panel(panel, [one for one in found if one.set_name == name], measure)
+        apart = levels_text(stratum)
+        panel.set_title(": ".join(each for each in (name, apart) if each), fontsize=9)
+    return _save(figure, panels[0], path)
+
+
+def _part_panel(panel: Any, parts: Sequence[Group], measure: Measure) -> None:
+    levels = list(parts[0].estimates)
+    step = 0.8 / max(len(levels), 1)
+    for number, level in enumerate(levels):
+        estimates = [one.estimates[level] for one in parts]
+        values = [natural(measure, each.value) for each in estimates]
+        low = [natural(measure, each.low) for each in estimates]
+        high = [natural(measure, each.high) for each in estimates]
+        panel.errorbar(
+            values,
+            [at + step * (number - (len(levels) - 1) / 2) for at in range(len(parts))],
+            xerr=(
+                [value - bound for value, bound in zip(values, low, strict=True)],
+                [bound - value for value, bound in zip(values, high, strict=True)],
+            ),
+            label=level,
+            capsize=2,
+            elinewidth=0.8,
+            **{**_style(number), "linestyle": "none"},
+        )
+    panel.set_yticks(range(len(parts)), [f"{one.part}\n(n = {one.questions})" for one in parts])
+    panel.invert_yaxis()
+    unit = f" ({measure.unit})" if measure.unit else ""
+    panel.set_xlabel(f"{measure.name}{unit}, {LEVEL:.0%} intervals")
+    if measure.scale == "ratio":
+        _log_axis(panel)
+    panel.grid(visible=True, axis="x", color="0.9", linewidth=0.6)

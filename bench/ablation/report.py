@@ -1,0 +1,317 @@
+"""The report of a suite: Markdown and JSON, with pictures beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from arag_search.durable import write_atomically
+from bench.ablation.analysis import Analysis, natural
+from bench.ablation.cells import Key
+from bench.ablation.design import Contrast, Design, Stratum
+from bench.ablation.differing import differing
+from bench.ablation.measure import MEASURES
+from bench.ablation.papers import PaperTable, paper_lines
+from bench.ablation.plots import plots
+from bench.ablation.report_tables import (
+    contrast_tables,
+    coverage_table,
+    group_table,
+    measure_tables,
+    policy_table,
+    sets_text,
+)
+from bench.ablation.suite import Suite
+from bench.ablation.values import Condition
+from bench.ablation.wording import (
+    claim_text,
+    contrast_lines,
+    fingerprint_lines,
+    levels_text,
+    table,
+    value_text,
+)
+from bench.bootstrap import LEVEL, SEED, Interval
+from bench.report import Figure, Row, write_results
+from bench.statistics import ALPHA, PERMUTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report is made of, beside the analysis. ``work`` is the folder of the suite, below
+    which its records are; ``run`` are circumstances and fingerprints."""
+
+    analysis: Analysis
+    missing: Sequence[Key]
+    papers: Sequence[PaperTable]
+    work: Path
+    run: Mapping[str, Any]
+
+
+def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path:
+    """Write ``NAME.md``, ``NAME_questions.md``, ``NAME.json`` and pictures to a folder; the path of
+    the text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = report.analysis.design.suite.name
+    drawn = plots(report.analysis, folder) if pictures else []
+    text = markdown(report, [one.name for one in drawn if one.suffix == ".png"], folder)
+    path = folder / f"{name}.md"
+    write_atomically(path, text.encode())
+    questions = "\n".join(differing_lines(report, folder))
+    write_atomically(folder / questions_name(report.analysis.design.suite), questions.encode())
+    write_results(folder / f"{name}.json", [figure(report)], report.run)
+    return path
+
+
+# Text
+
+
+def declaration(design: Design) -> list[str]:
+    """What is asked, as it stands before anything is measured."""
+    suite, asked = design.suite, design.suite.comparison
+    families = (("Primary", design.primary), ("Secondary", design.secondary))
+    lines = [f"{suite.name}: {suite.description}", ""]
+    for (name, family), level in zip(families, design.levels, strict=True):
+        if family:
+            lines.append(f"{name} contrasts, intervals at {level:.3%}, Holm over {len(family)}:")
+            lines += contrast_lines(family)
+    if len(design.policies) > 1:
+        needed = [f"every level of {one}" for one in asked.policy.all]
+        if asked.policy.most:
+            needed.append(f"at least {asked.policy.at_least} levels of {asked.policy.most}")
+        count = len(design.policies)
+        lines.append(
+            f"A claim has to be resolved for {' and '.join(needed)} ({count} policies), and in "
+            "none the other way."
+        )
+    return lines
+
+
+def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
+    """The whole text."""
+    analysis = report.analysis
+    suite = analysis.design.suite
+    parts = [
+        [f"# {suite.name}", "", suite.description, "", f"`{report.run['command']}`", ""],
+        _incomplete(report.missing),
+        ["## What may be said", "", *claim_lines(analysis), ""],
+        ["## How it was asked", "", *declaration(analysis.design)[2:], "", *_method(analysis), ""],
+        *(_stratum(analysis, one) for one in analysis.design.strata),
+        [f"![{name}]({name})" for name in pictures],
+        [
+            "",
+            f"The questions that differ most: [{questions_name(suite)}]({questions_name(suite)}).",
+            "",
+        ],
+        paper_lines(report.papers),
+        ["## Fingerprints", "", *fingerprint_lines(_fingerprints(analysis)), ""],
+    ]
+    return "\n".join(line for part in parts for line in part)
+
+
+def claim_lines(analysis: Analysis) -> list[str]:
+    """A line a primary contrast; strata stand apart."""
+    lines: list[str] = []
+    for stratum in analysis.design.strata:
+        name = levels_text(stratum)
+        claims = {one: each for one, each in analysis.claims.items() if one.stratum == stratum}
+        lines += [f"{name}:", ""] if name and claims else []
+        lines += [f"- {claim_text(one, each, len(analysis.sets))}" for one, each in claims.items()]
+        lines += [""] if claims else []
+    return lines[:-1]
+
+
+def _incomplete(missing: Sequence[Key]) -> list[str]:
+    if not missing:
+        return []
+    return [
+        f"**Incomplete**: {len(missing):,} cells were not measured yet, the first of them "
+        f"{', '.join(f'{factor} {level}' for factor, level in missing[0].items())}. What is said "
+        "below is of the others, and may change.",
+        "",
+    ]
+
+
+def _method(analysis: Analysis) -> list[str]:
+    ratios = [
+        name for name in analysis.design.suite.shown_measures if MEASURES[name].scale == "ratio"
+    ]
+    averaged = (
+        f"{' and '.join(ratios)}: geometric means, compared by their ratio (x 0.50: the first "
+        "takes half as much as the second). Others: means, compared by their difference."
+        if ratios
+        else "Means, compared by their difference."
+    )
+    main = levels_text(analysis.design.main)
+    several = len(analysis.policies) > 1
+    return [
+        f"- Data: {sets_text(analysis)}.",
+        f"- {averaged} Seeds are averaged first. Intervals are percentiles of "
+        f"{analysis.resamples:,} resamples of questions within data set and type (seed {SEED}).",
+        f"- p: sign flips of the questions' differences ({PERMUTATIONS:,}, exact where few "
+        "differ), McNemar's exact test for a rate within a data set; Holm's correction over the "
+        f"declared contrasts, at {ALPHA:.0%} in all. Data sets alone are not corrected for.",
+        "- *not resolved*: 0 lies in the corrected interval; beside it the smallest difference "
+        "that could have been resolved. It does not say that two are as good as each other.",
+        *(
+            [f"- Tables show the policy {main}, where they do not say otherwise."]
+            if several
+            else []
+        ),
+    ]
+
+
+def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
+    name = levels_text(stratum) or "Results"
+    sections = (
+        ("Values", measure_tables(analysis, stratum)),
+        ("Contrasts", contrast_tables(analysis, stratum)),
+        ("Contrasts under every policy", policy_table(analysis, stratum)),
+        ("Calls and coverage", coverage_table(analysis, stratum)),
+        ("By number of hops and type", group_table(analysis, stratum)),
+    )
+    lines = [f"## {name[0].upper()}{name[1:]}", ""]
+    for title, section in sections:
+        lines += [f"### {title}", "", *section] if section else []
+    return lines
+
+
+def questions_name(suite: Suite) -> str:
+    """The file of the questions that differ."""
+    return f"{suite.name}_questions.md"
+
+
+def differing_lines(report: Report, folder: Path) -> list[str]:
+    """The questions that differ most, with links to their records."""
+    measure = MEASURES[report.analysis.design.suite.comparison.primary]
+    rows: list[list[str]] = []
+    for one in differing(report.analysis):
+        values = [
+            f"{value:,.0f}" if measure.scale == "ratio" else value_text(measure, value)
+            for value in one.values
+        ]
+        links = [_link(record, report.work, folder) for record in one.records]
+        rows.append(
+            [
+                ", ".join(part for part in (one.set_name, levels_text(one.stratum)) if part),
+                f"`{one.question_id}`",
+                *(
+                    f"{level} {value}{link}"
+                    for level, value, link in zip(
+                        (one.first, one.second), values, links, strict=True
+                    )
+                ),
+            ]
+        )
+    head = ("data set", "question", "first", "second")
+    return [
+        f"# {report.analysis.design.suite.name}: questions that differ",
+        "",
+        f"Those that differ most by {measure.name}, with their records (`arag-search show FOLDER "
+        "ID` prints one); the main policy. Those first on which the first is better.",
+        "",
+        *table(head, rows),
+    ]
+
+
+def _link(record: str | None, work: Path, folder: Path) -> str:
+    """A link where the report lies in the folder of the suite, else the place below it."""
+    if record is None:
+        return ""
+    path, _, _ = record.partition("#")
+    if folder.resolve().is_relative_to(work.resolve()):
+        return f" ([record]({os.path.relpath(work / path, folder)}))"
+    return f" (`{path}`)"
+
+
+def _fingerprints(analysis: Analysis) -> dict[str, str]:
+    """Of the suite, and of all cells: one value where they agree, else how many there are."""
+    found = {"suite": analysis.design.suite.fingerprint}
+    for name, values in sorted(_by_name(analysis).items()):
+        only = next(iter(values))
+        found[name] = only if len(values) == 1 else f"{len(values)} different ones, see the JSON"
+    return found
+
+
+def _by_name(analysis: Analysis) -> dict[str, set[str]]:
+    """The different fingerprints of all cells."""
+    by_name: dict[str, set[str]] = {}
+    for one in analysis.sets:
+        for fingerprints in one.fingerprints.values():
+            for name, value in fingerprints.items():
+                by_name.setdefault(name, set()).add(value)
+    return by_name
+
+
+# JSON
+
+
+def figure(report: Report) -> Figure:
+    """Estimates of the main policy as rows, in the unit of their measure; the rest as details. What
+    every question and policy reached is in the cells."""
+    analysis = report.analysis
+    suite = analysis.design.suite
+    main = set(analysis.design.main)
+    rows = [
+        _row(name, set_name, condition, each)
+        for (name, set_name, condition), each in analysis.estimates.items()
+        if main <= set(condition)
+    ]
+    details: dict[str, Any] = {
+        "suite": suite.model_dump(mode="json"),
+        "statistics": {
+            "resamples": analysis.resamples,
+            "permutations": PERMUTATIONS,
+            "seed": SEED,
+            "level": LEVEL,
+            "corrected_levels": list(analysis.design.levels),
+        },
+        "claims": [{**_contrast(one), **asdict(each)} for one, each in analysis.claims.items()],
+        "differences": [
+            {**_contrast(one), "data_set": set_name, "policy": dict(policy), **asdict(each)}
+            for (one, set_name, policy), each in analysis.differences.items()
+            if policy == analysis.design.main
+            or (set_name == analysis.total and one.measure == suite.comparison.primary)
+        ],
+        "coverage": [
+            {"data_set": one.name, **dict(condition), **asdict(totals)}
+            for one in analysis.sets
+            for condition, totals in one.totals.items()
+            if main <= set(condition)
+        ],
+        "missing": [dict(key) for key in report.missing],
+        "differing": [{**asdict(one), "stratum": dict(one.stratum)} for one in differing(analysis)],
+        "papers": [one.model_dump() for one in report.papers],
+        "fingerprints": {name: sorted(each) for name, each in _by_name(analysis).items()},
+    }
+    return Figure(suite.name, tuple(rows), {name: _lines(each) for name, each in details.items()})
+
+
+def _lines(value: Any) -> Any:
+    """A list with each of its entries on a line of its own; anything else as it is."""
+    if not isinstance(value, list):
+        return value
+    return [orjson.Fragment(orjson.dumps(one)) for one in cast(list[Any], value)]
+
+
+def _row(name: str, set_name: str, condition: Condition, each: Interval) -> Row:
+    measure = MEASURES[name]
+    value, low, high = (
+        round(natural(measure, one), 6) for one in (each.value, each.low, each.high)
+    )
+    levels = ", ".join(level for _, level in condition)
+    return Row(f"{set_name}: {levels}, {name}", value, measure.unit, low, high)
+
+
+def _contrast(one: Contrast) -> dict[str, Any]:
+    return {
+        "measure": one.measure,
+        **dict(one.stratum),
+        "first": one.first,
+        "second": one.second,
+    }

@@ -1,0 +1,76 @@
+"""Running an experiment: cell by cell, skipping what is there, going on where it was stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arag_search.progress import duration
+from bench import BenchError
+from bench.ablation.cells import Cell, CellRow, Experiment, Key, stored, write_cell
+
+FAILED = "failed questions"
+"""A cell with questions that failed carries this beside its fingerprints, and so is never current:
+the next run asks them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How many cells were measured now, and were there before."""
+
+    measured: int
+    kept: int
+
+
+def chosen_keys(keys: Sequence[Key], only: Mapping[str, str]) -> list[Key]:
+    """The keys with these levels. Raises BenchError for a factor or level that there is not."""
+    for factor, level in only.items():
+        levels = dict.fromkeys(key[factor] for key in keys if factor in key)
+        if not levels:
+            factors = ", ".join(keys[0])
+            raise BenchError(f'There is no factor "{factor}".', where="--only", allowed=factors)
+        if level not in levels:
+            raise BenchError(
+                f'"{level}" is no level of {factor}.', where="--only", allowed=", ".join(levels)
+            )
+    return [key for key in keys if all(key[one] == level for one, level in only.items())]
+
+
+def run_cells(
+    experiment: Experiment,
+    keys: Sequence[Key],
+    folder: Path,
+    say: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Measure the cells that are not in the folder, or were made of something else."""
+    began = clock()
+    measured = kept = 0
+    for number, key in enumerate(keys, 1):
+        cell = Cell(dict(key), dict(experiment.fingerprints(key)))
+        there = stored(folder, cell)
+        if there.is_current:
+            kept += 1
+            continue
+        if there.exists:
+            say(f"{named(key)}: measured again, for another {', '.join(there.changed)}.")
+        rows = list(experiment.measure(key))
+        write_cell(folder, _with_failures(cell, rows), rows)
+        measured += 1
+        left = (clock() - began) / measured * (len(keys) - number)
+        say(f"{number:,} of {len(keys):,} cells, {named(key)}; at most {duration(left)} left")
+    return Outcome(measured, kept)
+
+
+def named(key: Key) -> str:
+    """The levels of a key, for people."""
+    return ", ".join(key.values())
+
+
+def _with_failures(cell: Cell, rows: Sequence[CellRow]) -> Cell:
+    failed = sum(bool(row.details.get("failed")) for row in rows)
+    if not failed:
+        return cell
+    return replace(cell, fingerprints={**cell.fingerprints, FAILED: str(failed)})

@@ -1,0 +1,181 @@
+"""All values of an ablation in tables: a row a question, a column a condition, seeds averaged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import BenchError
+from bench.ablation.cells import Cell, CellRow, Key, read_cell
+from bench.ablation.measure import MEASURES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Table = NDArray[np.float64]
+
+SET = "set"
+Condition = tuple[tuple[str, str], ...]
+"""Factor and level of every factor but the data set, in one order."""
+
+COUNTED = ("searches", "zero_hits", "refused", "repeated_tokens", "failed_tokens")
+"""Details that are added up over the questions of a cell."""
+
+
+def condition_of(key: Key) -> Condition:
+    """A key without its data set."""
+    return tuple((factor, level) for factor, level in key.items() if factor != SET)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLine:
+    """What is known of a question beside its values."""
+
+    id: str
+    type: str | None
+    hops: int | None
+    unresolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a cell's rows add up to. ``counts`` are by name in COUNTED, None where no row tells."""
+
+    rows: int
+    failed: int
+    counts: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SetValues:
+    """The values of one data set.
+
+    ``tables`` are by measure, of shape (questions, conditions), in the scale in which the measure
+    is compared (logarithms for a ratio); NaN is what could not be measured. ``is_seeded`` says
+    whether any condition has several seeds, ``records`` where the steps of a question are.
+    """
+
+    name: str
+    questions: tuple[QuestionLine, ...]
+    conditions: tuple[Condition, ...]
+    tables: Mapping[str, Table]
+    totals: Mapping[Condition, Totals]
+    records: Mapping[Condition, Mapping[str, str]]
+    curves: Mapping[Condition, Sequence[Sequence[tuple[float, float]]]]
+    fingerprints: Mapping[Condition, Mapping[str, str]]
+    is_seeded: bool
+
+    @property
+    def types(self) -> list[str | None]:
+        """The types of the questions, within which they are drawn again."""
+        return [one.type for one in self.questions]
+
+
+def load_values(
+    folder: Path, keys: Sequence[Key], measures: Sequence[str]
+) -> tuple[list[SetValues], list[Key]]:
+    """The values of all data sets, and the keys that no cell is there for.
+
+    Conditions that are not there for every data set are left out. Raises BenchError where no
+    condition is whole, where cells of one data set have other questions, and for broken files.
+    """
+    paths = {number: folder / Cell(key, {}).file_name for number, key in enumerate(keys)}
+    missing = [key for number, key in enumerate(keys) if not paths[number].is_file()]
+    lacking = {condition_of(key) for key in missing}
+    by_set: dict[str, list[tuple[Cell, list[CellRow]]]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        if condition_of(key) not in lacking:
+            by_set[key.get(SET, "")].append(read_cell(paths[number]))
+    if not by_set:
+        raise BenchError(
+            "There is no condition of which all data sets were measured.",
+            where=str(folder),
+            do="Let the suite run to its end.",
+        )
+    return [_set_values(name, cells, measures) for name, cells in by_set.items()], missing
+
+
+def _set_values(
+    name: str, cells: Sequence[tuple[Cell, list[CellRow]]], measures: Sequence[str]
+) -> SetValues:
+    import numpy as np
+
+    lines = _questions(name, cells)
+    order = {one.id: at for at, one in enumerate(lines)}
+    conditions = tuple(condition_of(cell.key) for cell, _ in cells)
+    tables = {measure: np.full((len(lines), len(cells)), np.nan) for measure in measures}
+    for column, (_, rows) in enumerate(cells):
+        for measure, table in tables.items():
+            _fill(table[:, column], rows, order, measure)
+    return SetValues(
+        name,
+        lines,
+        conditions,
+        tables,
+        {one: _totals(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
+        {one: _records(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
+        {one: _curves(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
+        {one: cell.fingerprints for one, (cell, _) in zip(conditions, cells, strict=True)},
+        any(len({row.seed for row in rows}) > 1 for _, rows in cells),
+    )
+
+
+def _questions(name: str, cells: Sequence[tuple[Cell, list[CellRow]]]) -> tuple[QuestionLine, ...]:
+    """The questions of the data set, as the first cell has them; all others must have the same."""
+    found: dict[str, QuestionLine] = {}
+    for row in cells[0][1]:
+        hops, unresolved = row.details.get("hops"), bool(row.details.get("unresolved"))
+        found.setdefault(row.question_id, QuestionLine(row.question_id, row.type, hops, unresolved))
+    for cell, rows in cells:
+        if {row.question_id for row in rows} != found.keys():
+            raise BenchError(
+                f"The cells of {name or 'the data set'} have other questions.",
+                where=", ".join(f"{factor}={level}" for factor, level in cell.key.items()),
+                do="Run the suite again, so that all of them are measured anew.",
+            )
+    return tuple(found.values())
+
+
+def _fill(column: Table, rows: Sequence[CellRow], order: Mapping[str, int], measure: str) -> None:
+    """Put the mean of the seeds of each question into the column."""
+    import numpy as np
+
+    by_question: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        value = row.values.get(measure)
+        if value is not None:
+            by_question[row.question_id].append(value)
+    is_ratio = MEASURES[measure].scale == "ratio"
+    for question, values in by_question.items():
+        scaled = np.log(np.maximum(values, 1.0)) if is_ratio else np.asarray(values, np.float64)
+        column[order[question]] = scaled.mean()
+
+
+def _totals(rows: Sequence[CellRow]) -> Totals:
+    def total(name: str) -> float | None:
+        told: list[Any] = [row.details[name] for row in rows if name in row.details]
+        return float(sum(told)) if told else None
+
+    failed = sum(bool(row.details.get("failed")) for row in rows)
+    return Totals(len(rows), failed, {name: total(name) for name in COUNTED})
+
+
+def _records(rows: Sequence[CellRow]) -> dict[str, str]:
+    """Where the steps of each question are, with the first seed."""
+    found: dict[str, str] = {}
+    for row in rows:
+        if "record" in row.details:
+            found.setdefault(row.question_id, str(row.details["record"]))
+    return found
+
+
+def _curves(rows: Sequence[CellRow]) -> list[list[tuple[float, float]]]:
+    return [
+        [(float(tokens), float(share)) for tokens, share in row.details["curve"]]
+        for row in rows
+        if "curve" in row.details
+    ]

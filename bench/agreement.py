@@ -1,0 +1,160 @@
+"""Whether BM25 of ours finds what that of others finds, with the same words, k1 and b.
+
+Ours searches an index whose passages have no title of their own: the words of title and text are
+one field, as the others have it. Where the first hits differ, the reason is sought: equal scores in
+another order; or the length of a passage, which Lucene keeps in a byte and bm25s as it is. A
+difference without a reason is one of the sides being wrong, or of a rule that is not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from arag_search.engines.memory_field import kept_length
+from arag_search.index import Index
+from bench.peers import Scored
+from bench.question_words import words_query
+from bench.report import Row, Target
+
+TOP = 10
+
+_NEAR = 1e-5
+"""Scores that are nearer, as a share of them, are equal: all sides count in 32 bits."""
+
+SAME, TIES, LENGTHS, UNKNOWN = "same", "ties", "lengths in a byte", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of one peer. ``queries`` are those with a hit on either side, ``reasons`` count them.
+    ``overlap`` is the mean share of the first ten ids that both have, ``examples`` are queries
+    without a reason."""
+
+    queries: int
+    overlap: float
+    reasons: Mapping[str, int]
+    examples: Sequence[str]
+
+    def rows(self, peer: str) -> list[Row]:
+        """For the table: shares of queries."""
+        shares = [
+            Row(f"{peer}: top {TOP} {what}", self.reasons.get(what, 0) / self.queries, "")
+            for what in (SAME, TIES, LENGTHS)
+        ]
+        unknown = self.reasons.get(UNKNOWN, 0)
+        return [
+            Row(f"{peer}: mean overlap of the top {TOP}", self.overlap, ""),
+            *shares,
+            Row(f"{peer}: differences without a reason", unknown, "", target=Target("at most", 0)),
+        ]
+
+
+def ours(index: Index, queries: Sequence[Sequence[str]]) -> list[Scored]:
+    """The first hits of each query as alternatives; ids are those of documents."""
+    found: list[Scored] = []
+    for words in queries:
+        result = index.logical_search(
+            words_query(" ".join(words)), top_k=TOP, operators=False, snippets=False, feedback=False
+        )
+        found.append([(hit.doc_id, hit.score) for hit in result.hits])
+    return found
+
+
+class Bm25:
+    """BM25 as its formula has it, in plain Python, over passages whose words are cut: what other
+    sides are explained by. Lengths are as they are, or as a byte keeps them."""
+
+    def __init__(self, passages: Mapping[str, Sequence[str]], k1: float, b: float) -> None:
+        self._counts = {name: Counter(words) for name, words in passages.items()}
+        self._lengths = {name: len(words) for name, words in passages.items()}
+        self._mean = sum(self._lengths.values()) / len(passages)
+        self._holding = Counter(word for counts in self._counts.values() for word in counts)
+        self._k1, self._b = k1, b
+
+    def score(self, name: str, words: Sequence[str], length: Callable[[int], int]) -> float:
+        """The score of a passage for alternatives; ``length`` gives what is taken for a length."""
+        norm = self._k1 * (1 - self._b + self._b * length(self._lengths[name]) / self._mean)
+        total = 0.0
+        for word in words:
+            times, holding = self._counts[name][word], self._holding[word]
+            idf = math.log(1 + (len(self._counts) - holding + 0.5) / (holding + 0.5))
+            total += idf * times / (times + norm)
+        return total
+
+
+def compared(
+    queries: Sequence[Sequence[str]],
+    here: Sequence[Scored],
+    there: Sequence[Scored],
+    formula: Bm25,
+    *,
+    exact_lengths: bool,
+) -> Agreement:
+    """How the hits of both sides agree. ``exact_lengths``: the other side keeps lengths as they
+    are. ``formula`` is over the same passages."""
+    reasons: Counter[str] = Counter()
+    overlaps: list[float] = []
+    examples: list[str] = []
+    for words, one, other in zip(queries, here, there, strict=True):
+        if not one and not other:
+            continue
+        ids, others = {name for name, _ in one}, {name for name, _ in other}
+        overlaps.append(len(ids & others) / max(len(ids), len(others)))
+        reason = _reason(words, one, other, formula, exact_lengths=exact_lengths)
+        reasons[reason] += 1
+        if reason == UNKNOWN:
+            examples.append(" ".join(words))
+    mean = sum(overlaps) / len(overlaps) if overlaps else 0.0
+    return Agreement(max(len(overlaps), 1), mean, reasons, examples[:10])
+
+
+def _reason(
+    words: Sequence[str], one: Scored, other: Scored, formula: Bm25, *, exact_lengths: bool
+) -> str:
+    if [name for name, _ in one] == [name for name, _ in other]:
+        return SAME
+    theirs = _as_is if exact_lengths else kept_length
+    names = {name for name, _ in (*one, *other)}
+    if not (
+        _explained(words, one, names, formula, kept_length)
+        and _explained(words, other, names, formula, theirs)
+    ):
+        return UNKNOWN
+    same_scores = len(one) == len(other) and all(
+        _near(here, there) for (_, here), (_, there) in zip(one, other, strict=True)
+    )
+    return TIES if same_scores else LENGTHS
+
+
+def _explained(
+    words: Sequence[str],
+    hits: Scored,
+    names: Iterable[str],
+    formula: Bm25,
+    length: Callable[[int], int],
+) -> bool:
+    """Whether the scores are what the formula gives, in its order, and none of ``names`` that is
+    not among the hits has a better one."""
+    scores = {name: formula.score(name, words, length) for name in names}
+    ranked = [scores[name] for name, _ in hits]
+    last = ranked[-1] if len(hits) == TOP else 0.0
+    in_order = all(above >= below or _near(above, below) for above, below in pairwise(ranked))
+    none_missing = all(
+        score <= last or _near(score, last)
+        for name, score in scores.items()
+        if name not in {found for found, _ in hits}
+    )
+    right = all(_near(score, found) for score, (_, found) in zip(ranked, hits, strict=True))
+    return in_order and none_missing and right
+
+
+def _near(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_NEAR)
+
+
+def _as_is(length: int) -> int:
+    return length

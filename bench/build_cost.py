@@ -1,0 +1,172 @@
+"""What it costs to build each side of the replay: seconds, bytes on disk, peak memory.
+
+Every build has a process of its own, so that its peak is its own and Java is as cold for one as for
+the other. Seconds are those of the build alone, without the start of the process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.query import analysis
+from bench import BenchError
+from bench.indexing import size_of
+from bench.pyserini_worker import peak_resident
+from bench.rounds import timed
+from index_jobs.options import DEFAULT_B, DEFAULT_K1
+
+CHUNKS, WORDS = "chunks.jsonl", "words.jsonl"
+
+_LAST_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What builds start from: the corpus file, and in ``folder`` its chunks and their words, cut
+    beforehand for those who do not cut."""
+
+    corpus: Path
+    folder: Path
+
+    @property
+    def chunks(self) -> Path:
+        """JSON lines of id, doc_id, title and content."""
+        return self.folder / CHUNKS
+
+    @property
+    def words(self) -> Path:
+        """JSON lines of id and contents: title and text, whose words blanks part."""
+        return self.folder / WORDS
+
+    def write(self, chunks: Sequence[Chunk]) -> None:
+        """Write both files."""
+        with self.chunks.open("wb") as passages, self.words.open("wb") as words:
+            for each in chunks:
+                names = {"id": each.id, "doc_id": each.doc_id}
+                text = {"title": each.title, "content": each.content}
+                passages.write(orjson.dumps({**names, **text}) + b"\n")
+                contents = " ".join(searched_words(each))
+                words.write(orjson.dumps({"id": each.id, "contents": contents}) + b"\n")
+
+
+def searched_words(chunk: Chunk) -> list[str]:
+    """All words of a passage, those of its title first."""
+    return [*analysis.terms(chunk.title), *analysis.terms(chunk.content)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one build. ``bytes`` is 0 where nothing is written, ``peak_bytes`` None where the system
+    does not say."""
+
+    seconds: float
+    bytes: int
+    peak_bytes: int | None
+
+
+def cost(side: str, sources: Sources, out: str, extra: Sequence[str] = ()) -> Cost:
+    """Build a side of ``BUILDS`` in a process of its own. Raises BenchError where it fails."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "bench.build_cost", side),
+            *(str(sources.corpus), str(sources.folder), out, *extra),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()[-_LAST_LINES:]
+        raise BenchError(f"The build of {side} failed: {' '.join(lines)}", where=out)
+    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+
+
+# What is built, in the process
+
+
+def _embedded(sources: Sources, out: str) -> None:
+    _build(sources, out, ())
+
+
+def _without_sentences(sources: Sources, out: str) -> None:
+    _build(sources, out, ("sentences",))
+
+
+def _build(sources: Sources, out: str, without: tuple[str, ...]) -> None:
+    from index_jobs.build import build_index
+    from index_jobs.options import BuildOptions
+
+    build_index([str(sources.corpus)], out, BuildOptions(without=without))
+
+
+def _vectors(sources: Sources, out: str, index: str, encoder: str) -> None:
+    from index_jobs.embed import embed_index
+    from index_jobs.embed_plan import EmbedOptions
+
+    embed_index(Path(index), encoder, EmbedOptions(vectors=out, units=("passage",)))
+
+
+def _bare(sources: Sources, out: str) -> None:
+    from bench.bare import index_with_stored_names
+
+    index_with_stored_names(_chunks(sources), Path(out))
+
+
+def _chunks(sources: Sources) -> Iterator[Chunk]:
+    for number, line in enumerate(sources.chunks.read_bytes().splitlines()):
+        made = orjson.loads(line)
+        yield Chunk(**made, part=1, parts=1, ordinal=number, sentence_ends=(), metadata={})
+
+
+def _bm25s(sources: Sources, out: str) -> None:
+    from bench.peers import Bm25s
+
+    lines = [orjson.loads(line) for line in sources.words.read_bytes().splitlines()]
+    words = [line["contents"].split(" ") for line in lines]
+    Bm25s([line["id"] for line in lines], words, DEFAULT_K1, DEFAULT_B).save(Path(out))
+
+
+def _scan(sources: Sources, out: str) -> None:
+    texts = scanned_texts(_chunks(sources))
+    if not texts:
+        raise BenchError("There is nothing to scan.", where=str(sources.chunks))
+
+
+def scanned_texts(chunks: Iterator[Chunk] | Sequence[Chunk]) -> list[str]:
+    """What A-RAG's scan keeps in memory: titles and texts, lower-cased."""
+    return [f"{chunk.title}\n{chunk.content}".lower() for chunk in chunks]
+
+
+BUILDS: Mapping[str, Callable[..., None]] = {
+    "embedded": _embedded,
+    "embedded, no sentences": _without_sentences,
+    "OpenSearch": _embedded,
+    "vectors": _vectors,
+    "bare Lucene": _bare,
+    "bm25s": _bm25s,
+    "scan": _scan,
+}
+"""By name; each is given sources, where to build, and what it needs beyond. That of Pyserini runs
+in its own process (``bench.peers``)."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build the side that is named, and print its cost as JSON."""
+    side, corpus, folder, out, *extra = arguments
+    sources = Sources(Path(corpus), Path(folder))
+    seconds = timed(lambda: BUILDS[side](sources, out, *extra))
+    written = 0 if "://" in out else size_of(Path(out))
+    print(json.dumps(asdict(Cost(seconds, written, peak_resident()))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,50 @@
+"""The data sets of a bench: a folder each with corpus.jsonl and questions.jsonl, with the index and
+vectors that are kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from arag_search.engines.deletions import check_compact
+from arag_search.errors import AragError
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index, open_index
+from arag_search.vectors.base import Encoder
+from bench.bootstrap import SEED
+from bench.workbench import kept_index
+from index_jobs.embed import embed_index
+from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_progress import open_embed_progress
+
+SETS = ("2wikimultihopqa", "musique", "hotpotqa")
+DATA = Path("..") / "shared" / "data"
+
+
+def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
+    """So many of the questions, in their order, the same ones for the same name; all where there
+    are no more or ``count`` is None."""
+    if count is None or count >= len(questions):
+        return list(questions)
+    chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
+    return [questions[number] for number in sorted(chosen)]
+
+
+def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
+    """The index of a corpus as kept in ``work``, else made there; with vectors of both units where
+    an encoder is given, by its name or open (it then stays open)."""
+    location = kept_index(corpus, work)
+    vectors: Path | None = None
+    if encoder is not None:
+        name = encoder if isinstance(encoder, str) else encoder.identity.name
+        vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', name)}"
+        embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
+    index = open_index(location, vectors=vectors, encoder=encoder)
+    try:
+        check_compact(index.engine.deletions(), str(location))
+    except AragError:
+        index.close()
+        raise
+    return index

@@ -1,0 +1,80 @@
+"""What figures have to come out again: bench/expected.yaml, read strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from arag_search.errors import ConfigError
+from arag_search.yaml_file import numbered, read_mapping
+from bench import BenchError
+
+EXPECTED = Path(__file__).with_name("expected.yaml")
+QUICK_S = 60.0
+"""What takes no longer is verified unless something else is asked for."""
+
+_WHAT = "file of expected figures"
+
+
+class Expectation(BaseModel):
+    """One command of a bench with the values that it has to come to.
+
+    ``expected`` is keyed by "figure/row" as in the file of results. A value is right where it
+    differs by ``tolerance`` at most.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    command: str = Field(
+        pattern=r"^bench\.\w+( [^\s].*)?$", description="As after python -m; gets --json as well."
+    )
+    kind: Literal["deterministic", "ratio"] = Field(
+        description="Whether the same code gives the same values, or two times are compared."
+    )
+    seconds: float = Field(gt=0, description="What it takes on two cores, about.")
+    tolerance: float = Field(ge=0, description="In the unit of the values.")
+    results: str | None = Field(
+        default=None, description="The file of results that holds the same figures."
+    )
+    expected: Mapping[str, float] = Field(min_length=1)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is verified unless something else is asked for."""
+        return self.seconds <= QUICK_S
+
+    def is_near(self, value: float, expected: float) -> bool:
+        """Whether a value is what it should be; values that are written alike are."""
+        return abs(value - expected) <= self.tolerance + 1e-9 * abs(expected)
+
+
+def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
+    """All expectations by name, in the order of the file.
+
+    Raises ConfigError where it is no YAML, BenchError listing everything else that is wrong.
+    """
+    keys = ", ".join(Expectation.model_fields)
+    content = read_mapping(path, _WHAT, holds="expectations", allowed=f"names, each with {keys}")
+    try:
+        return TypeAdapter(dict[str, Expectation]).validate_python(content)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, one['loc']))}: {one['msg'][:1].lower()}{one['msg'][1:]}."
+            for one in error.errors()
+        ]
+        raise BenchError(
+            numbered(_WHAT, problems), where=str(path), allowed=f"names, each with {keys}"
+        ) from error
+
+
+def expectation(name: str, path: Path = EXPECTED) -> Expectation:
+    """The expectation of this name. Raises as ``read_expected``, and ConfigError for another."""
+    found = read_expected(path)
+    if name not in found:
+        raise ConfigError(
+            f'Nothing is expected of "{name}".', where=str(path), allowed=", ".join(found)
+        )
+    return found[name]

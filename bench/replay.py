@@ -1,0 +1,276 @@
+"""Queries of recorded runs, asked again of us and of peers: what building and searching cost.
+
+    python -m bench.replay
+    python -m bench.replay --records my-run --queries 200 --without OpenSearch,pyserini
+
+Without --records the offline model answers the questions of 2WikiMultiHopQA first, and its searches
+are replayed. Prints tables, and adds what it measured to a JSON file. See bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from arag_search.agent.models.offline import OfflineModel
+from arag_search.config import DEFAULT_PRESET, load_preset
+from arag_search.errors import AragError
+from arag_search.evaluation.questions import load_questions
+from arag_search.index import Index, open_index
+from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from bench import agreement
+from bench.agreement import Bm25
+from bench.arguments import command_line, positive
+from bench.build_cost import Sources, searched_words
+from bench.fingerprints import agent_fingerprints
+from bench.latencies import Latencies
+from bench.recorded import SEED, RecordedQueries, offline_run, read_queries
+from bench.replay_builds import OPTIONAL, BuildCost, Builds
+from bench.replay_sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
+from bench.report import Figure, Row, circumstances, show
+from bench.rounds import Timings, interleaved, percentile
+from bench.workbench import CORPUS, Workbench, say, set_up
+from index_jobs.build import build_index
+from index_jobs.chunking import MAX_CHUNK_TOKENS
+from index_jobs.formats import Fields
+from index_jobs.options import BuildOptions
+
+CLIENTS = (1, 16)
+QUERIES = 500
+ROUNDS = 5
+WARM_UP = 2
+BUILD_ROUNDS = 3
+DATA = Path("..") / "shared" / "data"
+RESULTS = Path(__file__).parent / "results" / "replay.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure. Exit code 1 for a failure; a peer that cannot be had is none."""
+    given = _parser().parse_args(arguments)
+    command = command_line("bench.replay", arguments)
+    try:
+        with ExitStack() as stack:
+            figures, run = _measured(given, command, stack)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    show(given.json, figures, run)
+    return 0
+
+
+def _measured(
+    given: argparse.Namespace, command: str, stack: ExitStack
+) -> tuple[list[Figure], dict[str, Any]]:
+    bench = stack.enter_context(set_up(given.data / CORPUS, given.work))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=bench.folder)))
+    sources = Sources(bench.corpus, folder)
+    sources.write(bench.chunks)
+    recorded, run = _recorded(given, bench, folder)
+    run = {**circumstances(command, bench.manifest, seed=SEED), **run}
+    asked = recorded.some(given.queries)
+    builds = Builds(
+        stack, folder, sources, given.encoder, given.pyserini_python, frozenset(given.without)
+    )
+    costs = builds.build(given.build_rounds)
+    index = open_embedded(builds)
+    sides = open_sides(builds, index, asked.queries)
+    say(f"replay: {len(asked.queries):,} queries, {given.warm_up} + {given.rounds} rounds")
+    latencies = Latencies()
+    timings = interleaved(
+        {
+            _of(side.name, clients): latencies.side(_of(side.name, clients), side.player, clients)
+            for side in sides
+            for clients in CLIENTS
+        },
+        given.rounds,
+        warm_up=given.warm_up,
+    )
+    figures = [
+        build_figure(costs, builds.gaps),
+        replay_figure(sides, timings, latencies, asked, builds.gaps),
+        agreement_figure(builds, bench, asked),
+    ]
+    run["versions"] = builds.versions
+    if "hybrid" not in builds.gaps:
+        run["encoder"] = index.open_vectors().encoder.identity.fingerprint
+    return figures, run
+
+
+def _recorded(
+    given: argparse.Namespace, bench: Workbench, folder: Path
+) -> tuple[RecordedQueries, dict[str, Any]]:
+    """The queries, and what is to be known of where they come from."""
+    with open_index(bench.index) as index:
+        if given.records:
+            found = read_queries(given.records, index)
+            return found, _of_runs(found)
+        questions = load_questions(given.data / CORPUS.parent / "questions.jsonl")[: given.limit]
+        preset = load_preset(DEFAULT_PRESET)
+        say(f"replay: {len(questions)} questions are answered by the offline model")
+        run = offline_run(index, questions, preset, folder / "run")
+        return read_queries([run], index), agent_fingerprints(questions, preset, OfflineModel())
+
+
+def _of_runs(found: RecordedQueries) -> dict[str, Any]:
+    """The fingerprints that the runs have on record; their prompts are part of the presets'."""
+    names = ("questions", "preset", "model", "index")
+    kept = {name: [run.fingerprints.get(name) for run in found.runs] for name in names}
+    return {**kept, "prompt": kept["preset"]}
+
+
+def _of(side: str, clients: int) -> str:
+    return f"{side}, {clients} client{'s' if clients > 1 else ''}"
+
+
+# Figures
+
+
+def build_figure(costs: Sequence[BuildCost], gaps: Mapping[str, str]) -> Figure:
+    """Seconds, bytes and memory of every build."""
+    rows: list[Row] = []
+    for each in costs:
+        seconds = [one.seconds for one in each.costs]
+        last = each.costs[-1]
+        rows.append(Row(f"{each.name}: seconds", each.seconds, "s", min(seconds), max(seconds)))
+        rows.append(Row(f"{each.name}: on disk", last.bytes / 1e6, "MB"))
+        peaks = [one.peak_bytes for one in each.costs if one.peak_bytes is not None]
+        if peaks:
+            rows.append(Row(f"{each.name}: peak memory", max(peaks) / 1e6, "MB"))
+    notes = {each.name: each.note for each in costs}
+    return Figure("build", tuple(rows), {"notes": notes, "gaps": dict(gaps)})
+
+
+def replay_figure(
+    sides: Sequence[ReplaySide],
+    timings: Timings,
+    latencies: Latencies,
+    asked: RecordedQueries,
+    gaps: Mapping[str, str],
+) -> Figure:
+    """Throughput and latency of every side, and how much faster ours is than others that are given
+    the same."""
+    rows: list[Row] = []
+    count = len(asked.queries)
+    for side in sides:
+        ours = next(each.name for each in sides if each.given == side.given)
+        for clients in CLIENTS:
+            name = _of(side.name, clients)
+            spent = latencies.of(name, timings.rounds)
+            rates = [count / seconds for seconds in timings.seconds[name]]
+            rate = count / timings.median_s(name)
+            rows.append(Row(f"{name}: QPS", rate, "queries/s", min(rates), max(rates)))
+            rows.append(Row(f"{name}: mean", 1000 * sum(spent) / len(spent), "ms"))
+            rows += [
+                Row(f"{name}: P{share}", 1000 * percentile(spent, share / 100), "ms")
+                for share in (50, 95, 99)
+            ]
+            if side.name != ours:
+                ratio = timings.ratio(name, _of(ours, clients))
+                rows.append(Row.of_ratio(f"{name}: {ours} is faster by", ratio))
+    details = {
+        "given": {side.name: GIVEN[side.given] for side in sides},
+        "notes": {side.name: side.note for side in sides if side.note},
+        "gaps": dict(gaps),
+        "recorded": dict(asked.counts),
+        "asked": count,
+        "seconds": timings.seconds,
+        "examples": [
+            {"query": one.text, "words": one.words, "keywords": one.keywords}
+            for one in asked.queries[:10]
+        ],
+    }
+    return Figure("replay", tuple(rows), details)
+
+
+def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -> Figure:
+    """How the hits of bm25s and of Pyserini agree with ours, over one field of the same words, with
+    the same k1 and b."""
+    queries = [query.words for query in asked.queries]
+    passages = {each.id: searched_words(each) for each in bench.chunks}
+    k1, b = bench.manifest.k1, bench.manifest.b
+    formula = Bm25(passages, k1, b)
+    with _one_field(builds) as index:
+        here = agreement.ours(index, queries)
+    rows: list[Row] = []
+    examples: dict[str, Any] = {}
+
+    def add(name: str, there: Sequence[agreement.Scored], *, exact_lengths: bool) -> None:
+        found = agreement.compared(queries, here, there, formula, exact_lengths=exact_lengths)
+        rows.extend(found.rows(name))
+        examples[name] = list(found.examples)
+
+    if "bm25s" not in builds.gaps:
+        peer = open_bm25s(builds)
+        hits = [peer.search(words, agreement.TOP) for words in queries]
+        add("bm25s", hits, exact_lengths=True)
+    if builds.pyserini is not None and "pyserini" not in builds.gaps:
+        add("pyserini", builds.pyserini.hits(agreement.TOP), exact_lengths=False)
+    details = {
+        "queries": len(queries), "k1": k1, "b": b,
+        "without_a_reason": examples, "gaps": dict(builds.gaps),
+    }  # fmt: skip
+    return Figure("agreement", tuple(rows), details)
+
+
+def _one_field(builds: Builds) -> Index:
+    """An index of ours whose passages have all their words as their text, and no title."""
+    location = builds.folder / "one-field"
+    options = BuildOptions(
+        format="documents",
+        fields=Fields(text="contents"),
+        chunk_tokens=MAX_CHUNK_TOKENS,
+        without=("sentences",),
+    )
+    build_index([str(builds.sources.words)], location, options)
+    return open_index(location)
+
+
+# Command line
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.replay",
+        description="Ask queries of recorded runs again, of us and of peers.",
+    )
+    add = parser.add_argument
+    add("--records", type=Path, nargs="+", metavar="RUN", help="folders of arag-search run")
+    add("--limit", type=positive, help="without --records: answer the first questions alone")
+    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    add("--rounds", type=positive, default=ROUNDS, help="interleaved (default %(default)s)")
+    add("--warm-up", type=int, default=WARM_UP, help="that do not count (default %(default)s)")
+    add("--build-rounds", type=positive, default=BUILD_ROUNDS, help="(default %(default)s)")
+    add(
+        "--without",
+        type=_sides,
+        default=(),
+        metavar="A,B",
+        help=f"of {','.join(OPTIONAL)}",
+    )
+    add("--encoder", default=OFFLINE_PACKAGE, help="of hybrid (default %(default)s)")
+    add(
+        "--pyserini-python",
+        default=sys.executable,
+        metavar="PYTHON",
+        help="an interpreter that has pyserini (default: this one)",
+    )
+    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
+    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
+    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
+    return parser
+
+
+def _sides(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not set(names) <= set(OPTIONAL):
+        raise argparse.ArgumentTypeError(f"{text} is not of {', '.join(OPTIONAL)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""The sides of the replay, ready to be asked.
+
+What a side is given decides what it can be compared with: the query as it was recorded, its words,
+or its parts as keywords. The first side of each kind is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+
+from arag_search.engines.lucene.bridge import ours as java_ours
+from arag_search.engines.lucene.compile import compiled
+from arag_search.index import Index, open_index
+from arag_search.tools.logical_search import LogicalSearch
+from bench import BenchError
+from bench.bare import BareSearcher, scan, without_query_cache
+from bench.build_cost import scanned_texts
+from bench.latencies import Ask, Player, threads
+from bench.opensearch_search import Bare, requests_of
+from bench.peers import Bm25s
+from bench.question_words import words_query
+from bench.recorded import RecordedQuery
+from bench.replay_builds import Builds
+
+TOP_K = 5
+
+Given = Literal["query", "words", "keywords"]
+GIVEN: Mapping[Given, str] = {
+    "query": "the logical query as recorded",
+    "words": "the words of the query, as alternatives",
+    "keywords": "the parts of the query, as keywords",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySide:
+    """Something to ask. ``note`` says what it does beyond searching, or has done beforehand."""
+
+    name: str
+    given: Given
+    player: Player
+    note: str = ""
+
+
+def open_embedded(builds: Builds) -> Index:
+    """The index on this machine's disk, with the vectors where they are."""
+    has_vectors = "hybrid" not in builds.gaps
+    index = open_index(
+        builds.place("embedded"),
+        vectors=builds.vectors if has_vectors else None,
+        encoder=builds.encoder if has_vectors else None,
+    )
+    return builds.stack.enter_context(index)
+
+
+def open_sides(builds: Builds, index: Index, queries: Sequence[RecordedQuery]) -> list[ReplaySide]:
+    """All sides that can be had, for these queries; ``index`` is that of ``open_embedded``."""
+    builds.stack.enter_context(without_query_cache())
+    opened = _Opened(builds, index, queries)
+    opened.with_queries()
+    opened.with_words()
+    opened.with_keywords()
+    return opened.sides
+
+
+def open_bm25s(builds: Builds) -> Bm25s:
+    """bm25s over the words of all passages. Raises MissingExtraError."""
+    lines = [orjson.loads(line) for line in builds.sources.words.read_bytes().splitlines()]
+    words = [line["contents"].split(" ") for line in lines]
+    peer = Bm25s([line["id"] for line in lines], words, builds.k1, builds.b)
+    builds.versions["bm25s"] = peer.version
+    return peer
+
+
+@dataclass(slots=True)
+class _Opened:
+    """The sides that are open so far."""
+
+    builds: Builds
+    index: Index
+    queries: Sequence[RecordedQuery]
+    sides: list[ReplaySide] = field(default_factory=list[ReplaySide])
+
+    def _add(
+        self, built: str, name: str, given: Given, player: Callable[[], Player], note: str = ""
+    ) -> None:
+        """Open a side on what is called so in the builds."""
+        add = self.sides.append
+        self.builds.attempt(built, lambda: add(ReplaySide(name, given, player(), note)))
+
+    def _asking(self, ask: Ask) -> Player:
+        return threads(ask, len(self.queries))
+
+    def with_queries(self) -> None:
+        """Those that take logical queries."""
+        index, queries = self.index, self.queries
+        tool = LogicalSearch(index)
+        self._add(
+            "embedded",
+            "embedded",
+            "query",
+            lambda: self._logical(index),
+            "no snippets, no feedback",
+        )
+        self._add(
+            "embedded",
+            "embedded, tool reply",
+            "query",
+            lambda: self._asking(lambda n: tool.run({"query": queries[n].text})),
+            "all that a model gets: snippets, feedback, tokens counted",
+        )
+        self._add("bare Lucene", "bare Lucene", "query", self._bare, "queries prebuilt")
+        self._add("OpenSearch", "OpenSearch", "query", self._served)
+        self._add(
+            "OpenSearch",
+            "bare OpenSearch",
+            "query",
+            self._bare_served,
+            "opensearch-py, requests prebuilt",
+        )
+
+    def _logical(self, asked: Index) -> Player:
+        texts = [query.text for query in self.queries]
+        return self._asking(
+            lambda n: asked.logical_search(texts[n], top_k=TOP_K, snippets=False, feedback=False)
+        )
+
+    def _bare(self) -> Player:
+        bare = BareSearcher(self.builds.place("bare Lucene"), self.builds.k1, self.builds.b)
+        self.builds.stack.callback(bare.close)
+        read = java_ours("Queries").read
+        prebuilt = [read(compiled(query.tree)[0]) for query in self.queries]
+        return self._asking(lambda n: bare.search(prebuilt[n], TOP_K))
+
+    def _served(self) -> Player:
+        return self._logical(self.builds.stack.enter_context(open_index(self.builds.served())))
+
+    def _bare_served(self) -> Player:
+        location = self.builds.served()
+        with open_index(location) as served:
+            name, bodies = requests_of(served, [query.tree for query in self.queries])
+        bare = Bare(location.rsplit("/", 1)[0], name, [body for body, _ in bodies])
+        self.builds.stack.callback(bare.close)
+        return self._asking(bare.ask)
+
+    def with_words(self) -> None:
+        """Those that take words."""
+        index = self.index
+        words = [words_query(" ".join(query.words)) for query in self.queries]
+        plain = [" ".join(query.words) for query in self.queries]
+        self._add(
+            "embedded",
+            "embedded, words",
+            "words",
+            lambda: self._asking(
+                lambda n: index.logical_search(
+                    words[n], top_k=TOP_K, operators=False, snippets=False, feedback=False
+                )
+            ),
+        )
+        self._add("pyserini", "pyserini", "words", self._pyserini, "timed in its own process")
+        self._add("bm25s", "bm25s", "words", self._bm25s, "words cut beforehand")
+        self._add(
+            "hybrid",
+            "hybrid",
+            "words",
+            lambda: self._asking(
+                lambda n: index.hybrid_search(plain[n], max_results=TOP_K, snippets=False)
+            ),
+            f"by words, and by vectors of {self.builds.encoder}; encodes the query",
+        )
+
+    def _bm25s(self) -> Player:
+        peer = open_bm25s(self.builds)
+        return self._asking(lambda n: peer.search(self.queries[n].words, TOP_K))
+
+    def _pyserini(self) -> Player:
+        peer, builds = self.builds.pyserini, self.builds
+        if peer is None:
+            raise BenchError("Pyserini does not run.")
+        words = [query.words for query in self.queries]
+        peer.open(builds.place("pyserini"), words, builds.k1, builds.b)
+        return lambda clients: peer.play(clients, TOP_K)
+
+    def with_keywords(self) -> None:
+        """Those that take keywords."""
+        index = self.index
+        keywords = [query.keywords for query in self.queries]
+        texts = scanned_texts(list(index.scan()))
+        self._add(
+            "embedded",
+            "keyword_search",
+            "keywords",
+            lambda: self._asking(
+                lambda n: index.keyword_search(keywords[n], top_k=TOP_K, snippets=False)
+            ),
+        )
+        self._add(
+            "scan",
+            "A-RAG's scan",
+            "keywords",
+            lambda: self._asking(lambda n: scan(texts, keywords[n], TOP_K)),
+            "substrings, in texts lower-cased beforehand",
+        )

@@ -1,0 +1,137 @@
+"""Runs figures again and compares them with what is expected.
+
+    python -m bench.verify
+    python -m bench.verify --only words --only offline
+    python -m bench.verify --all
+
+Commands, values and tolerances stand in bench/expected.yaml. What takes a minute or less runs by
+default. Values of kind "deterministic" come out the same for the same code, data and versions;
+those of kind "ratio" compare two times, hold on any machine about, and have a wide tolerance. Exit
+code 1 where a value is off, or could not be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.errors import AragError, ArgumentError
+from bench.expected import EXPECTED, Expectation, read_expected
+from bench.report import aligned, read_results, shown_number
+from bench.rounds import timed
+from bench.workbench import say
+
+_LAST_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One value, and what it should be; ``found`` is None where there is none."""
+
+    of: str
+    what: str
+    expected: float
+    tolerance: float
+    found: float | None
+    good: bool
+
+    def cells(self) -> tuple[str, ...]:
+        """For the table."""
+        found = "none" if self.found is None else shown_number(self.found)
+        bound = f"{shown_number(self.expected)} ± {shown_number(self.tolerance)}"
+        return (self.of, self.what, found, bound, "as expected" if self.good else "OFF")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Verify what the arguments name. Exit code 1 for a value that is off, and for a failure."""
+    given = _parser().parse_args(arguments)
+    try:
+        chosen = _chosen(read_expected(given.expected), given.only, all_of_them=given.all)
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    verdicts: list[Verdict] = []
+    for name, each in chosen.items():
+        say(f"{name}: python -m {each.command} (about {each.seconds:g} s)")
+        began = len(verdicts)
+        seconds = timed(lambda one=each, of=name: verdicts.extend(verified(of, one)))
+        off = sum(not verdict.good for verdict in verdicts[began:])
+        say(f"{name}: {off or 'none'} of {len(each.expected)} off, {seconds:.0f} s")
+    head = ("figure", "value", "found", "expected", "")
+    print(aligned([head, *(verdict.cells() for verdict in verdicts)]))
+    off = sum(not verdict.good for verdict in verdicts)
+    ratios = sum(each.kind == "ratio" for each in chosen.values())
+    print(
+        f"{len(verdicts) - off} of {len(verdicts)} values are as expected;"
+        f" {ratios} of {len(chosen)} figures are ratios of times, the others deterministic."
+    )
+    return 1 if off else 0
+
+
+def verified(name: str, each: Expectation) -> Iterator[Verdict]:
+    """Run a command and compare; where it fails its last words go to stderr, and all is off."""
+    found = _run(each)
+    for what, expected in each.expected.items():
+        value = found.get(what)
+        good = value is not None and each.is_near(value, expected)
+        yield Verdict(name, what, expected, each.tolerance, value, good)
+
+
+def _run(each: Expectation) -> Mapping[str, float]:
+    """The values that the command came to, by "figure/row"; none where it failed."""
+    module, *words = shlex.split(each.command)
+    with tempfile.TemporaryDirectory(prefix="arag-verify-") as folder:
+        results = Path(folder) / "results.json"
+        done = subprocess.run(
+            [sys.executable, "-m", module, *words, "--json", str(results)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not results.exists():
+            lines = done.stderr.strip().splitlines()[-_LAST_LINES:]
+            say("\n".join([f"It ended with exit code {done.returncode}.", *lines]))
+            return {}
+        figures = read_results(results)
+    return {
+        f"{name}/{row.what}": row.value for name, figure in figures.items() for row in figure.rows
+    }
+
+
+def _chosen(
+    expected: Mapping[str, Expectation], only: Sequence[str], *, all_of_them: bool
+) -> dict[str, Expectation]:
+    """Those that are named, else all or the quick ones. Raises ArgumentError for a name that is
+    not known."""
+    unknown = [name for name in only if name not in expected]
+    if unknown:
+        raise ArgumentError(
+            f"--only: nothing is expected of {', '.join(unknown)}.", allowed=", ".join(expected)
+        )
+    return {
+        name: each
+        for name, each in expected.items()
+        if (name in only if only else all_of_them or each.is_quick)
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.verify",
+        description="Run figures again and compare them with what is expected.",
+    )
+    add = parser.add_argument
+    add("--only", action="append", default=[], metavar="NAME", help="this one; may be repeated")
+    add("--all", action="store_true", help="those too that take longer than a minute")
+    add("--expected", type=Path, default=EXPECTED, help="file (default bench/expected.yaml)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""A suite and an experiment for tests: values by a formula, nothing is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from bench.ablation.cells import CellRow, Key
+from bench.ablation.suite import Suite, checked_suite
+
+SETS = {"small": 6, "large": 12}
+
+Values = Callable[[Key, int], dict[str, float | None]]
+"""Of a condition and the number of a question."""
+
+
+def suite_values(**changes: Any) -> dict[str, Any]:
+    """A gold-chain suite as YAML gives it: two interfaces, two orders, a pair."""
+    values: dict[str, Any] = {
+        "name": "trial",
+        "description": "Two interfaces.",
+        "experiment": {
+            "kind": "gold_chain",
+            "sets": list(SETS),
+            "passages": ["published"],
+            "interfaces": ["logical", "keyword"],
+            "orders": ["Q1 Q2", "Q2 Q1"],
+            "names": ["surface"],
+            "encoder": "hashing:16",
+        },
+        "comparison": {
+            "factor": "interface",
+            "pairs": [["logical", "keyword"]],
+            "primary": "TokensToEvidence",
+            "secondary": ["FullEvidence"],
+            "policy": {"most": "order", "at_least": 2, "main": {"order": "Q1 Q2"}},
+        },
+    }
+    for place, value in changes.items():
+        part, _, key = place.rpartition("__")
+        target = values
+        for step in part.split("__") if part else ():
+            target = target[step]
+        target[key] = value
+    return values
+
+
+def suite_of(**changes: Any) -> Suite:
+    return checked_suite(suite_values(**changes), "trial.yaml")
+
+
+class Computed:
+    """An experiment whose values are computed. ``measured`` lists the keys as they are measured;
+    ``stop_at`` raises KeyboardInterrupt before that one."""
+
+    def __init__(
+        self, suite: Suite, values: Values, *, made_of: str = "one", stop_at: int | None = None
+    ) -> None:
+        self._suite = suite
+        self._values = values
+        self.made_of: Mapping[str, str] = {"code": made_of}
+        self.stop_at = stop_at
+        self.measured: list[Key] = []
+        self.seeds = (1,)
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        factors = self._suite.experiment.factors
+        return [dict(zip(factors, levels, strict=True)) for levels in product(*factors.values())]
+
+    def fingerprints(self, key: Key) -> Mapping[str, str]:
+        return self.made_of
+
+    def measure(self, key: Key) -> list[CellRow]:
+        if len(self.measured) == self.stop_at:
+            raise KeyboardInterrupt
+        self.measured.append(key)
+        return [
+            CellRow(
+                f"q{number}",
+                "even" if number % 2 == 0 else "odd",
+                seed,
+                self._values(key, number),
+                {
+                    "hops": 2 + number % 3,
+                    "record": f"cells/{key['interface']}#q{number}",
+                    "searches": 4,
+                    "zero_hits": 1,
+                    "curve": [(0, 0.0), (100 + number, 1.0)],
+                },
+            )
+            for number in range(SETS[key["set"]])
+            for seed in self.seeds
+        ]
+
+    def close(self) -> None:
+        pass
+
+
+def halved(key: Key, number: int) -> dict[str, float | None]:
+    """Logical takes half of the tokens of keyword, under every order."""
+    tokens = 100.0 * (number + 1) * (0.5 if key["interface"] == "logical" else 1.0)
+    return {"TokensToEvidence": tokens, "FullEvidence": float(number % 4 != 0)}

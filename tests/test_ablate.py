@@ -1,0 +1,384 @@
+"""The ablation runner over the sample corpus: presets, models and seeds through the agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.models.offline import OfflineModel
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.record import Record, Step
+from arag_search.agent.run_folder import read_records
+from arag_search.config import Preset
+from arag_search.evaluation.questions import Question
+from bench.ablate import main
+from bench.ablation.fixed_arguments import FixedArguments
+from bench.ablation.scoring import CAP_TOKENS, area, curve_of, row_of, tokens_to_evidence
+from bench.ablation.suite import ModelEntry
+from tests.ablations import suite_values
+
+SAMPLE = ("corpus.jsonl", "questions.jsonl")
+
+AGENTS: dict[str, Any] = {
+    "name": "trial",
+    "description": "Two presets.",
+    "experiment": {
+        "kind": "agent",
+        "sets": ["sample"],
+        "presets": [
+            "logical_read",
+            {"preset": "logical_read", "label": "2 steps", "set": {"max_loops": 2}},
+        ],
+        "models": ["offline", "scripted"],
+        "seeds": [1, 2],
+        "workers": 2,
+    },
+    "comparison": {
+        "factor": "preset",
+        "pairs": [["logical_read", "2 steps"]],
+        "primary": "F1",
+        "secondary": ["EM", "TokensToEvidence"],
+        "policy": {"all": ["model"], "main": {"model": "offline"}},
+    },
+    "measures": ["ContainAcc", "EvidenceRecall", "FullEvidence", "RetrievedTokens", "Cost"],
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data and indexes that all tests share."""
+    folder = tmp_path_factory.mktemp("ablate")
+    data = folder / "data" / "sample"
+    data.mkdir(parents=True)
+    for name in SAMPLE:
+        (data / name).write_bytes((files("arag_search") / "sample" / name).read_bytes())
+    return folder
+
+
+def command(work: Path, suite: dict[str, Any], *more: str) -> list[str]:
+    path = work / f"{suite['name']}.yaml"
+    path.write_text(yaml.safe_dump(suite))
+    places = ["--work", str(work / "work"), "--data", str(work / "data")]
+    return [str(path), *places, "--no-plots", *more]
+
+
+class Chosen:
+    """Models for a suite: the offline one, and a scripted one whose answers depend on the seed."""
+
+    def __init__(self, failing: str = "", error: BaseException | None = None) -> None:
+        self.asked: list[tuple[str, int | None]] = []
+        self.questions: list[str] = []
+        self.failing = failing
+        self.error = error or RuntimeError("The endpoint is on fire.")
+
+    def __call__(self, entry: ModelEntry, seed: int | None, preset: Preset) -> ChatModel:
+        self.asked.append((entry.level, seed))
+        if entry.model == "offline":
+            return OfflineModel()
+        return ScriptedModel(lambda request: self._reply(request, seed))
+
+    def _reply(self, request: ModelRequest, seed: int | None) -> ModelReply:
+        self.questions.append(request.question_id)
+        if self.failing == request.question_id:
+            raise self.error
+        usage = Usage(1, 1, "endpoint")
+        if request.messages[-1].role != "tool":
+            call = ToolCall("1", "logical_search", '{"query": "opera"}')
+            return ModelReply("", (call,), usage=usage)
+        return ModelReply("Answer: Venice" if seed == 1 else "Answer: nothing", usage=usage)
+
+
+@pytest.mark.engine
+def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = Chosen()
+    out = work / "out"
+    words = command(work, AGENTS, "--out", str(out))
+    assert main(words, chosen) == 0, capsys.readouterr().err
+    first = capsys.readouterr()
+    assert "- F1: logical_read against 2 steps" in first.out
+    assert first.out.index("Primary contrasts") < first.out.index("Report: ")
+    assert "4 of 4 cells" in first.err
+    runs = sorted(path.parent.name for path in (work / "work").rglob("run.json"))
+    # Rules give one answer whatever the seed: the offline model is asked once.
+    assert sum(name.endswith("seed-1") for name in runs) == 4
+    assert sum(name.endswith("seed-2") for name in runs) == 2
+    report = json.loads((out / "trial.json").read_bytes())["figures"]["trial"]
+    assert {"command", "code", "suite", "seed", "commit"} <= report["run"].keys()
+    fingerprints = report["details"]["fingerprints"]
+    assert {"preset", "index", "model", "questions", "prompt", "seeds"} <= fingerprints.keys()
+    assert len(fingerprints["preset"]) == 2
+    text = (out / "trial.md").read_text()
+    assert "## What may be said" in text
+    assert str(work) not in text
+
+    again = Chosen()
+    assert main(words, again) == 0
+    assert "0 cells measured, 4 were there." in capsys.readouterr().err
+    assert again.questions == []
+    assert (out / "trial.md").read_text() == text
+
+
+@pytest.mark.engine
+def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "changed"}
+    suite["experiment"]["models"] = ["scripted"]
+    suite["comparison"]["policy"] = {}
+    assert main(command(work, suite, "--limit", "2"), Chosen()) == 0
+    capsys.readouterr()
+    suite["experiment"]["presets"][1]["set"]["max_loops"] = 3
+    assert main(command(work, suite, "--limit", "2"), Chosen()) == 0
+    told = capsys.readouterr().err
+    assert "2 steps, scripted: measured again, for another preset, prompt." in told
+    assert "1 cells measured, 1 were there." in told
+    assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
+
+
+@pytest.mark.engine
+def test_failed_questions_are_asked_again_and_no_others(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "failing"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 3}
+    suite["comparison"]["policy"] = {}
+    first = Chosen()
+    assert main(command(work, suite, "--only", "preset=logical_read"), first) == 0
+    assert "**Incomplete**" in next((work / "work" / "failing").rglob("failing.md")).read_text()
+    failing = sorted(set(first.questions))[0]
+    suite["name"] = "failing_again"
+    assert main(command(work, suite), Chosen(failing=failing)) == 0
+    capsys.readouterr()
+    mended = Chosen()
+    assert main(command(work, suite), mended) == 0
+    assert set(mended.questions) == {failing}
+    assert "measured again, for another failed questions." in capsys.readouterr().err
+
+
+@pytest.mark.engine
+def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "killed"}
+    suite["experiment"]["models"] = ["offline"]
+    suite["comparison"]["policy"] = {}
+    words = [sys.executable, "-m", "bench.ablate", *command(work, suite)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        records = work / "work" / "killed" / "runs"
+        while not _lines(records) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    assert _lines(records) >= 1
+    again = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "Report: " in again.stdout
+    folders = [path.parent for path in records.rglob("run.json")]
+    assert sorted(len(read_records(one).by_id) for one in folders) == [12, 12]
+
+
+@pytest.mark.engine
+def test_an_interrupted_run_says_how_to_go_on(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "interrupted"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "workers": 1}
+    suite["comparison"]["policy"] = {}
+    stopping = Chosen(failing="s03", error=KeyboardInterrupt())
+    words = command(work, suite)
+    assert main(words, stopping) == 130
+    again = shlex.join(["python", "-m", "bench.ablate", *words])
+    assert capsys.readouterr().err.endswith(f"Interrupted. Go on with: {again}\n")
+    going_on = Chosen()
+    assert main(words, going_on) == 0
+    first = [one for one in stopping.questions if one != "s03"]
+    assert first
+    assert len(going_on.questions) == 2 * (24 - len(set(first)))
+
+
+def _lines(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("records.jsonl"))
+
+
+def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = AGENTS | {"name": "dry"}
+    arguments = command(work, suite, "--dry-run", "--only", "model=offline")
+    assert main(arguments, Chosen()) == 0
+    told = capsys.readouterr().out
+    assert "- sample, published, 2 steps, offline" in told
+    assert told.endswith("2 cells, nothing was run.\n")
+    assert not (work / "work" / "dry").exists()
+
+
+def test_all_that_cannot_be_used_is_told_before_anything_runs(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "ARAG_MODEL",
+        "ARAG_API_KEY",
+        "ARAG_BASE_URL",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "wrong"}
+    suite["experiment"] |= {
+        "sets": ["sample", "nowhere"],
+        "presets": [
+            "logical_read",
+            "arag_full",
+            {"preset": "logical_read", "label": "a", "set": {"max_lops": 2}},
+            {
+                "preset": "logical_read",
+                "label": "b",
+                "arguments": {"logical_search": {"top_k": 99, "k": 1}, "find": {"x": 1}},
+            },
+        ],
+        "models": ["environment", "offline"],
+    }
+    suite["comparison"] |= {"pairs": [["a", "b"]]}
+    suite["comparison"]["policy"]["main"] = {"model": "offline"}
+    assert main(command(work, suite)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("The suite has ")
+    for part in (
+        "nowhere/questions.jsonl",
+        'preset a: The preset has 1 problem. 1. key "max_lops"',
+        "preset b: argument logical_search.k: there is no such argument. Arguments: query,",
+        "preset b: argument logical_search.top_k: 99: Input should be less than or equal to 20.",
+        "preset b: argument find.x: the preset has no such tool. Tools: logical_search,",
+        "preset arag_full: semantic_search needs vectors, and no encoder is named.",
+        "model environment: No model is named.",
+        "model offline: The offline model works with logical_search, which preset arag_full lacks.",
+    ):
+        assert part in told, part
+
+
+def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path
+) -> None:
+    for name in (
+        "ARAG_MODEL",
+        "ARAG_API_KEY",
+        "ARAG_BASE_URL",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    suites = Path(__file__).parents[1] / "bench" / "suites"
+    data = ["--data", str(work / "data"), "--work", str(work / "work")]
+    assert main([str(suites / "top_k.yaml"), *data]) == 1
+    told = capsys.readouterr().err
+    assert "No model is named." in told
+    assert "OPENAI_API_KEY" in told
+
+
+def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
+    assert capsys.readouterr().err == "Suite chain asks no model.\nWhere: --model\n"
+
+
+# Rows
+
+
+def step(number: int, tokens: int, *titles: str, status: Any = "ok") -> Step:
+    ids = tuple(f"{title}.1" for title in titles)
+    text = "\n".join(f"[{title}.1] {title}" for title in titles)
+    return Step(number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1)
+
+
+def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Record:
+    return Record(
+        "q", "Where?", answer, answer, "", (), (), None, status, None, steps, None, 1, {},
+        sum(one.retrieved_tokens for one in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
+    )  # fmt: skip
+
+
+QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
+
+
+def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_title() -> None:
+    found = record(step(1, 100, "Other"), step(2, 50, "Vivaldi"), step(3, 850, "Griselda", "Other"))
+    curve = curve_of(QUESTION, found)
+    assert curve == [(0, 0), (100, 0), (150, 0.5), (1000, 1)]
+    assert tokens_to_evidence(curve) == 1000
+    assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
+    row = row_of(QUESTION, found, 1, "runs/a#q")
+    assert row.values["FullEvidence"] == row.values["EM"] == 1
+    assert row.values["RetrievedTokens"] == 1000
+    assert row.details["record"] == "runs/a#q"
+
+
+def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
+    late = record(step(1, 8_001, "Vivaldi", "Griselda"))
+    half = record(step(1, 10, "Vivaldi"), step(2, 5, status="empty"), step(3, 0, status="error"))
+    for one in (late, half, None, record(status="failed")):
+        row = row_of(QUESTION, one, 1, "")
+        assert row.values["TokensToEvidence"] == CAP_TOKENS
+        assert row.values["FullEvidence"] == 0
+    calls = row_of(QUESTION, half, 1, "").details
+    assert (calls["searches"], calls["zero_hits"], calls["refused"]) == (3, 1, 1)
+    assert calls["failed_tokens"] == 15
+    assert row_of(QUESTION, None, 1, "").details["failed"]
+    assert area(curve_of(QUESTION, late) or []) == 0
+
+
+def test_a_question_without_gold_titles_has_no_evidence_to_measure() -> None:
+    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "")
+    assert row.values["TokensToEvidence"] is None
+    assert row.values["FullEvidence"] is None
+    assert row.values["EM"] == 1
+
+
+# Fixed arguments
+
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "logical_search",
+        "description": "Search.",
+        "parameters": {
+            "properties": {"query": {}, "top_k": {}, "default_operator": {}},
+            "required": ["query"],
+        },
+    },
+}
+
+
+def test_fixed_arguments_are_added_to_calls_and_gone_from_the_schema() -> None:
+    calls = (
+        ToolCall("1", "logical_search", '{"query": "ö", "top_k": 3}'),
+        ToolCall("2", "logical_search", "{broken"),
+        ToolCall("3", "logical_search", "[1]"),
+        ToolCall("4", "chunk_read", "{}"),
+        ToolCall("5", "logical_search", ""),
+    )
+    inner = ScriptedModel([ModelReply("", calls)])
+    fixed = {"logical_search": {"top_k": 10, "default_operator": "AND"}}
+    model = FixedArguments(inner, fixed)
+    reply = model.reply(ModelRequest((), (SCHEMA,)))
+    arguments = [call.arguments for call in reply.tool_calls]
+    assert json.loads(arguments[0]) == {"query": "ö", "top_k": 10, "default_operator": "AND"}
+    assert arguments[1:4] == ["{broken", "[1]", "{}"]
+    assert json.loads(arguments[4]) == fixed["logical_search"]
+    (seen,) = inner.requests[0].tools
+    assert list(seen["function"]["parameters"]["properties"]) == ["query"]
+    assert seen["function"]["description"] == (
+        'Search.\nSet already, not to be given: top_k 10, default_operator "AND".'
+    )
+    assert "top_k" in SCHEMA["function"]["parameters"]["properties"]  # pyright: ignore
+    assert model.fingerprint != FixedArguments(inner, {"logical_search": {"top_k": 5}}).fingerprint
+    assert model.name == "scripted"

@@ -1,0 +1,123 @@
+"""Cells: whole or not there, measured once, and measured again when something changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import BenchError
+from bench.ablation.cells import Cell, CellRow, cell_files, read_cell, stored, write_cell
+from bench.ablation.runner import Outcome, chosen_keys, run_cells
+from tests.ablations import Computed, halved, suite_of
+
+CELL = Cell({"set": "2wiki", "interface": "logical", "order": "Q1 Q2"}, {"code": "a", "index": "b"})
+ROWS = [
+    CellRow("q/ü", "bridge", 1, {"EM": 1.0, "Cost": None}, {"curve": [[0, 0.5]], "note": "日本"}),
+    CellRow("q2", None, 1, {"EM": 0.0}),
+]
+
+
+def test_a_cell_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    assert write_cell(tmp_path / "new", CELL, ROWS) == 2
+    (path,) = cell_files(tmp_path / "new")
+    assert path.name.startswith("2wiki-logical-Q1-Q2-")
+    assert read_cell(path) == (CELL, ROWS)
+
+
+def test_a_cell_is_current_while_its_fingerprints_are_the_same(tmp_path: Path) -> None:
+    assert not stored(tmp_path, CELL).exists
+    write_cell(tmp_path, CELL, ROWS)
+    assert stored(tmp_path, CELL).is_current
+    other = replace(CELL, fingerprints={"code": "a", "index": "c", "model": "m"})
+    assert stored(tmp_path, other).changed == ("index", "model")
+    assert not stored(tmp_path, replace(CELL, key={**CELL.key, "order": "Q2 Q1"})).exists
+
+
+def test_files_of_levels_that_read_alike_are_different() -> None:
+    keys = [{"a": "x y"}, {"a": "x-y"}, {"b": "x y"}, {"a": "日本"}, {"a": "x" * 500}]
+    names = {Cell(key, {}).file_name for key in keys}
+    assert len(names) == 5
+    assert all(len(name) < 120 and name.isascii() for name in names)
+
+
+def test_a_question_stands_once_a_seed(tmp_path: Path) -> None:
+    write_cell(tmp_path, CELL, [ROWS[1], replace(ROWS[1], seed=2)])
+    with pytest.raises(BenchError, match='The question "q2" stands twice with seed 1'):
+        write_cell(tmp_path, CELL, [ROWS[1], ROWS[1]])
+    with pytest.raises(BenchError, match="no rows"):
+        write_cell(tmp_path, CELL, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda raw: raw[: raw.rindex(b"\n", 0, -1) + 1], "It has 1 rows, and says 2"),
+        (lambda raw: raw[:-9], "Line 3 is no row"),
+        (lambda raw: b"", "not JSON"),
+        (lambda raw: b"[]\n", "does not say what it is"),
+        (lambda raw: raw.replace(b'"format":1', b'"format":7'), "Its format is 7, not 1"),
+    ],
+)
+def test_a_broken_file_is_no_cell(tmp_path: Path, change: object, why: str) -> None:
+    write_cell(tmp_path, CELL, ROWS)
+    (path,) = cell_files(tmp_path)
+    path.write_bytes(change(path.read_bytes()))  # pyright: ignore
+    with pytest.raises(BenchError, match=why) as caught:
+        read_cell(path)
+    assert "Remove it" in str(caught.value)
+
+
+def test_a_stopped_run_goes_on_with_the_cells_that_are_missing(tmp_path: Path) -> None:
+    suite = suite_of()
+    first = Computed(suite, halved, stop_at=3)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(first, first.keys, tmp_path, lambda _: None)
+    assert len(cell_files(tmp_path)) == 3
+
+    again = Computed(suite, halved)
+    said: list[str] = []
+    assert run_cells(again, again.keys, tmp_path, said.append) == Outcome(measured=5, kept=3)
+    assert [dict(one) for one in again.measured] == [dict(one) for one in again.keys[3:]]
+    assert said[-1].startswith("8 of 8 cells, large, published")
+    assert run_cells(again, again.keys, tmp_path, said.append) == Outcome(measured=0, kept=8)
+
+
+def test_another_fingerprint_measures_again_and_says_which(tmp_path: Path) -> None:
+    suite = suite_of()
+    before = Computed(suite, halved)
+    run_cells(before, before.keys, tmp_path, lambda _: None)
+    said: list[str] = []
+    after = Computed(suite, halved, made_of="two")
+    run_cells(after, after.keys[:1], tmp_path, said.append)
+    assert said[0].endswith("measured again, for another code.")
+    assert stored(tmp_path, Cell(after.keys[0], after.made_of)).is_current
+    assert not stored(tmp_path, Cell(after.keys[1], after.made_of)).is_current
+
+
+def test_a_cell_with_failed_questions_is_measured_again(tmp_path: Path) -> None:
+    suite = suite_of()
+    failing = Computed(suite, halved)
+    keys = failing.keys[:1]
+    rows = [replace(row, details={"failed": True}) for row in failing.measure(keys[0])]
+    failing.measure = lambda key: rows  # type: ignore[method-assign]
+    run_cells(failing, keys, tmp_path, lambda _: None)
+    said: list[str] = []
+    healthy = Computed(suite, halved)
+    assert run_cells(healthy, keys, tmp_path, said.append).measured == 1
+    assert said[0].endswith("measured again, for another failed questions.")
+    assert run_cells(healthy, keys, tmp_path, said.append).kept == 1
+
+
+def test_only_some_cells_are_chosen_by_their_levels() -> None:
+    keys = Computed(suite_of(), halved).keys
+    assert len(keys) == 8
+    assert len(chosen_keys(keys, {"interface": "logical", "set": "small"})) == 2
+    with pytest.raises(BenchError, match='There is no factor "preset"'):
+        chosen_keys(keys, {"preset": "a"})
+    with pytest.raises(BenchError) as caught:
+        chosen_keys(keys, {"interface": "hybrid"})
+    assert str(caught.value) == (
+        '"hybrid" is no level of interface.\nWhere: --only\nAllowed: logical, keyword'
+    )

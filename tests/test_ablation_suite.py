@@ -1,0 +1,134 @@
+"""Suites: read strictly, all problems at once; those of the repository are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.errors import ConfigError
+from bench.ablation.design import Design
+from bench.ablation.papers import paper_tables
+from bench.ablation.report import declaration
+from bench.ablation.suite import AgentRuns, checked_suite, load_suite
+from tests.ablations import Computed, halved, suite_of, suite_values
+
+SUITES = sorted((Path(__file__).parents[1] / "bench" / "suites").glob("*.yaml"))
+
+
+def problems(**changes: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        suite_of(**changes)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_a_suite_of_the_repository_is_whole_and_named_as_its_file(path: Path) -> None:
+    suite = load_suite(path)
+    assert suite.name == path.stem
+    assert suite.comparison.pairs
+    if isinstance(suite.experiment, AgentRuns) and len(suite.experiment.models) == 1:
+        assert suite.experiment.models[0].level == "environment"
+
+
+def test_there_are_suites_and_every_figure_of_a_paper_belongs_to_one() -> None:
+    names = {path.stem for path in SUITES}
+    assert {"arag_main", "arag_ablation", "logicalrag_main", "logicalrag_interface"} <= names
+    shown = [one for name in names for one in paper_tables(name)]
+    assert all(set(one.suites) <= names for one in shown)
+
+
+def test_all_problems_of_a_suite_are_told_at_once() -> None:
+    text = problems(
+        experiment__half="some",
+        experiment__colour="red",
+        comparison__factor="interfaces",
+        name="Bad Name",
+    )
+    assert "experiment.gold_chain.half, some: Input should be 'all', 'development'" in text
+    assert "experiment.gold_chain.colour: there is no such key. Keys: kind, sets, " in text
+    assert "name, Bad Name:" in text
+    assert text.endswith("Do: Compare with those in bench/suites.")
+
+
+def test_a_missing_key_and_a_wrong_kind_are_told() -> None:
+    values = suite_values()
+    del values["experiment"]["encoder"]
+    with pytest.raises(ConfigError, match=r"experiment\.gold_chain\.encoder is missing"):
+        checked_suite(values, "x.yaml")
+    assert "Input tag 'agents'" in problems(experiment__kind="agents")
+
+
+def test_what_is_compared_has_to_be_varied() -> None:
+    text = problems(
+        comparison__factor="interfaces",
+        comparison__apart=["reply"],
+        comparison__primary="Tokens",
+    )
+    assert 'comparison: there is no factor "interfaces". Factors: passages, title' in text
+    assert 'There is no measure "Tokens". Measures: TokensToEvidence, FullEvidence' in text
+    text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
+    assert '"hybrid" is no level of interface. Levels: logical, keyword.' in text
+    assert '"keyword" is compared with itself' in text
+
+
+def test_a_factor_with_several_levels_has_to_have_a_part_in_the_comparison() -> None:
+    text = problems(comparison__policy={})
+    assert 'factor "order" has several levels (Q1 Q2, Q2 Q1) and is neither compared' in text
+    text = problems(comparison__policy={"all": ["order"]})
+    assert "comparison.policy.main: give a level of each policy factor: order." in text
+    text = problems(comparison__policy={"all": ["order"], "main": {"order": "Q9"}})
+    assert '"Q9" is no level of order. Levels: Q1 Q2, Q2 Q1.' in text
+    text = problems(comparison__policy={"most": "order", "main": {"order": "Q1 Q2"}})
+    assert "most and at_least belong together" in text
+
+
+def test_a_seed_stands_once_and_a_bare_name_is_no_list() -> None:
+    agents = {
+        "kind": "agent",
+        "sets": "musique",
+        "presets": ["logical_read"],
+        "models": ["offline"],
+    }
+    text = problems(experiment=agents, comparison__factor="preset")
+    assert "experiment.agent.sets, musique: Input should be a valid array." in text
+    text = problems(experiment=agents | {"sets": ["musique"], "seeds": [1, 1]})
+    assert "experiment.seeds: a seed stands twice: (1, 1)." in text
+
+
+def test_on_and_off_of_yaml_are_levels(tmp_path: Path) -> None:
+    suite = suite_of(experiment__title=[False, True], comparison__apart=["title"])
+    assert suite.experiment.factors["title"] == ("off", "on")
+
+
+def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> None:
+    suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
+    keys = Computed(suite, halved).keys
+    design = Design(suite, keys)
+    assert [one.stratum for one in design.primary] == [(("title", "off"),), (("title", "on"),)]
+    assert len(design.secondary) == 2
+    assert len(design.policies) == 2
+    assert design.levels == (pytest.approx(0.975), pytest.approx(0.975))
+    lines = declaration(design)
+    assert "- TokensToEvidence, title off: logical against keyword" in lines
+    assert lines[-1] == (
+        "A claim has to be resolved for at least 2 levels of order (2 policies), and in none the "
+        "other way."
+    )
+
+
+def test_what_no_condition_is_for_is_not_asked() -> None:
+    suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
+    keys = Computed(suite, halved).keys
+    possible = [key for key in keys if (key["title"], key["interface"]) != ("on", "keyword")]
+    design = Design(suite, possible)
+    assert [one.stratum for one in design.primary] == [(("title", "off"),)]
+    assert len(design.strata) == 2
+    assert design.levels[0] == pytest.approx(0.95)
+
+
+def test_the_fingerprint_is_of_what_is_measured_and_asked() -> None:
+    same = suite_of(description="Other words.").fingerprint
+    assert suite_of().fingerprint == same
+    assert suite_of(comparison__secondary=[]).fingerprint != same

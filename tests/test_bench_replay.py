@@ -1,0 +1,301 @@
+"""The replay of recorded queries: what is taken from records, how peers are asked and compared."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.run import run
+from arag_search.config import load_preset
+from arag_search.evaluation.questions import Question
+from arag_search.index import Index
+from bench import BenchError, replay
+from bench.agreement import LENGTHS, SAME, TIES, UNKNOWN, Bm25, compared, ours
+from bench.build_cost import Sources, searched_words
+from bench.fingerprints import missing
+from bench.latencies import Latencies, Played, threads
+from bench.peers import Bm25s, Pyserini, Scored
+from bench.recorded import read_queries, recorded
+from bench.replay_builds import Builds
+from bench.report import read_results
+from tests.passages import VIVALDI, chunk, index_of
+
+K1, B = 1.2, 0.75
+
+
+# Recorded queries
+
+
+def searching(*calls: tuple[str, str]) -> ScriptedModel:
+    """A model that makes these calls of tools, then answers."""
+
+    def reply(request: ModelRequest) -> ModelReply:
+        done = sum(message.role == "tool" for message in request.messages)
+        if done < len(calls):
+            return ModelReply("", (ToolCall(f"c{done}", *calls[done]),))
+        return ModelReply("Answer: x\nSources: vivaldi.1")
+
+    return ScriptedModel(reply)
+
+
+def queries_of(folder: Path, index: Index, preset: str, *calls: tuple[str, str]):
+    questions = [Question("q", "Who?", ("x",))]
+    run(index, questions, load_preset(preset), searching(*calls), folder / "run")
+    return read_queries([folder / "run"], index)
+
+
+def test_the_searches_of_a_run_are_taken_in_order_and_refused_ones_are_counted(
+    tmp_path: Path,
+) -> None:
+    search = "logical_search"
+    found = queries_of(
+        tmp_path,
+        index_of(*VIVALDI),
+        "logical_read",
+        (search, '{"query": "\\"antonio vivaldi\\" AND libret* NOT title:venice"}'),
+        (search, '{"query": "opera AND NOT"}'),
+        ("chunk_read", '{"chunk_ids": ["vivaldi.1"]}'),
+        (search, '{"query": "opera violin", "default_operator": "AND"}'),
+        (search, '{"query": "year:1678"}'),
+    )
+    assert [(each.text, each.words, each.keywords) for each in found.queries] == [
+        (
+            '"antonio vivaldi" AND libret* NOT title:venice',
+            ("antonio", "vivaldi", "libret"),
+            ("antonio vivaldi", "libret"),
+        ),
+        ("(opera AND violin)", ("opera", "violin"), ("opera", "violin")),
+    ]
+    assert found.counts == {
+        "logical_search": 4, "refused or without a word": 2, "queries": 2, "different queries": 2,
+    }  # fmt: skip
+    assert found.runs[0].preset == "logical_read"
+
+
+def test_keywords_of_a_run_become_alternatives(tmp_path: Path) -> None:
+    found = queries_of(
+        tmp_path,
+        index_of(*VIVALDI),
+        "arag_without_semantic",
+        ("keyword_search", '{"keywords": ["antonio \\"vivaldi\\"", "opera"]}'),
+    )
+    (query,) = found.queries
+    assert query.words == ("antonio", "vivaldi", "opera")
+    assert str(query.tree) == '("antonio vivaldi" OR "opera")'
+
+
+def test_a_run_without_a_search_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="No search is on record"):
+        queries_of(tmp_path, index_of(*VIVALDI), "logical_read")
+
+
+def test_some_queries_are_drawn_by_a_seed_and_keep_their_order() -> None:
+    index = index_of(*VIVALDI)
+    all_of_them = [recorded(f"opera w{number}", index) for number in range(50)]
+    queries = [each for each in all_of_them if each is not None]
+    found = replay.RecordedQueries(queries, {}, ())
+    some = found.some(10).queries
+    assert list(some) == list(found.some(10).queries)
+    assert [queries.index(each) for each in some] == sorted(queries.index(each) for each in some)
+    assert found.some(50).queries == queries
+
+
+# Clients
+
+
+def test_latencies_are_those_of_the_last_rounds() -> None:
+    latencies = Latencies()
+    given = iter([Played(9.0, [9.0]), Played(1.0, [0.25, 0.75]), Played(2.0, [1.0, 1.0])])
+    side = latencies.side("a", lambda clients: next(given), 2)
+    assert [side() for _ in range(3)] == [9.0, 1.0, 2.0]
+    assert latencies.of("a", 2) == [0.25, 0.75, 1.0, 1.0]
+
+
+def test_every_query_is_asked_once_by_the_clients_together() -> None:
+    asked: list[int] = []
+    played = threads(asked.append, 20)(4)
+    assert sorted(asked) == list(range(20))
+    assert len(played.each) == 20
+    assert played.seconds > 0
+
+
+# Agreement
+
+
+TEXTS = (
+    "opera venice",
+    "opera",
+    "venice opera opera libretto",
+    "violin",
+    "priest violin opera",
+    "opera",
+    # 59 and 56 words are the same byte to Lucene, and the longer passage comes first.
+    *(f"opera {'word ' * length}" for length in (58, 55, 52, 49)),
+)
+PASSAGES = [chunk(number, f"d{number}", "", text) for number, text in enumerate(TEXTS)]
+
+
+def words_of_passages() -> dict[str, list[str]]:
+    return {each.doc_id: searched_words(each) for each in PASSAGES}
+
+
+def agreement_of(there: Sequence[Scored], *, exact_lengths: bool, query: str = "opera venice"):
+    queries = [query.split()] * len(there)
+    here = ours(index_of(*PASSAGES), queries)
+    formula = Bm25(words_of_passages(), K1, B)
+    return compared(queries, here, there, formula, exact_lengths=exact_lengths)
+
+
+def first_ten(query: str = "opera venice") -> Scored:
+    return ours(index_of(*PASSAGES), [query.split()])[0]
+
+
+def test_the_formula_gives_the_scores_of_our_index() -> None:
+    found = agreement_of([first_ten()], exact_lengths=False)
+    assert (found.overlap, dict(found.reasons)) == (1.0, {SAME: 1})
+
+
+def test_equal_scores_in_another_order_are_ties() -> None:
+    hits = first_ten()
+    scores = [score for _, score in hits]
+    at = next(n for n in range(len(hits) - 1) if scores[n] == scores[n + 1])
+    hits[at], hits[at + 1] = hits[at + 1], hits[at]
+    assert dict(agreement_of([hits], exact_lengths=False).reasons) == {TIES: 1}
+
+
+def test_hits_that_no_rule_explains_are_told() -> None:
+    hits = first_ten()
+    for wrong in (hits[::-1], hits[1:], [(name, score * 1.01) for name, score in hits], []):
+        found = agreement_of([wrong], exact_lengths=False)
+        assert dict(found.reasons) in ({UNKNOWN: 1}, {SAME: 1})
+    found = agreement_of([hits[::-1]], exact_lengths=False)
+    assert found.examples == ["opera venice"]
+    assert found.rows("peer")[-1].verdict == "missed"
+
+
+def test_bm25s_differs_from_ours_by_lengths_in_a_byte_and_by_ties_alone() -> None:
+    pytest.importorskip("bm25s")
+    words = words_of_passages()
+    peer = Bm25s(list(words), list(words.values()), K1, B)
+    queries = ["opera venice", "violin", "opera word", "nowhere", "opera opera priest"]
+    there = [peer.search(query.split(), 10) for query in queries]
+    here = ours(index_of(*PASSAGES), [query.split() for query in queries])
+    formula = Bm25(words, K1, B)
+    found = compared([q.split() for q in queries], here, there, formula, exact_lengths=True)
+    assert found.queries == 4
+    assert UNKNOWN not in found.reasons
+    assert found.reasons[LENGTHS] >= 1
+    assert there[3] == []
+
+
+# Pyserini, in a process of its own
+
+
+FAKE = """
+class LuceneSearcher:
+    num_docs = 2
+    def __init__(self, folder): self.folder = folder
+    def set_analyzer(self, analyzer): pass
+    def set_bm25(self, k1, b): self.bm25 = (k1, b)
+    def search(self, query, k):
+        if query == "fail":
+            raise ValueError("no such thing")
+        print("a logger writes to stdout")
+        return [type("Hit", (), {"docid": word, "score": 1.0})() for word in query.split()[:k]]
+"""
+
+
+@pytest.fixture(name="fake")
+def fake_pyserini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that looks like Pyserini, for the process alone."""
+    folder = tmp_path / "packages"
+    for name, text in (
+        ("pyserini/__init__.py", ""),
+        ("pyserini/pyclass.py", "autoclass = lambda name: type('S', (), {'getProperty': str})"),
+        ("pyserini/analysis.py", "JWhiteSpaceAnalyzer = object"),
+        ("pyserini/search/__init__.py", ""),
+        ("pyserini/search/lucene.py", FAKE),
+        ("pyserini-2.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pyserini\nVersion: 2.0"),
+    ):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+@pytest.mark.engine
+def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None) -> None:
+    with Pyserini() as peer:
+        assert peer.versions["pyserini"] == "2.0"
+        assert peer.open(Path("index"), [["a", "b", "c"], ["d"]], K1, B) == 2
+        assert peer.hits(2) == [[("a", 1.0), ("b", 1.0)], [("d", 1.0)]]
+        played = peer.play(3, 5)
+        assert len(played.each) == 2
+        peer.open(Path("index"), [["fail"]], K1, B)
+        with pytest.raises(BenchError, match="Pyserini failed: ValueError: no such thing"):
+            peer.hits(2)
+        assert peer.open(Path("index"), [], K1, B) == 2
+
+
+@pytest.mark.engine
+def test_pyserini_that_is_not_there_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) -> None:
+    absent = str(tmp_path / "python")
+    with pytest.raises(BenchError) as caught:
+        Pyserini(absent)
+    assert caught.value.what == ("Pyserini does not start (No such file or directory).")
+    with ExitStack() as stack:
+        sources = Sources(tmp_path / "corpus.jsonl", tmp_path)
+        builds = Builds(stack, tmp_path, sources, "hashing:16", absent, frozenset(("OpenSearch",)))
+        builds.attempt("pyserini", lambda: Pyserini(absent))
+        builds.attempt("pyserini", lambda: pytest.fail("a gap is not tried again"))
+        assert builds.gaps.keys() == {"OpenSearch", "pyserini"}
+        with pytest.raises(BenchError, match="failed"):
+            builds.attempt("embedded", lambda: builds._cost("embedded", str(tmp_path / "out")))  # pyright: ignore
+
+
+# The whole
+
+
+@pytest.mark.engine
+def test_the_replay_runs_over_the_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "2wikimultihopqa"
+    folder.mkdir()
+    for name in ("corpus.jsonl", "questions.jsonl"):
+        shutil.copy(str(files("arag_search") / "sample" / name), folder / name)
+    results = tmp_path / "replay.json"
+    command = [
+        "--data", str(tmp_path), "--limit", "3", "--queries", "5", "--rounds", "1",
+        "--warm-up", "0", "--build-rounds", "1", "--encoder", "hashing:16",
+        "--without", "OpenSearch,pyserini", "--json", str(results),
+    ]  # fmt: skip
+    assert replay.main(command) == 0, capsys.readouterr().err
+    assert missing(results) == []
+    found = read_results(results)
+    built = {row.what: row.value for row in found["build"].rows}
+    for side in ("embedded", "bare Lucene", "bm25s", "hybrid"):
+        assert built[f"{side}: seconds"] > 0
+        assert built[f"{side}: on disk"] > 0.001
+    assert built["scan: on disk"] == 0
+    figure = found["replay"]
+    assert figure.details["gaps"].keys() == {"OpenSearch", "pyserini"}
+    assert set(figure.details["given"]) == {
+        "embedded", "embedded, tool reply", "bare Lucene", "embedded, words", "bm25s", "hybrid",
+        "keyword_search", "A-RAG's scan",
+    }  # fmt: skip
+    rows = {row.what: row for row in figure.rows}
+    for of in ("1 client", "16 clients"):
+        assert rows[f"bare Lucene, {of}: embedded is faster by"].unit == "x"
+        assert rows[f"hybrid, {of}: P50"].value <= rows[f"hybrid, {of}: P99"].value
+    agreed = {row.what: row.value for row in found["agreement"].rows}
+    assert agreed["bm25s: differences without a reason"] == 0
+    assert agreed["bm25s: mean overlap of the top 10"] > 0.5
+    assert str(tmp_path) not in results.read_text()

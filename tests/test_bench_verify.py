@@ -1,0 +1,151 @@
+"""Figures that are run again and compared: what is off is seen, and so is what failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from arag_search.errors import ConfigError
+from bench import BenchError, recall, synthetic, verify
+from bench.expected import EXPECTED, Expectation, expectation, read_expected
+from bench.fingerprints import ROOT
+from bench.kept import Kept
+from bench.report import Target, read_results
+from bench.words import main as count_words
+
+
+def written(path: Path, **expectations: dict[str, Any]) -> Path:
+    path.write_text(yaml.safe_dump(expectations, sort_keys=False))
+    return path
+
+
+def expecting(command: str, expected: dict[str, float], tolerance: float = 0) -> dict[str, Any]:
+    return {
+        "command": command,
+        "kind": "deterministic",
+        "seconds": 1,
+        "tolerance": tolerance,
+        "expected": expected,
+    }
+
+
+@pytest.fixture(name="words", scope="module")
+def counted_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, float]]:
+    """A command that counts the words of a small corpus, and what it comes to."""
+    folder = tmp_path_factory.mktemp("words")
+    corpus = folder / "2wikimultihopqa" / "corpus.jsonl"
+    corpus.parent.mkdir()
+    synthetic.write(60, corpus)
+    results = folder / "words.json"
+    assert count_words(["--data", str(folder), "--json", str(results)]) == 0
+    rows = read_results(results)["words"].rows
+    return f"bench.words --data {folder}", {f"words/{row.what}": row.value for row in rows}
+
+
+def test_a_figure_that_comes_out_again_is_as_expected_and_an_altered_one_is_off(
+    tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, values = words
+    expected = written(tmp_path / "e.yaml", words=expecting(command, values))
+    assert verify.main(["--expected", str(expected)]) == 0
+    assert f"{len(values)} of {len(values)} values are as expected" in capsys.readouterr().out
+
+    altered = {**values, "words/real: Zipf slope": values["words/real: Zipf slope"] + 0.001}
+    written(expected, words=expecting(command, altered), other=expecting("bench.absent", {"a": 1}))
+    assert verify.main(["--expected", str(expected), "--only", "words"]) == 1
+    out = capsys.readouterr().out
+    (off,) = [line for line in out.splitlines() if line.endswith("OFF")]
+    assert "words/real: Zipf slope" in off
+
+
+def test_a_command_that_fails_and_a_value_that_is_not_there_are_off(
+    tmp_path: Path, words: tuple[str, dict[str, float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, _ = words
+    expected = written(
+        tmp_path / "e.yaml",
+        absent=expecting(f"bench.words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
+        renamed=expecting(command, {"words/no such row": 1.0}),
+    )
+    assert verify.main(["--expected", str(expected)]) == 1
+    shown = capsys.readouterr()
+    assert "It ended with exit code 1.\nThe corpus is not there." in shown.err
+    assert [line.split()[-1] for line in shown.out.splitlines()[1:3]] == ["OFF", "OFF"]
+    assert shown.out.endswith("0 of 2 values are as expected; 0 of 2 figures are ratios of times,"
+                              " the others deterministic.\n")  # fmt: skip
+
+
+def test_a_tolerance_is_in_the_unit_of_the_value() -> None:
+    ratio = Expectation(
+        command="bench.x", kind="ratio", seconds=1.0, tolerance=0.25, expected={"a": 1.0}
+    )
+    assert ratio.is_near(1.25, 1.0)
+    assert not ratio.is_near(1.26, 1.0)
+    assert not ratio.is_near(0.74, 1.0)
+    exact = ratio.model_copy(update={"tolerance": 0.0})
+    assert exact.is_near(0.1 + 0.2, 0.3)
+    assert not exact.is_near(0.3001, 0.3)
+
+
+def test_what_takes_longer_than_a_minute_runs_only_when_it_is_asked_for() -> None:
+    found = read_expected()
+    slow = {name for name, each in found.items() if not each.is_quick}
+    assert "recall" in slow
+    choose = verify._chosen  # pyright: ignore[reportPrivateUsage]
+    assert set(choose(found, [], all_of_them=False)) == set(found) - slow
+    assert set(choose(found, [], all_of_them=True)) == set(found)
+    assert set(choose(found, ["recall"], all_of_them=False)) == {"recall"}
+
+
+def test_a_name_that_is_not_known_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify.main(["--only", "speed"]) == 1
+    assert "--only: nothing is expected of speed.\nAllowed: " in capsys.readouterr().err
+
+
+def test_what_is_expected_is_what_the_files_of_results_say() -> None:
+    kept = Kept(ROOT / "bench" / "results")
+    compared = 0
+    for name, each in read_expected().items():
+        for what, value in each.expected.items():
+            if each.results and kept.has(f"{each.results}/{what.partition('/')[0]}"):
+                found = kept.row(f"{each.results}/{what}").value
+                assert each.is_near(found, value), (name, what, found)
+                compared += 1
+    assert compared >= 10
+
+
+def test_all_problems_of_the_file_are_told_at_once(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "e.yaml",
+        one={**expecting("rm -r", {"a": 1.0}), "colour": "red"},
+        two={**expecting("bench.words", {}), "tolerance": -1},
+    )
+    with pytest.raises(BenchError) as caught:
+        read_expected(path)
+    text = caught.value.what
+    assert text.startswith("The file of expected figures has 4 problems.\n1. one.command: ")
+    for piece in ("one.colour", "two.tolerance", "two.expected"):
+        assert piece in text
+
+
+# Recall, which is expected there too
+
+
+def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
+    targets = recall.expected()
+    assert targets["IVF+PQ, rescored"].value >= 0.9
+    assert set(targets) == {"IVF-flat", "IVF+PQ, rescored"}
+
+
+def test_the_tolerance_is_taken_off_the_recall_that_is_expected(tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    each = expecting("bench.recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
+    written(path, recall=each)
+    assert recall.expected(path) == {"IVF-flat": Target("at least", 0.93)}
+    written(path, other=each)
+    with pytest.raises(ConfigError, match='Nothing is expected of "recall"'):
+        expectation("recall", path)
+    assert EXPECTED.name == "expected.yaml"

@@ -1,0 +1,72 @@
+"""The claim rule: what the intervals of all policies allow to say."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from bench.ablation.claims import ClaimRule, Policy, claim
+from bench.bootstrap import Interval
+
+RULE = ClaimRule(most_of="order", at_least=5)
+ORDERS = [str(number) for number in range(6)]
+BELOW, ABOVE, OPEN = (
+    Interval(-0.3, -0.4, -0.2), Interval(0.3, 0.2, 0.4), Interval(-0.1, -0.3, 0.1)
+)  # fmt: skip
+
+
+def over(found: dict[tuple[str, str], Interval], default: Interval) -> dict[Policy, Interval]:
+    return {
+        (("names", names), ("order", order)): found.get((names, order), default)
+        for names, order in product(("surface", "canonical", "dropped"), ORDERS)
+    }
+
+
+def outcome(found: dict[Policy, Interval], rule: ClaimRule = RULE, lower: bool = True) -> str:
+    return claim(found, rule, lower_is_better=lower).outcome
+
+
+def test_a_claim_may_spare_one_order_in_every_regime_of_names() -> None:
+    spared = {("surface", "0"): OPEN, ("canonical", "3"): OPEN, ("dropped", "5"): OPEN}
+    assert outcome(over({}, BELOW)) == "first"
+    assert outcome(over(spared, BELOW)) == "first"
+    assert outcome(over(spared, BELOW), lower=False) == "second"
+    assert outcome(over(spared, ABOVE)) == "second"
+
+
+def test_two_open_orders_in_one_regime_leave_it_to_the_policy() -> None:
+    assert outcome(over({("surface", "0"): OPEN, ("surface", "1"): OPEN}, BELOW)) == "depends"
+
+
+def test_one_policy_that_is_resolved_the_other_way_forbids_a_claim() -> None:
+    assert outcome(over({("surface", "0"): ABOVE}, BELOW)) == "depends"
+
+
+def test_nothing_resolved_is_not_resolved_and_never_equal() -> None:
+    found = claim(over({}, OPEN), RULE, lower_is_better=True)
+    assert found.outcome == "not resolved"
+    assert found.resolution == 0.2
+    assert (found.low, found.high) == (-0.1, -0.1)
+
+
+def test_too_few_orders_are_no_claim_however_clear() -> None:
+    found: dict[Policy, Interval] = {(("order", order),): BELOW for order in ORDERS[:3]}
+    assert outcome(found) == "too few policies"
+    assert outcome({**found, (("order", "4"),): OPEN}) == "depends"
+
+
+def test_without_policy_factors_one_interval_decides() -> None:
+    assert outcome({(): BELOW}, ClaimRule()) == "first"
+    assert outcome({(): OPEN}, ClaimRule()) == "not resolved"
+    assert outcome({(): BELOW}, ClaimRule(), lower=False) == "second"
+
+
+def test_all_policies_have_to_be_resolved_where_no_factor_is_spared() -> None:
+    found: dict[Policy, Interval] = {(("model", "a"),): BELOW, (("model", "b"),): OPEN}
+    assert outcome(found, ClaimRule()) == "depends"
+    assert outcome({**found, (("model", "b"),): BELOW}, ClaimRule()) == "first"
+
+
+def test_the_range_and_counts_are_over_all_policies() -> None:
+    found = claim(over({("surface", "0"): ABOVE}, BELOW), RULE, lower_is_better=True)
+    assert (found.policies, found.resolved_for) == (18, (17, 1))
+    assert (found.low, found.high) == (-0.3, 0.3)

@@ -1,0 +1,146 @@
+"""When a record shows the evidence: sections of replies, titles, passages, tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.agent.record import Record
+from arag_search.evaluation.evidence import (
+    EvidenceValues,
+    Section,
+    Sighting,
+    evidence_values,
+    sections,
+    sightings_by_passage,
+    sightings_by_title,
+)
+from arag_search.evaluation.failures import FAILURES, failure_counts, failure_of
+from arag_search.evaluation.question import Hop, Question
+from arag_search.evaluation.resolution import Piece
+from tests.records import read, record, search
+
+ANN = "1 of 3 passages for ann\n[a.1] Ann, part 1 of 2\nAnn was a singer. ...\nMore: offset=1."
+ANN_READ = "[a.1] Ann, part 1 of 2\n(next: a.2)\nAnn was a singer. Bea was her mother."
+BEA = "1 of 1 passage for bea\n[b.1] Bea\nBea died in Bath."
+HOPS = (
+    Hop(None, "Ann", "mother", "Bea", "Ann", None),
+    Hop(None, "Bea", "place of death", "Bath", "Bea", None),
+)
+ASKED = Question("q", "?", ("Bath",), None, ("Ann", "Bea"), hops=HOPS)
+PIECES = ((Piece("Ann", ("a.1", "a.9"), "title", "Bea"), Piece("Bea", ("b.1",), "title", "Bath")),)
+
+SNIPPET = search("a.1", text=ANN, tokens=50)
+WHOLE = read("a.1", text=ANN_READ, tokens=200)
+SECOND = search("b.1", text=BEA, tokens=30)
+NOTHING = search()
+
+
+def test_a_reply_is_cut_into_what_it_shows_of_each_passage() -> None:
+    step = search(
+        "a[1]",
+        "b.2",
+        "c.1",
+        "d.1",
+        text="3 of 9 passages\n[a[1]] Ann, Queen\nText [b.2] here.\n[x.1] not shown\n"
+        "[b.2]\nNo title.\n[c.1]close\n[d.1] Dee, part 2 of 2 (shown before)\n"
+        "Not shown for want of room: [e.1].\nMore: offset=5. Full text: chunk_read.",
+    )
+    assert sections(step) == [
+        Section("a[1]", "Ann, Queen", "Text [b.2] here.\n[x.1] not shown"),
+        Section("b.2", "", "No title.\n[c.1]close"),
+        Section("d.1", "Dee", ""),
+    ]
+
+
+def test_a_title_is_shown_with_its_passage_and_its_answer_visible_with_the_text() -> None:
+    (found,) = sightings_by_title(ASKED, record("q", "x", NOTHING, SNIPPET, WHOLE))
+    assert found == [Sighting("Ann", 1, 2), Sighting("Bea", None, None)]
+
+
+def test_subjects_are_met_by_titles_with_more_in_brackets() -> None:
+    question = Question("q", "?", ("Bea",), evidence=(("Ann", "mother", "Bea"),))
+    step = search("a.1", text="head\n[a.1] Ann (singer)\nText.")
+    assert sightings_by_title(question, record("q", "x", step)) == [[Sighting("Ann", 0, 0)]]
+
+
+def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
+    (found,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, SECOND, WHOLE))
+    assert found == [Sighting("Ann", 0, 2), Sighting("Bea", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "by_title", "by_passage"),
+    [
+        ((), (0, 0, 8_000), (0, 0, 8_000)),
+        ((SNIPPET,), (0.5, 0, 8_000), (0, 0, 8_000)),
+        ((SNIPPET, SECOND), (1, 1, 80), (0.5, 0, 8_000)),
+        ((SNIPPET, SECOND, WHOLE), (1, 1, 80), (1, 1, 280)),
+        ((SNIPPET, WHOLE, NOTHING, SECOND, SECOND), (1, 1, 280), (1, 1, 280)),
+    ],
+)
+def test_evidence_costs_the_tokens_until_its_last_piece_was_met(
+    steps: tuple[object, ...], by_title: tuple[float, ...], by_passage: tuple[float, ...]
+) -> None:
+    given = record("q", "x", *steps)  # type: ignore[arg-type]
+    assert evidence_values(ASKED, given) == EvidenceValues(*by_title)
+    assert evidence_values(ASKED, given, PIECES) == EvidenceValues(*by_passage)
+
+
+@pytest.mark.parametrize(("tokens", "full"), [(8_000, 1), (8_001, 0)])
+def test_evidence_for_more_than_the_cap_counts_as_not_found(tokens: int, full: float) -> None:
+    question = Question("q", "?", ("x",), None, ("Ann",))
+    given = record("q", "x", search("a.1", text=ANN, tokens=tokens))
+    assert evidence_values(question, given) == EvidenceValues(1, full, 8_000)
+
+
+def test_of_several_sets_the_best_counts() -> None:
+    question = Question("q", "?", ("x",), None, ("Cid", "Dee"), alternative_titles=(("Bea",),))
+    found = evidence_values(question, record("q", "x", SNIPPET, SECOND))
+    assert found == EvidenceValues(1, 1, 80)
+
+
+def test_evidence_that_no_passage_holds_is_never_met_and_none_is_not_measured() -> None:
+    unresolved = ((*PIECES[0], Piece("Cid", (), None)),)
+    given = record("q", "x", WHOLE, SECOND)
+    assert evidence_values(ASKED, given, unresolved) == EvidenceValues(2 / 3, 0, 8_000)
+    assert evidence_values(Question("q", "?", ("x",)), given) is None
+    assert evidence_values(ASKED, given, ()) is None
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("given", "failure"),
+    [
+        (None, "no answer"),
+        (record("q", "", WHOLE, SECOND, status="failed"), "no answer"),
+        (record("q", "Rome", WHOLE, SECOND), "read not used"),
+        (record("q", "Rome", WHOLE, SECOND, status="forced"), "read not used"),
+        (record("q", "Rome", SNIPPET, SECOND), "shown not read"),
+        (record("q", "Rome", SNIPPET, SECOND, status="forced"), "budget"),
+        (record("q", "Rome", WHOLE), "never shown"),
+        (record("q", "Rome"), "never shown"),
+        (record("q", "Rome", status="forced"), "budget"),
+    ],
+)
+def test_a_wrong_answer_has_the_first_category_that_holds(
+    given: Record | None, failure: str
+) -> None:
+    assert failure_of(ASKED, given, PIECES) == failure
+    assert failure_of(ASKED, given) == failure
+
+
+def test_a_wrong_answer_without_evidence_is_not_measured() -> None:
+    assert failure_of(Question("q", "?", ("x",)), record("q", "Rome", WHOLE)) == "not measured"
+
+
+def test_of_several_sets_that_counts_of_which_most_was_read() -> None:
+    sets = ((Piece("Cid", ("c.1",), "title"),), PIECES[0])
+    assert failure_of(ASKED, record("q", "Rome", SNIPPET, SECOND), sets) == "shown not read"
+
+
+def test_counts_name_every_category() -> None:
+    assert failure_counts(["budget", "budget"]) == {
+        **dict.fromkeys(FAILURES, 0), "budget": 2,
+    }  # fmt: skip

@@ -1,0 +1,72 @@
+"""Names of measures print and parse; what each means is fixed."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.measure_names import (
+    EVIDENCE_CAP_TOKENS,
+    KINDS,
+    NDCG,
+    RECALL,
+    TOKENS_TO_EVIDENCE,
+    Measure,
+    parse_measure,
+    parse_measures,
+)
+
+ALLOWED = (
+    "Allowed: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence, "
+    "RetrievedTokens, Steps, Seconds, Cost, Recall@k, P@k, nDCG@k, RR@k, AP@k, Success@k; k from 1 "
+    "to 1,000"
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_measure_parses_back_from_how_it_prints(kind: object) -> None:
+    for cutoff in (1, 10, 1000) if kind.is_ranking else (None,):  # type: ignore[attr-defined]
+        measure = Measure(kind, cutoff)  # type: ignore[arg-type]
+        assert parse_measure(str(measure)) == measure
+
+
+def test_a_ranking_prints_with_its_number_of_documents() -> None:
+    assert (str(Measure(NDCG, 10)), str(Measure(TOKENS_TO_EVIDENCE))) == (
+        "nDCG@10", "TokensToEvidence",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "do"),
+    [
+        ("Accuracy", 'There is no measure "Accuracy".', ""),
+        ("em", 'There is no measure "em".', "Do: Write EM."),
+        ("nDCG@", 'There is no measure "nDCG@".', ""),
+        ("nDCG@1.5", 'There is no measure "nDCG@1.5".', ""),
+        ("Recall", '"Recall" needs a number of documents: Recall@10.', ""),
+        ("EM@5", '"EM" takes no number of documents.', ""),
+        ("P@0", '"P@0" looks at 0 documents.', ""),
+        ("P@05", '"P@05" looks at 05 documents.', ""),
+        ("P@1001", '"P@1001" looks at 1001 documents.', ""),
+    ],
+)
+def test_a_wrong_name_lists_the_allowed_ones(name: str, what: str, do: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parse_measure(name)
+    lines = [what, "Where: the name of a measure", ALLOWED, *([do] if do else [])]
+    assert str(caught.value) == "\n".join(lines)
+
+
+def test_several_names_may_stand_in_one_text_and_each_counts_once() -> None:
+    found = parse_measures(["EM, Recall@5,", "EM"])
+    assert [str(one) for one in found] == ["EM", "Recall@5"]
+    assert found[1].kind is RECALL
+
+
+def test_quality_that_is_missing_is_0_and_cost_that_is_missing_is_left_out() -> None:
+    missing = {kind.name: kind.missing for kind in KINDS}
+    assert {name for name, value in missing.items() if value is None} == {
+        "RetrievedTokens", "Steps", "Seconds", "Cost",
+    }  # fmt: skip
+    assert missing["TokensToEvidence"] == EVIDENCE_CAP_TOKENS == 8_000
+    assert all(missing[kind.name] == 0 for kind in KINDS if kind.higher_is_better)

@@ -1,0 +1,116 @@
+"""Measures by name over the questions of a run, rankings too, and their means."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from arag_search.agent.record import Record
+from arag_search.evaluation.measure_names import parse_measures
+from arag_search.evaluation.measured import means_by_type, measure_questions
+from arag_search.evaluation.question import Hop, Question
+from arag_search.evaluation.question_score import score_question
+from arag_search.evaluation.ranking import ranking_values
+from arag_search.evaluation.resolution import LocatedEvidence, Passages
+from tests.passages import VIVALDI
+from tests.records import record, search
+
+NAMES = ("EM", "F1", "ContainAcc", "JudgeAcc", "EvidenceRecall", "FullEvidence",
+         "TokensToEvidence", "RetrievedTokens", "Steps", "Seconds", "Cost", "Recall@5")  # fmt: skip
+MEASURES = parse_measures(NAMES)
+
+HOP = Hop(None, "Griselda", "premiere", "Venice", "Griselda (Vivaldi)", None)
+CHAIN = Question("c", "?", ("Venice",), "chain", ("Griselda (Vivaldi)",), hops=(HOP,))
+PLAIN = Question("p", "?", ("x",), "plain")
+JUDGED = Question("j", "?", (), None, relevant_documents=(("vivaldi", 2), ("page", 0)))
+QUESTIONS = (CHAIN, PLAIN, JUDGED)
+SEES_TITLE = search("griselda.1", text="head\n[griselda.1] Griselda (Vivaldi)\nAn opera.", tokens=9)
+
+
+def located() -> LocatedEvidence:
+    return LocatedEvidence.of(QUESTIONS, Passages(VIVALDI))
+
+
+def measured(
+    *records: Record, with_index: bool = False, **verdicts: float
+) -> dict[str, dict[str, float | None]]:
+    return measure_questions(
+        QUESTIONS,
+        {one.question_id: one for one in records},
+        MEASURES,
+        located=located() if with_index else None,
+        verdicts=verdicts,
+    )
+
+
+def test_every_measure_has_its_value_and_what_cannot_be_measured_is_none() -> None:
+    found = measured(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
+    assert found["c"] == {
+        "EM": 1, "F1": 1, "ContainAcc": 1, "JudgeAcc": 0, "EvidenceRecall": 1, "FullEvidence": 1,
+        "TokensToEvidence": 9, "RetrievedTokens": 9, "Steps": 1, "Seconds": 2, "Cost": None,
+        "Recall@5": None,
+    }  # fmt: skip
+    assert found["j"] == {
+        **dict.fromkeys(NAMES), "RetrievedTokens": 9, "Steps": 1, "Seconds": 2,
+    }  # fmt: skip
+
+
+def test_a_question_without_a_record_scores_what_the_measure_says() -> None:
+    found = measured()
+    assert found["c"] == {
+        "EM": 0, "F1": 0, "ContainAcc": 0, "JudgeAcc": 0, "EvidenceRecall": 0, "FullEvidence": 0,
+        "TokensToEvidence": 8_000, "RetrievedTokens": None, "Steps": None, "Seconds": None,
+        "Cost": None, "Recall@5": None,
+    }  # fmt: skip
+    assert found["p"]["EvidenceRecall"] is None
+
+
+def test_a_failed_question_found_nothing_whatever_it_saw() -> None:
+    found = measured(record("c", "Venice", SEES_TITLE, status="failed"))["c"]
+    assert (found["FullEvidence"], found["TokensToEvidence"], found["JudgeAcc"]) == (0, 8_000, 0)
+    assert found["RetrievedTokens"] == 9
+
+
+def test_in_an_index_evidence_is_what_was_visible_of_its_passage() -> None:
+    whole = search("griselda.1", text=f"head\n[griselda.1] G\n{VIVALDI[2].content}", tokens=30)
+    found = measured(record("c", "x", SEES_TITLE), with_index=True)["c"]
+    assert (found["EvidenceRecall"], found["TokensToEvidence"]) == (0, 8_000)
+    found = measured(record("c", "x", SEES_TITLE, whole), with_index=True)["c"]
+    assert (found["EvidenceRecall"], found["TokensToEvidence"]) == (1, 39)
+
+
+def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() -> None:
+    steps = (search("page.1", "griselda.1"), search("vivaldi.2", "page.1", "vivaldi.1"))
+    names = parse_measures(["RR@10", "RR@2", "P@1", "nDCG@5", "Recall@3", "Success@3", "AP@5"])
+    records = {"c": record("c", "x", *steps), "j": record("j", "x", *steps)}
+    found = measure_questions(QUESTIONS, records, names, located=located())
+    # c: griselda is second; j: vivaldi, grade 2, is third
+    assert found["c"]["RR@10"] == pytest.approx(1 / 2)
+    assert found["c"]["nDCG@5"] == pytest.approx(1 / math.log2(3))
+    assert [found["j"][name] for name in ("RR@10", "RR@2", "P@1", "Recall@3", "Success@3")] == (
+        pytest.approx([1 / 3, 0, 0, 1, 1])
+    )
+    assert found["j"]["nDCG@5"] == pytest.approx(0.5)
+    assert found["j"]["AP@5"] == pytest.approx(1 / 3)
+    assert found["p"] == dict.fromkeys(map(str, names))
+
+
+def test_a_question_without_a_ranking_scores_0_and_without_a_relevant_document_nothing() -> None:
+    judged = {"a": {"d": 1}, "b": {"d": 1, "e": -1}, "c": {"d": 0}}
+    found = ranking_values(parse_measures(["P@1", "RR@5"]), judged, {"a": ["d"], "c": ["d"]})
+    assert found == {"a": {"P@1": 1, "RR@5": 1}, "b": {"P@1": 0, "RR@5": 0}}
+
+
+def test_means_are_over_what_was_measured_and_say_over_how_many() -> None:
+    records = {"c": record("c", "Venice", SEES_TITLE), "p": record("p", "y")}
+    names = parse_measures(["EM", "EvidenceRecall", "RetrievedTokens", "Cost"])
+    values = measure_questions(QUESTIONS, records, names)
+    scores = [score_question(one, records.get(one.id)) for one in QUESTIONS]
+    overall, chain, plain = means_by_type(scores, values, names)
+    assert (overall.type, overall.questions, chain.type, plain.type) == ("all", 3, "chain", "plain")
+    assert overall.values == {
+        "EM": 0.5, "EvidenceRecall": 1, "RetrievedTokens": 4.5, "Cost": None,
+    }  # fmt: skip
+    assert overall.counted == {"EM": 2, "EvidenceRecall": 1, "RetrievedTokens": 2, "Cost": 0}
+    assert plain.values["EvidenceRecall"] is None

@@ -1,0 +1,352 @@
+"""Records of every published shape, with the evidence that they name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.errors import QuestionsError
+from arag_search.evaluation.questions import (
+    GoldPassage,
+    GoldSentence,
+    Hop,
+    Question,
+    load_questions,
+    read_questions,
+)
+
+DATA = Path("..") / "shared" / "data"
+
+MUSIQUE: dict[str, Any] = {
+    "id": "2hop__1_2",
+    "paragraphs": [
+        {"idx": 0, "title": "Vienna", "paragraph_text": "A city.", "is_supporting": False},
+        {"idx": 1, "title": "Griselda", "paragraph_text": "By Vivaldi.", "is_supporting": True},
+        {"idx": 2, "title": "Vivaldi", "paragraph_text": "Died in Vienna.", "is_supporting": True},
+    ],
+    "question": "Where did the composer of Griselda die?",
+    "question_decomposition": [
+        {"id": 1, "question": "Griselda >> composer", "answer": "Vivaldi",
+         "paragraph_support_idx": 1},
+        {"id": 2, "question": "Where did #1 die?", "answer": "Vienna", "paragraph_support_idx": 2},
+    ],
+    "answer": "Vienna",
+    "answer_aliases": ["Wien"],
+    "answerable": True,
+}  # fmt: skip
+HOPS = (
+    Hop("Griselda >> composer", None, None, "Vivaldi", "Griselda", "By Vivaldi."),
+    Hop("Where did #1 die?", None, None, "Vienna", "Vivaldi", "Died in Vienna."),
+)
+HOTPOT: dict[str, Any] = {
+    "_id": "h",
+    "question": "Which city?",
+    "answer": "Vienna",
+    "type": "bridge",
+    "level": "hard",
+    "supporting_facts": [["Vivaldi", 1], ["Griselda", 0], ["Vivaldi", 0]],
+    "context": [["Vivaldi", ["He. ", "Died."]], ["Rome", ["A city."]], ["Griselda", ["Opera."]]],
+}
+KILT: dict[str, Any] = {
+    "id": "k",
+    "input": "Where did Vivaldi die?",
+    "output": [
+        {"answer": "Vienna", "provenance": [
+            {"wikipedia_id": "7", "title": "Vivaldi", "start_paragraph_id": 3},
+            {"wikipedia_id": "7", "title": "Vivaldi", "start_paragraph_id": 4},
+        ]},
+        {"answer": "Wien"},
+        {"provenance": [{"wikipedia_id": "8", "title": "Vienna"},
+                        {"wikipedia_id": "9", "title": "Opera"}]},
+    ],
+}  # fmt: skip
+
+
+def read(tmp_path: Path, *records: dict[str, Any]) -> tuple[Question, ...]:
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    return load_questions(path)
+
+
+def refused(tmp_path: Path, *records: dict[str, Any]) -> str:
+    with pytest.raises(QuestionsError) as caught:
+        read(tmp_path, *records)
+    return str(caught.value).replace(str(tmp_path), "")
+
+
+def test_musique_gives_its_decomposition_with_the_paragraphs_that_hold_each_step(
+    tmp_path: Path,
+) -> None:
+    (question,) = read(tmp_path, MUSIQUE)
+    assert question.hops == HOPS
+    assert question.supporting_titles == ("Griselda", "Vivaldi")
+    assert question.supporting_passages == (
+        GoldPassage("Griselda", "By Vivaldi."),
+        GoldPassage("Vivaldi", "Died in Vienna."),
+    )
+    assert question.answers == ("Vienna", "Wien")
+
+
+def test_musique_without_paragraphs_takes_titles_a_step_and_the_text_with_the_answer(
+    tmp_path: Path,
+) -> None:
+    steps = {name: value for name, value in MUSIQUE.items() if name != "paragraphs"}
+    steps["decomposition_support"] = ["Griselda", "Vivaldi"]
+    steps["supporting"] = [
+        {"title": "Vivaldi", "text": "Born in Venice."},
+        {"title": "Vivaldi", "text": "Died in Vienna."},
+        {"title": "Griselda", "text": "By Vivaldi."},
+    ]
+    assert read(tmp_path, steps)[0].hops == HOPS
+    del steps["supporting"]
+    assert [one.text for one in read(tmp_path, steps)[0].hops] == [None, None]
+    steps["decomposition_support"] = ["Griselda"]
+    assert refused(tmp_path, steps) == (
+        'The field "decomposition_support" is ["Griselda"].\n'
+        "Where: /q.json, record 1\n"
+        "Allowed: 2 titles, one a step\n"
+        "Do: Mend the record."
+    )
+
+
+def test_an_unanswerable_question_of_musique_is_told_from_its_twin(tmp_path: Path) -> None:
+    steps = [{**one, "paragraph_support_idx": None} for one in MUSIQUE["question_decomposition"]]
+    twin = {**MUSIQUE, "answerable": False, "question_decomposition": steps}
+    for records in ([MUSIQUE, twin], [twin, MUSIQUE]):
+        found = {one.id: one for one in read(tmp_path, *records)}
+        assert found["2hop__1_2"].answerable
+        assert not found["2hop__1_2__unanswerable"].answerable
+        assert [one.title for one in found["2hop__1_2__unanswerable"].hops] == [None, None]
+    assert read_questions(tmp_path / "q.json").notes == (
+        '1 unanswerable questions have the id of their answerable twin, to which "__unanswerable" '
+        "was added.",
+    )
+    assert refused(tmp_path, twin, twin).startswith('The id "2hop__1_2" stands twice.\n')
+
+
+def test_a_step_whose_paragraph_is_not_there_is_refused(tmp_path: Path) -> None:
+    steps = [{**MUSIQUE["question_decomposition"][0], "paragraph_support_idx": 9}]
+    assert refused(tmp_path, {**MUSIQUE, "question_decomposition": steps}) == (
+        'The field "paragraph_support_idx" is 9.\n'
+        "Where: /q.json, record 1, question_decomposition 1\n"
+        'Allowed: the "idx" of one of the paragraphs, or null\n'
+        "Do: Mend the record."
+    )
+
+
+def test_hotpotqa_gives_sentences_titles_and_the_passages_with_them(tmp_path: Path) -> None:
+    (question,) = read(tmp_path, HOTPOT)
+    assert question.supporting_sentences == (
+        GoldSentence("Vivaldi", 1),
+        GoldSentence("Griselda", 0),
+        GoldSentence("Vivaldi", 0),
+    )
+    assert question.supporting_titles == ("Vivaldi", "Griselda")
+    assert question.supporting_passages == (
+        GoldPassage("Vivaldi", "He. Died."),
+        GoldPassage("Griselda", "Opera."),
+    )
+    assert question.hops == ()
+
+
+def test_hotpotqa_in_columns_says_the_same(tmp_path: Path) -> None:
+    columns = {
+        **HOTPOT,
+        "supporting_facts": {"title": ["Vivaldi", "Griselda", "Vivaldi"], "sent_id": [1, 0, 0]},
+        "context": {
+            "title": ["Vivaldi", "Rome", "Griselda"],
+            "sentences": [["He. ", "Died."], ["A city."], ["Opera."]],
+        },
+    }
+    assert read(tmp_path, columns) == read(tmp_path, HOTPOT)
+    columns["supporting_facts"] = {"title": ["Vivaldi"], "sent_id": []}
+    assert 'Allowed: a list of [title, sentence number], or {"title": [], "sent_id": []}' in (
+        refused(tmp_path, columns)
+    )
+
+
+def test_2wikimultihopqa_gives_triples_as_hops_told_by_the_supporting_passages(
+    tmp_path: Path,
+) -> None:
+    triples = [["Griselda", "composer", "Vivaldi"], ["Antonio Vivaldi", "place of death", "Vienna"]]
+    (question,) = read(tmp_path, {**HOTPOT, "evidences": triples})
+    assert question.hops == (
+        Hop(None, "Griselda", "composer", "Vivaldi", "Griselda", None),
+        Hop(None, "Antonio Vivaldi", "place of death", "Vienna", None, None),
+    )
+    assert read_questions(tmp_path / "q.json").shapes == {"2WikiMultiHopQA": 1}
+
+
+def test_graphrag_bench_gives_its_source_and_its_evidence_as_texts(tmp_path: Path) -> None:
+    record = {
+        "id": "Novel-1", "source": "Novel-30752", "question": "Who?", "answer": "Ann.",
+        "question_type": "Fact Retrieval", "evidence": ["Ann came.", " "],
+        "evidence_relations": "Ann, came",
+    }  # fmt: skip
+    (question,) = read(tmp_path, record)
+    assert question.source == "Novel-30752"
+    assert question.supporting_passages == (GoldPassage(None, "Ann came."),)
+    assert read_questions(tmp_path / "q.json").shapes == {"A-RAG or GraphRAG-Bench": 1}
+
+
+def test_kilt_gives_answers_pages_and_sets_of_titles_any_of_which_would_do(tmp_path: Path) -> None:
+    assert read(tmp_path, KILT) == (
+        Question(
+            "k",
+            "Where did Vivaldi die?",
+            ("Vienna", "Wien"),
+            supporting_titles=("Vivaldi",),
+            alternative_titles=(("Vienna", "Opera"),),
+            relevant_documents=(("7", 1), ("8", 1), ("9", 1)),
+        ),
+    )
+
+
+def test_kilt_without_answers_names_the_parts_that_have_them(tmp_path: Path) -> None:
+    assert refused(tmp_path, {**KILT, "output": [KILT["output"][2]]}) == (
+        "No output has an answer.\n"
+        "Where: /q.json, record 1\n"
+        'Allowed: "output": [{"answer": "...", "provenance": [...]}, ...]\n'
+        "Do: Use a part of the task that is published with answers, train or dev."
+    )
+    blind = {name: value for name, value in KILT.items() if name != "output"}
+    assert refused(tmp_path, blind).startswith('The record has no "output".\n')
+
+
+def test_hops_and_passages_can_be_written_plainly(tmp_path: Path) -> None:
+    hop = {"question": "Griselda >> composer", "answer": "Vivaldi", "title": "Griselda",
+           "text": "By Vivaldi."}  # fmt: skip
+    record = {
+        "id": "p", "question": "?", "answer": "Vivaldi", "hops": [hop],
+        "supporting_passages": [{"text": "By Vivaldi."}],
+        "supporting_sentences": [["Griselda", 0]], "answerable": False,
+    }  # fmt: skip
+    (question,) = read(tmp_path, record)
+    assert question.hops == HOPS[:1]
+    assert question.supporting_titles == ("Griselda",)
+    assert question.supporting_passages == (GoldPassage(None, "By Vivaldi."),)
+    assert question.supporting_sentences == (GoldSentence("Griselda", 0),)
+    assert not question.answerable
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("hops", [3], "a list of objects"),
+        ("hops", {"answer": "a"}, "a list of objects"),
+        ("supporting_passages", [{"title": "T"}], 'a list of {"title", "text"}'),
+        ("supporting_passages", [{"title": 1, "text": "t"}], 'a list of {"title", "text"}'),
+        ("supporting_sentences", [["T", True]], "a list of [title, sentence number]"),
+        ("answerable", "no", "true or false"),
+        ("source", "", "a string that is not empty"),
+    ],
+)
+def test_wrong_evidence_is_shown_with_what_is_allowed(
+    tmp_path: Path, field: str, value: object, allowed: str
+) -> None:
+    record = {"id": "p", "question": "?", "answer": "a", field: value}
+    shown = json.dumps(value, separators=(",", ":"))
+    assert refused(tmp_path, record) == (
+        f'The field "{field}" is {shown}.\n'
+        "Where: /q.json, record 1\n"
+        f"Allowed: {allowed}\n"
+        "Do: Mend the record."
+    )
+
+
+def test_a_hop_without_an_answer_names_its_place(tmp_path: Path) -> None:
+    record = {"id": "p", "question": "?", "answer": "a", "hops": [{"answer": "a"}, {"title": "T"}]}
+    assert refused(tmp_path, record) == (
+        'The record has no "answer".\n'
+        'Where: /q.json, record 1, hops 2, with the fields ["title"]\n'
+        "Allowed: steps of answer"
+    )
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+def test_published_chains_are_complete() -> None:
+    wiki = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
+    assert sum(len(one.hops) for one in wiki) == 1005
+    musique = load_questions(DATA / "musique" / "questions.jsonl")
+    assert sum(len(one.hops) for one in musique) == 145
+    assert all(hop.title and hop.text for one in musique for hop in one.hops)
+    hotpot = load_questions(DATA / "hotpotqa" / "questions.jsonl")
+    assert all(one.supporting_sentences and not one.hops for one in hotpot)
+
+
+# BEIR
+
+
+def beir(folder: Path, qrels: str = "q1\td1\t2\nq1\td2\t0\nq3\td1\t1\n", *parts: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "qrels").mkdir(exist_ok=True)
+    queries = [{"_id": "q1", "text": "Who?"}, {"_id": "q2", "text": "Why?"}]
+    queries.append({"_id": "q3", "text": "Caf\u0065\u0301?"})
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    for part in parts or ("test",):
+        (folder / "qrels" / f"{part}.tsv").write_text("query-id\tcorpus-id\tscore\n" + qrels)
+    return folder
+
+
+def beir_refused(path: Path) -> str:
+    with pytest.raises(QuestionsError) as caught:
+        load_questions(path)
+    return str(caught.value).replace(str(path), "B")
+
+
+def test_a_folder_of_beir_gives_the_queries_that_were_judged(tmp_path: Path) -> None:
+    read = read_questions(beir(tmp_path / "b"))
+    assert read.questions == (
+        Question("q1", "Who?", (), relevant_documents=(("d1", 2), ("d2", 0))),
+        Question("q3", "Caf\u00e9?", (), relevant_documents=(("d1", 1),)),
+    )
+    assert read.notes == ("The judgements are test.tsv of 3 queries; there are no answers.",)
+
+
+def test_of_several_parts_of_beir_test_is_taken_or_the_one_that_is_named(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", "q2\td\t1\n", "dev", "train")
+    assert beir_refused(folder) == (
+        "The folder has several parts: dev.tsv, train.tsv.\n"
+        "Where: B/qrels\n"
+        "Allowed: a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv files\n"
+        "Do: Name the file of one."
+    )
+    assert [one.id for one in load_questions(folder / "qrels" / "dev.tsv")] == ["q2"]
+    beir(folder)
+    assert [one.id for one in load_questions(folder)] == ["q1", "q3"]
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [
+        ("q1 d1 2\n", 'The row is "q1 d1 2".\nWhere: B/qrels/test.tsv, line 2\n'),
+        ("q1\td1\tx\n", 'The row is "q1\\td1\\tx".\nWhere: B/qrels/test.tsv, line 2\n'),
+        ("q1\t\t1\n", 'The row is "q1\\t\\t1".\nWhere: B/qrels/test.tsv, line 2\n'),
+        ("", "Nothing is judged.\nWhere: B/qrels/test.tsv\n"),
+        (
+            "q1\td\t1\nq8\td\t1\nq9\td\t1\n",
+            'The query "q8" is judged, but is not there, nor are 1 others.\n'
+            "Where: B/qrels/test.tsv, and B/queries.jsonl\n",
+        ),
+    ],
+)
+def test_wrong_judgements_name_their_place(tmp_path: Path, qrels: str, message: str) -> None:
+    assert beir_refused(beir(tmp_path / "b", qrels)).startswith(message)
+
+
+def test_judgements_without_their_head_and_folders_of_other_things_are_refused(
+    tmp_path: Path,
+) -> None:
+    folder = beir(tmp_path / "b")
+    (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
+    assert beir_refused(folder).startswith('The first line is "q1\\td1\\t1".\n')
+    (folder / "qrels" / "test.tsv").unlink()
+    assert beir_refused(folder) == (
+        "The folder holds no questions.\n"
+        "Where: B\n"
+        "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv "
+        "files"
+    )

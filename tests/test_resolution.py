@@ -1,0 +1,218 @@
+"""Evidence resolved to passages: each rule, packed passages, and the real data sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from arag_search.corpus import Chunk
+from arag_search.evaluation.question import GoldPassage, Hop, Question
+from arag_search.evaluation.questions import load_questions
+from arag_search.evaluation.resolution import (
+    Passages,
+    Piece,
+    resolve_evidence,
+    resolve_hops,
+    rule_counts,
+)
+from tests.passages import VIVALDI, chunk
+
+DATA = Path("..") / "shared" / "data"
+
+
+def triple(subject: str, answer: str, *, title: str | None = None) -> Hop:
+    return Hop(None, subject, "r", answer, title, None)
+
+
+def asked(*hops: Hop) -> Question:
+    return Question("q", "?", ("x",), hops=hops)
+
+
+def resolved(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
+    (found,) = resolve_hops(asked(hop), Passages(chunks))
+    return (found.rule, found.chunk_ids, found.holds_answer)
+
+
+def test_an_exact_title_comes_first_and_of_its_parts_the_one_with_the_answer() -> None:
+    assert resolved(triple("Antonio Vivaldi", "Vienna")) == ("title", ("vivaldi.2",), True)
+
+
+def test_parts_without_the_answer_as_written_are_all_taken() -> None:
+    found = resolved(triple("Antonio Vivaldi", "4 March 1678"))
+    assert found == ("title", ("vivaldi.1", "vivaldi.2"), False)
+
+
+def test_titles_are_met_after_normalisation_then_without_brackets() -> None:
+    assert resolved(triple("the antonio VIVALDI", "violin")) == ("normalised", ("vivaldi.1",), True)
+    assert resolved(triple("Griselda", "older")) == ("brackets", ("scarlatti.1",), True)
+    both = ("griselda.1", "scarlatti.1")
+    assert resolved(triple("Griselda", "opera")) == ("brackets", both, True)
+    assert resolved(triple("Antonio Vivaldi (composer)", "x"))[0] is None
+
+
+def test_a_title_whose_passage_lacks_the_answer_gives_way_to_a_later_rule_that_has_it() -> None:
+    pages = (
+        chunk(0, "other", "Pine", "Pine may be any of these."),
+        chunk(1, "film", "Pine (1916 film)", "It was directed by Maigne."),
+        chunk(2, "book", "Trail", "A novel before the film Pine was made in 1910."),
+    )
+    assert resolved(triple("Pine", "Maigne"), pages) == ("brackets", ("film.1",), True)
+    assert resolved(triple("Pine", "1910"), pages) == ("subject and object", ("book.1",), True)
+    assert resolved(triple("Pine", "DeMille"), pages) == ("title", ("other.1",), False)
+
+
+def test_the_only_passage_with_subject_and_answer_comes_last() -> None:
+    rule = "subject and object"
+    assert resolved(triple("young Carlo Goldoni", "libretto")) == (rule, ("griselda.1",), True)
+    assert resolved(triple("opera", "Venice")) == (rule, ("griselda.1",), True)
+    assert resolved(triple("in Venice", "Vivaldi"))[:2] == (None, ())
+    assert resolved(triple("Carlo Gold", "libretto"))[:2] == (None, ())
+
+
+def test_a_published_text_is_met_before_its_title() -> None:
+    text = VIVALDI[2].content
+    hop = Hop("#1 >> composer", None, None, "Vivaldi", "Griselda (Vivaldi)", text)
+    assert resolved(hop) == ("text", ("griselda.1",), True)
+    twin = chunk(9, "twin", "Griselda", text)
+    assert resolved(hop, [twin, *VIVALDI]) == ("text", ("griselda.1",), True)
+    unknown = Hop("?", None, None, "Venice", "Griselda (Vivaldi)", "Text of another edition.")
+    assert resolved(unknown) == ("title", ("griselda.1",), True)
+
+
+def test_titles_and_texts_of_nothing_but_punctuation_meet_nothing() -> None:
+    empty = chunk(9, "e", "?", "!")
+    assert resolved(triple("...", "."), [empty])[:2] == (None, ())
+    assert resolved(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
+
+
+def test_packed_passages_are_found_by_the_text_of_the_published_ones() -> None:
+    packed = [
+        chunk(0, "a", "", "Antonio Vivaldi\n", *VIVALDI[0].sentences(), parts=2),
+        chunk(
+            0, "a", "", *VIVALDI[1].sentences(), "\nGriselda (Vivaldi)\n",
+            *VIVALDI[2].sentences()[:2], part=2, parts=2,
+        ),
+        chunk(1, "b", "", *VIVALDI[2].sentences()[2:], "\nScarlatti\nThis opera is older."),
+    ]  # fmt: skip
+    question = asked(
+        triple("Antonio Vivaldi", "Vienna"),
+        triple("Griselda (Vivaldi)", "Carlo Goldoni"),
+        triple("Griselda (Vivaldi)", "Venice"),
+        triple("Nobody", "nothing"),
+    )
+    found = resolve_hops(question, Passages(packed), Passages(VIVALDI))
+    assert [(one.chunk_ids, one.rule, one.holds_answer) for one in found] == [
+        (("a.2",), "title", True),
+        (("b.1",), "title", True),
+        (("a.2",), "title", True),
+        ((), None, False),
+    ]
+
+
+def test_a_passage_that_is_cut_is_found_by_its_sentences_and_short_ones_tell_nothing() -> None:
+    whole = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
+    cut = [
+        chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", parts=2),
+        chunk(0, "w", "W", "He died in far Vienna.", part=2, parts=2),
+        chunk(1, "o", "O", "Yes. ", "An answer of another kind."),
+    ]
+    question = asked(triple("W", "Vienna"), triple("W", "Yes"), triple("W", "1741"))
+    found = resolve_hops(question, Passages(cut), Passages([whole]))
+    assert [(one.chunk_ids, one.holds_answer) for one in found] == [
+        (("w.2",), True),
+        (("w.1", "w.2"), True),
+        (("w.1", "w.2"), False),
+    ]
+
+
+# Pieces
+
+
+def test_pieces_are_hops_else_titles_else_texts() -> None:
+    passages = Passages(VIVALDI)
+    hop = triple("Griselda", "older")
+    titled = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Unknown"))
+    assert resolve_evidence(Question("q", "?", ("x",), None, ("T",), hops=(hop,)), passages) == (
+        (Piece("Griselda", ("scarlatti.1",), "brackets", "older"),),
+    )
+    assert resolve_evidence(titled, passages) == (
+        (Piece("Griselda (Vivaldi)", ("griselda.1",), "title"), Piece("Unknown", (), None)),
+    )
+    text = GoldPassage(None, "Its premiere was in Venice.")
+    assert resolve_evidence(Question("q", "?", ("x",), supporting_passages=(text,)), passages) == (
+        (Piece("Its premiere was in Venice.", ("griselda.1",), "text"),),
+    )
+    assert resolve_evidence(Question("q", "?", ("x",)), passages) == ()
+
+
+def test_alternative_titles_are_sets_of_their_own() -> None:
+    question = Question(
+        "q", "?", ("x",), None, ("Antonio Vivaldi",),
+        alternative_titles=(("Griselda (Vivaldi)", "Griselda (Scarlatti)"),),
+    )  # fmt: skip
+    sets = resolve_evidence(question, Passages(VIVALDI))
+    assert [[one.chunk_ids for one in each] for each in sets] == [
+        [("vivaldi.1", "vivaldi.2")],
+        [("griselda.1",), ("scarlatti.1",)],
+    ]
+
+
+def test_titles_are_located_in_packed_passages() -> None:
+    packed = [chunk(0, "p", "", *VIVALDI[2].sentences(), *VIVALDI[3].sentences())]
+    question = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Griselda (Scarlatti)"))
+    (pieces,) = resolve_evidence(question, Passages(packed), Passages(VIVALDI))
+    assert [one.chunk_ids for one in pieces] == [("p.1",), ("p.1",)]
+
+
+def test_counts_name_the_rules_in_their_order_and_what_is_left() -> None:
+    assert rule_counts([None, "brackets", "title", "title"]) == {
+        "title": 2, "brackets": 1, "unresolved": 1,
+    }  # fmt: skip
+
+
+# The published data sets
+
+
+def published(name: str) -> Passages:
+    lines = (DATA / name / "corpus.jsonl").read_bytes().splitlines()
+    records = [json.loads(line) for line in lines]
+    return Passages(
+        chunk(number, str(number), one["title"], one.get("text") or "".join(one["sentences"]))
+        for number, one in enumerate(records)
+    )
+
+
+@pytest.mark.corpora
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
+    passages = published("2wikimultihopqa")
+    questions = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
+    subjects = [subject for one in questions for subject, _, _ in one.evidence]
+    assert (len(subjects), sum(not list(passages.titled(one)) for one in subjects)) == (1005, 47)
+
+
+@pytest.mark.corpora
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.parametrize(
+    ("name", "counts", "with_answer"),
+    [
+        (
+            "2wikimultihopqa",
+            {"title": 904, "normalised": 1, "brackets": 51, "subject and object": 46,
+             "unresolved": 3},
+            996,
+        ),
+        ("musique", {"text": 145}, 144),
+    ],
+)  # fmt: skip
+def test_every_hop_is_resolved_or_counted(
+    name: str, counts: dict[str, int], with_answer: int
+) -> None:
+    passages = published(name)
+    questions = load_questions(DATA / name / "questions.jsonl")
+    found = [hop for one in questions for hop in resolve_hops(one, passages)]
+    assert rule_counts(hop.rule for hop in found) == counts
+    assert sum(hop.holds_answer for hop in found) == with_answer
