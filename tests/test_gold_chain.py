@@ -142,7 +142,7 @@ def test_the_last_reply_says_how_many_hops_were_found(index: Index) -> None:
 def test_the_sentences_with_the_answer_tell_it_else_the_whole_passage() -> None:
     person = PASSAGES[1]
     assert telling(person, "OSLO") == ("Her place of birth was in Oslo.",)
-    assert telling(person, "Os") == (person.content,)  # whole words
+    assert telling(person, "Os") == (person.content.strip(),)  # whole words
 
 
 def test_evidence_is_found_where_a_passage_is_now() -> None:

@@ -27,7 +27,7 @@ FILM = Link("Blue Door", "director", {"film": ("Its director is Ann Lee.",)})
 PERSON = Link("Ann Lee", "place of birth", {"person": ("She was born in Oslo.",)})
 CHAIN = Chain("q", "Where was the director of Blue Door born?", (FILM, PERSON))
 
-Q1, Q2, Q3 = '"Blue Door" AND director', '"Blue Door"', "blue door director"
+Q1, Q2, Q3 = '"Blue Door" AND (director)', '"Blue Door"', "blue door director"
 
 
 def setting(

@@ -3,8 +3,8 @@
     python -m bench.gold_chain
     python -m bench.gold_chain --freeze
 
-Prints counts in Markdown. ``--freeze`` keeps the hash of the policy as it is now; what that means is
-in bench/README.md.
+Prints counts in Markdown. ``--freeze`` keeps the hash of the policy as it is now; what that means
+is in bench/README.md.
 """
 
 from __future__ import annotations
