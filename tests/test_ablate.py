@@ -32,6 +32,11 @@ from tests.ablations import suite_values
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 
+SUITES = Path(__file__).parents[1] / "bench" / "suites"
+AGENT_SUITES = [
+    path.stem for path in sorted(SUITES.glob("*.yaml")) if "kind: agent" in path.read_text()
+]
+
 AGENTS: dict[str, Any] = {
     "name": "trial",
     "description": "Two presets.",
@@ -95,7 +100,7 @@ class Chosen:
         if self.failing == request.question_id:
             raise self.error
         usage = Usage(1, 1, "endpoint")
-        if request.messages[-1].role != "tool":
+        if request.tools and request.messages[-1].role != "tool":
             call = ToolCall("1", "logical_search", '{"query": "opera"}')
             return ModelReply("", (call,), usage=usage)
         return ModelReply("Answer: Venice" if seed == 1 else "Answer: nothing", usage=usage)
@@ -148,6 +153,24 @@ def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     assert "2 steps, scripted: measured again, for another preset, prompt." in told
     assert "1 cells measured, 1 were there." in told
     assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
+
+
+@pytest.mark.engine
+def test_a_judge_judges_each_answer_once(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "judged"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
+    suite["comparison"]["policy"] = {}
+    suite["measures"] = ["JudgeAcc"]
+    judging = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judging)
+    assert main(command(work, suite, "--judge", "some-model"), Chosen()) == 0
+    (report,) = (work / "work" / "judged").rglob("judged.md")
+    assert "| sample | logical_read | 1.000 [1.000, 1.000] | 2 |" in report.read_text()
+    assert len(judging.requests) == 2  # both presets give the same answers
+    assert "wrong answers" not in report.read_text().lower()
+    assert capsys.readouterr().out
 
 
 @pytest.mark.engine
@@ -211,6 +234,36 @@ def test_an_interrupted_run_says_how_to_go_on(
 
 def _lines(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("records.jsonl"))
+
+
+def shrunk(name: str, questions: int) -> dict[str, Any]:
+    """A suite of the repository over the sample corpus, with few questions and one seed."""
+    suite = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
+    suite["experiment"] |= {"sets": ["sample"], "questions": questions, "seeds": [1]}
+    if "encoder" in suite["experiment"]:
+        suite["experiment"]["encoder"] = "hashing:16"
+    return suite
+
+
+@pytest.mark.parametrize("name", AGENT_SUITES)
+def test_a_suite_of_the_repository_can_be_run(
+    name: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(work, shrunk(name, 1), "--dry-run"), Chosen()) == 0, capsys.readouterr().err
+    assert "cells, nothing was run." in capsys.readouterr().out
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["arag_main", "passage_length"])
+def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
+    name: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = shrunk(name, 2)
+    assert main(command(work, suite), Chosen()) == 0, capsys.readouterr().err
+    text = next((work / "work" / name).rglob(f"{name}.md")).read_text()
+    assert "**Incomplete**" not in text
+    assert ("## Not measured here" in text) == (name == "arag_main")
+    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
 
 
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,9 +331,8 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
         "OPENAI_BASE_URL",
     ):
         monkeypatch.delenv(name, raising=False)
-    suites = Path(__file__).parents[1] / "bench" / "suites"
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
-    assert main([str(suites / "top_k.yaml"), *data]) == 1
+    assert main([str(SUITES / "top_k.yaml"), *data]) == 1
     told = capsys.readouterr().err
     assert "No model is named." in told
     assert "OPENAI_API_KEY" in told

@@ -164,7 +164,7 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
 
     failed = sum(bool(row.details.get("failed")) for row in rows)
     failures = Counter(str(one) for row in rows if (one := row.details.get("failure")))
-    return Totals(len(rows), failed, failures, {name: total(name) for name in COUNTED})
+    return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
 
 
 def _records(rows: Sequence[CellRow]) -> dict[str, str]:
