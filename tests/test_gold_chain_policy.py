@@ -235,7 +235,7 @@ def test_tokens_to_evidence_are_capped_and_are_the_cap_where_a_hop_fails() -> No
 
 def test_the_area_under_evidence_is_that_of_its_steps() -> None:
     hops = [hop(True, 2_000), hop(True, 2_000)]
-    assert curve_of(hops) == [(2_000, 0.5), (4_000, 1.0)]
+    assert curve_of(hops) == [(0, 0), (2_000, 0.5), (4_000, 1)]
     assert values_of(hops)["EvidenceArea"] == pytest.approx(0.5 * 0.75 + 0.5 * 0.5)
     assert values_of([hop(False, 4_000), hop(True, 2_000)])["EvidenceArea"] == pytest.approx(0.125)
     assert values_of([hop(True, 0), hop(True, 0)])["EvidenceArea"] == 1

@@ -8,10 +8,8 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from bench.ablation.cells import CellRow
+from bench.ablation.scoring import CAP_TOKENS, Curve, area, tokens_to_evidence
 from bench.gold_chain.policy import HOP_TOKENS, HopOutcome
-
-CAP = 8_000
-"""Tokens to full evidence are not counted beyond; what they are where a hop is not found."""
 
 Half = Literal["development", "test"]
 
@@ -29,23 +27,20 @@ def row_of(question_id: str, type: str | None, seed: int, hops: Sequence[HopOutc
 
 def values_of(hops: Sequence[HopOutcome]) -> Mapping[str, float | None]:
     """The measures of a question; see bench/README.md."""
-    spent = sum(hop.tokens for hop in hops)
-    all_found = all(hop.found for hop in hops)
+    curve = curve_of(hops)
+    tokens = tokens_to_evidence(curve)
     searches = sum(hop.searches for hop in hops)
-
-    def to_evidence(tokens: int) -> float:
-        return float(min(tokens, CAP) if all_found else CAP)
 
     def share(count: int) -> float | None:
         return count / searches if searches else None
 
     return {
-        "TokensToEvidence": to_evidence(spent),
-        "FullEvidence": float(all_found and spent <= CAP),
-        "EvidenceArea": _area(curve_of(hops)),
+        "TokensToEvidence": tokens,
+        "FullEvidence": float(all(hop.found for hop in hops) and curve[-1][0] <= CAP_TOKENS),
+        "EvidenceArea": area(curve),
         "EvidenceRecall": sum(hop.found for hop in hops) / len(hops),
-        "RetrievedTokens": float(spent),
-        "OnlyGoldTokens": to_evidence(sum(hop.gold_tokens for hop in hops)),
+        "RetrievedTokens": float(sum(hop.tokens for hop in hops)),
+        "OnlyGoldTokens": tokens_to_evidence(curve_of(hops, only_gold=True)),
         "HopTokens": sum(hop.tokens if hop.found else HOP_TOKENS for hop in hops) / len(hops),
         "Searches": float(searches),
         "ZeroHits": share(sum(hop.zero_hits for hop in hops)),
@@ -72,22 +67,14 @@ def details_of(question_id: str, hops: Sequence[HopOutcome]) -> Mapping[str, Any
     }
 
 
-def curve_of(hops: Sequence[HopOutcome]) -> list[tuple[int, float]]:
-    """Tokens, and the share of the evidence that had been shown when they were spent, for each hop
-    that was found."""
+def curve_of(hops: Sequence[HopOutcome], *, only_gold: bool = False) -> Curve:
+    """The share of the evidence that had been shown when so many tokens were spent, from (0, 0) on
+    with a point for each hop that was found. ``only_gold`` counts the tokens of the lower bound."""
     found = 0
-    points: list[tuple[int, float]] = []
-    for hop, tokens in zip(hops, accumulate(hop.tokens for hop in hops), strict=True):
+    points = [(0.0, 0.0)]
+    spent = accumulate(hop.gold_tokens if only_gold else hop.tokens for hop in hops)
+    for hop, tokens in zip(hops, spent, strict=True):
         if hop.found:
             found += 1
-            points.append((tokens, found / len(hops)))
+            points.append((float(tokens), found / len(hops)))
     return points
-
-
-def _area(curve: Sequence[tuple[int, float]]) -> float:
-    """The area under the curve from 0 tokens to CAP, as a share of all of it."""
-    area = last = 0.0
-    for tokens, share in curve:
-        area += (share - last) * max(0, CAP - tokens)
-        last = share
-    return area / CAP
