@@ -10,7 +10,8 @@ from arag_search.agent.record import Record
 from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.evidence import sightings_by_passage
 from arag_search.evaluation.failures import failure_of
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS, Measure
+from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS as CAP_TOKENS
+from arag_search.evaluation.measure_names import Measure
 from arag_search.evaluation.measured import measure_question
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.questions import Question
@@ -95,10 +96,16 @@ def _steps(tokens: Sequence[int], pieces: int) -> Curve:
     return [(0.0, 0.0), *reached]
 
 
+def tokens_to_evidence(curve: Curve) -> float:
+    """The tokens at which all evidence had been shown, at most the cap; the cap where it never
+    was."""
+    whole = next((tokens for tokens, share in curve if share == 1), CAP_TOKENS)
+    return float(min(whole, CAP_TOKENS))
+
+
 def area(curve: Curve) -> float:
     """The mean share of the evidence over tokens from 0 to the cap, a share holding until the next
     piece."""
-    cap = EVIDENCE_CAP_TOKENS
-    points = [*((min(tokens, cap), share) for tokens, share in curve), (cap, 0.0)]
+    points = [*((min(tokens, CAP_TOKENS), share) for tokens, share in curve), (CAP_TOKENS, 0.0)]
     held = ((before[1], after[0] - before[0]) for before, after in pairwise(points))
-    return sum(share * tokens for share, tokens in held) / cap
+    return sum(share * tokens for share, tokens in held) / CAP_TOKENS
