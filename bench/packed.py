@@ -17,8 +17,11 @@ import orjson
 from arag_search.corpus import Document
 from arag_search.durable import write_atomically
 from arag_search.errors import SourceError
+from arag_search.index import Index
 from arag_search.tokens import count_tokens
+from arag_search.vectors.base import Encoder
 from bench import BenchError
+from bench.data_sets import open_kept
 from bench.workbench import check_corpus
 from index_jobs.formats import Fields
 from index_jobs.metadata import MetadataReader
@@ -92,6 +95,16 @@ def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
     return path
+
+
+def open_cut(corpus: Path, passages: str, kept: Path, encoder: Encoder | str | None) -> Index:
+    """The index of a corpus whose passages are cut in one way, kept below ``kept`` or made there;
+    with vectors where there is an encoder. Raises what building an index raises."""
+    packing = Packing.of(passages)
+    folder = kept / re.sub(r"\W+", "-", passages)
+    if packing is not None:
+        corpus = packed_corpus(corpus, folder / "corpus", packing)
+    return open_kept(corpus, folder, encoder)
 
 
 def documents_of(corpus: Path) -> Iterator[Document]:

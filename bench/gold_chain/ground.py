@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from arag_search.evaluation.resolution import Passages, resolve_hops
 from arag_search.index import Index, open_index
 from arag_search.vectors.base import Encoder
 from bench import BenchError
-from bench.data_sets import open_kept
 from bench.gold_chain.chain import Chain, Evidence, Link
 from bench.gold_chain.evidence import evidence_of
 from bench.gold_chain.names import Known, Names, known
-from bench.packed import Packing, packed_corpus
+from bench.packed import PUBLISHED, open_cut
 from bench.workbench import kept_index
 
 UNRESOLVED = "unresolved"
@@ -62,16 +60,10 @@ def open_ground(
 
     Raises what building an index raises.
     """
-    with open_index(kept_index(corpus, kept / "published")) as opened:
+    with open_index(kept_index(corpus, kept / PUBLISHED)) as opened:
         published = Passages(opened.scan())
-    packing = Packing.of(passages)
-    if packing is None:
-        index = open_kept(corpus, kept / "published", encoder)
-        searched = published
-    else:
-        folder = kept / re.sub(r"\W+", "-", passages)
-        index = open_kept(packed_corpus(corpus, folder / "corpus", packing), folder, encoder)
-        searched = Passages(index.scan())
+    index = open_cut(corpus, passages, kept, encoder)
+    searched = published if passages == PUBLISHED else Passages(index.scan())
     return Ground(index, tuple(_asked(one, published, searched) for one in questions))
 
 
