@@ -16,11 +16,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from arag_search.agent.models.choose import choose_model
 from arag_search.agent.prices import Prices
 from arag_search.cli.messages import INTERRUPTED
 from arag_search.cli.run_progress import open_run_progress
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
+from arag_search.evaluation.judge import Judge
+from arag_search.evaluation.verdict_cache import VerdictCache
 from bench import BenchError
 from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
 from bench.ablation.analysis import analyse
@@ -42,6 +45,7 @@ from bench.workbench import say
 
 CELLS = "cells"
 REPORT = "report"
+VERDICTS = "verdicts.jsonl"
 
 
 def main(arguments: Sequence[str] | None = None, choose: ChooseModel = named_model) -> int:
@@ -67,7 +71,8 @@ def _ablate(given: argparse.Namespace, command: str, choose: ChooseModel) -> int
     root: Path = given.work or cache_folder() / "bench" / "ablate"
     limited = f"-limit-{given.limit}" if given.limit else ""
     places = Places(given.data, root / "sets", root / f"{suite.name}{limited}")
-    experiment = open_experiment(suite, places, given.limit, given.prices, choose)
+    judge = None if given.judge is None else open_judge(given.judge, root)
+    experiment = open_experiment(suite, places, given, choose, judge)
     design = Design(suite, experiment.keys)
     print("\n".join(declaration(design)), end="\n\n", flush=True)
     try:
@@ -79,6 +84,8 @@ def _ablate(given: argparse.Namespace, command: str, choose: ChooseModel) -> int
         outcome = run_cells(experiment, keys, places.work / CELLS, say)
     finally:
         experiment.close()
+        if judge is not None:
+            judge.model.close()
     say(f"{outcome.measured:,} cells measured, {outcome.kept:,} were there.")
     sets, missing = load_values(places.work / CELLS, design.keys, suite.shown_measures)
     analysis = analyse(design, sets)
@@ -104,22 +111,34 @@ def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
     return checked_suite(changed, "--model")
 
 
+def open_judge(name: str, root: Path) -> Judge:
+    """What judges answers, with verdicts that all suites share. Raises ConfigError."""
+    root.mkdir(parents=True, exist_ok=True)
+    model = choose_model(name, allow_offline=False)
+    return Judge(model, cache=VerdictCache(root / VERDICTS))
+
+
 def open_experiment(
-    suite: Suite, places: Places, limit: int | None, prices: Path | None, choose: ChooseModel
+    suite: Suite,
+    places: Places,
+    given: argparse.Namespace,
+    choose: ChooseModel,
+    judge: Judge | None,
 ) -> Experiment:
     """What the suite measures, all that can be checked having been checked."""
     if isinstance(suite.experiment, AgentRuns):
         return AgentExperiment(
             suite.experiment,
             places,
-            limit=limit,
-            prices=None if prices is None else Prices.load(prices),
+            limit=given.limit,
+            prices=None if given.prices is None else Prices.load(given.prices),
             choose=choose,
+            judge=judge,
             progress=open_run_progress,
         )
     from bench.gold_chain.experiment import GoldChainExperiment
 
-    return GoldChainExperiment(suite.experiment, places, limit=limit)
+    return GoldChainExperiment(suite.experiment, places, limit=given.limit)
 
 
 def fingerprints(suite: Suite) -> Mapping[str, Any]:
@@ -149,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add("--limit", type=positive, metavar="N", help="so many questions a data set, kept apart")
     add("--model", action="append", metavar="MODEL", help="in place of the suite's; again for more")
+    add("--judge", metavar="MODEL", help="a model that judges answers: JudgeAcc")
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
     add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
     add("--no-plots", action="store_true", help="a report without pictures")

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from bench.kept import Kept
 from bench.report import Row, shown_number
+from bench.scale_sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]
 """Makes the lines of a table, in Markdown."""
@@ -246,40 +249,40 @@ def retrieval(kept: Kept) -> list[str]:
     return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
 
 
-def scale(kept: Kept) -> list[str]:
-    """How both engines grow, and what that says of more passages than were measured."""
+def growth(kept: Kept) -> list[str]:
+    """Build rate, size and median latency by engine and size, and what KILT would take."""
     lines: list[str] = []
-    classes: list[str] = []
-    content = kept.content("scale") if kept.has("scale") else {"measured": {}, "extrapolated": {}}
-    for engine, sizes in content["measured"].items():
-        for each in sizes:
-            classes = list(each["latency"])
-            latencies = [
-                f"{shown_number(one['median_ms'])}; {shown_number(one['p95_ms'])}"
-                for one in each["latency"].values()
+    classes = tuple(CLASSES)
+    path = kept.folder / "scale.json"
+    found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
+    for engine, sizes in found.get("measured", {}).items():
+        for each in map(Measured.from_dict, sizes):
+            cells = [
+                f"{each.passages / each.seconds:,.0f}",
+                f"{each.bytes / each.passages:,.0f}",
+                *(_two_digits(each.latency[name].median_ms) for name in classes),
             ]
-            rate = shown_number(each["passages"] / each["seconds"])
-            size = shown_number(each["bytes"] / each["passages"])
-            lines.append(_line([engine, f"{each['passages']:,}", rate, size, *latencies]))
-        laws = content["extrapolated"].get(engine, {})
+            lines.append(_line([engine, f"{each.passages:,}", *cells]))
+        laws = found["extrapolated"].get(engine, {})
         if laws:
-            passages = f"{laws['build']['passages']:,}, extrapolated"
-            cells = [_extrapolated(laws[name]) for name in ("build", "index")]
-            cells += [_extrapolated(laws[f"{name}: median"]) for name in classes]
-            lines.append(_line([engine, passages, *cells]))
-    head = ("engine", "passages", "build, passages/s", "index, bytes a passage", *classes)
+            named = [laws[name] for name in ("build", "index")]
+            medians = [laws[f"{name}: median"] for name in classes]
+            build, index = (f"{_with_interval(each)} {each['unit']}" for each in named)
+            cells = [build, index, *map(_with_interval, medians)]
+            lines.append(_line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
+    head = ("engine", "passages", "passages/s built", "bytes a passage", *classes)
     return table(head, lines, "bench.scale")
 
 
-def _extrapolated(law: Mapping[str, Any]) -> str:
-    """A value by its power law with the prediction interval, and what is wrong with it."""
-    low, high = map(shown_number, law["interval_95"])
-    mark = ""
-    if law["bends"]:
-        mark = ", TOO LOW"
-    elif law["mostly_overhead"]:
-        mark = ", LOWER BOUND"
-    return f"{shown_number(law['value'])} {law['unit']} [{low}, {high}]{mark}"
+def _with_interval(law: Mapping[str, Any]) -> str:
+    low, high = law["interval_95"]
+    mark = " !" if law["bends"] or law["mostly_overhead"] else ""
+    return f"{_two_digits(law['value'])} [{_two_digits(low)}, {_two_digits(high)}]{mark}"
+
+
+def _two_digits(number: float) -> str:
+    """To two digits that count, and never by powers of ten."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
@@ -316,6 +319,6 @@ TABLES: Mapping[str, Table] = {
     "replay": replay,
     "agreement": agreement,
     "retrieval": retrieval,
-    "scale": scale,
+    "growth": growth,
 }
 """By the name that stands in the mark."""

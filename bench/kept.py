@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from bench import BenchError
 from bench.report import Figure, Row, read_results
@@ -30,14 +27,6 @@ class Kept:
         if name not in self._files:
             self._files[name] = read_results(self.folder / f"{name}.json")
         return self._files[name]
-
-    def content(self, name: str) -> dict[str, Any]:
-        """All of a file that holds something else than figures. Raises BenchError for no JSON."""
-        path = self.folder / f"{name}.json"
-        try:
-            return orjson.loads(path.read_bytes())
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise BenchError("The file holds no results.", where=str(path)) from error
 
     def figure(self, name: str) -> Figure:
         """The figure called "file/figure". Raises BenchError where there is none."""

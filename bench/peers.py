@@ -7,6 +7,7 @@ there is an error that says how to install it, and a stated gap to those who com
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -64,12 +65,15 @@ class Pyserini:
     def __init__(self, python: str = sys.executable) -> None:
         """Raises BenchError where the process or Pyserini does not start."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        # Some releases make a client of a model as they are imported, and never use it.
+        environment = {"OPENAI_API_KEY": "none", **os.environ}
         try:
             self._process = subprocess.Popen(
                 [python, "-P", str(WORKER)],  # modules beside it are not those of Python
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
+                env=environment,
                 text=True,
             )
             self.versions: Mapping[str, str] = self._ask("hello")

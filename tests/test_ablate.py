@@ -22,14 +22,20 @@ from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.record import Record, Step
 from arag_search.agent.run_folder import read_records
 from arag_search.config import Preset
-from arag_search.evaluation.questions import Question
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Piece
 from bench.ablate import main
 from bench.ablation.fixed_arguments import FixedArguments
-from bench.ablation.scoring import CAP_TOKENS, area, curve_of, row_of, tokens_to_evidence
+from bench.ablation.scoring import area, curve_of, row_of
 from bench.ablation.suite import ModelEntry
 from tests.ablations import suite_values
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
+
+SUITES = Path(__file__).parents[1] / "bench" / "suites"
+AGENT_SUITES = [
+    path.stem for path in sorted(SUITES.glob("*.yaml")) if "kind: agent" in path.read_text()
+]
 
 AGENTS: dict[str, Any] = {
     "name": "trial",
@@ -94,7 +100,7 @@ class Chosen:
         if self.failing == request.question_id:
             raise self.error
         usage = Usage(1, 1, "endpoint")
-        if request.messages[-1].role != "tool":
+        if request.tools and request.messages[-1].role != "tool":
             call = ToolCall("1", "logical_search", '{"query": "opera"}')
             return ModelReply("", (call,), usage=usage)
         return ModelReply("Answer: Venice" if seed == 1 else "Answer: nothing", usage=usage)
@@ -147,6 +153,24 @@ def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     assert "2 steps, scripted: measured again, for another preset, prompt." in told
     assert "1 cells measured, 1 were there." in told
     assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
+
+
+@pytest.mark.engine
+def test_a_judge_judges_each_answer_once(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "judged"}
+    suite["experiment"] |= {"models": ["scripted"], "seeds": [1], "questions": 2}
+    suite["comparison"]["policy"] = {}
+    suite["measures"] = ["JudgeAcc"]
+    judging = ScriptedModel(lambda request: ModelReply("Fine.\nVerdict: correct"))
+    monkeypatch.setattr("bench.ablate.choose_model", lambda name, **_: judging)
+    assert main(command(work, suite, "--judge", "some-model"), Chosen()) == 0
+    (report,) = (work / "work" / "judged").rglob("judged.md")
+    assert "| sample | logical_read | 1.000 [1.000, 1.000] | 2 |" in report.read_text()
+    assert len(judging.requests) == 2  # both presets give the same answers
+    assert "wrong answers" not in report.read_text().lower()
+    assert capsys.readouterr().out
 
 
 @pytest.mark.engine
@@ -210,6 +234,36 @@ def test_an_interrupted_run_says_how_to_go_on(
 
 def _lines(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("records.jsonl"))
+
+
+def shrunk(name: str, questions: int) -> dict[str, Any]:
+    """A suite of the repository over the sample corpus, with few questions and one seed."""
+    suite = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
+    suite["experiment"] |= {"sets": ["sample"], "questions": questions, "seeds": [1]}
+    if "encoder" in suite["experiment"]:
+        suite["experiment"]["encoder"] = "hashing:16"
+    return suite
+
+
+@pytest.mark.parametrize("name", AGENT_SUITES)
+def test_a_suite_of_the_repository_can_be_run(
+    name: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(work, shrunk(name, 1), "--dry-run"), Chosen()) == 0, capsys.readouterr().err
+    assert "cells, nothing was run." in capsys.readouterr().out
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["arag_main", "passage_length"])
+def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
+    name: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = shrunk(name, 2)
+    assert main(command(work, suite), Chosen()) == 0, capsys.readouterr().err
+    text = next((work / "work" / name).rglob(f"{name}.md")).read_text()
+    assert "**Incomplete**" not in text
+    assert ("## Not measured here" in text) == (name == "arag_main")
+    assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
 
 
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,9 +331,8 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
         "OPENAI_BASE_URL",
     ):
         monkeypatch.delenv(name, raising=False)
-    suites = Path(__file__).parents[1] / "bench" / "suites"
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
-    assert main([str(suites / "top_k.yaml"), *data]) == 1
+    assert main([str(SUITES / "top_k.yaml"), *data]) == 1
     told = capsys.readouterr().err
     assert "No model is named." in told
     assert "OPENAI_API_KEY" in told
@@ -293,9 +346,8 @@ def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixt
 # Rows
 
 
-def step(number: int, tokens: int, *titles: str, status: Any = "ok") -> Step:
-    ids = tuple(f"{title}.1" for title in titles)
-    text = "\n".join(f"[{title}.1] {title}" for title in titles)
+def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
+    text = "\n".join(f"[{id}] Title\nText of {id}." for id in ids)
     return Step(number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1)
 
 
@@ -307,39 +359,58 @@ def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Re
 
 
 QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
+SETS = [[Piece("Griselda", ("g.1", "g.2"), "title"), Piece("Vivaldi", ("v.1",), "title")]]
 
 
-def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_title() -> None:
-    found = record(step(1, 100, "Other"), step(2, 50, "Vivaldi"), step(3, 850, "Griselda", "Other"))
-    curve = curve_of(QUESTION, found)
-    assert curve == [(0, 0), (100, 0), (150, 0.5), (1000, 1)]
-    assert tokens_to_evidence(curve) == 1000
+def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() -> None:
+    found = record(step(1, 100, "o.1"), step(2, 50, "v.1"), step(3, 850, "g.2", "o.1"))
+    curve = curve_of(found, SETS)
+    assert curve == [(0, 0), (150, 0.5), (1000, 1)]
     assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
-    row = row_of(QUESTION, found, 1, "runs/a#q")
+    row = row_of(QUESTION, found, 1, "runs/a#q", SETS)
+    assert row.values["TokensToEvidence"] == row.values["RetrievedTokens"] == 1000
     assert row.values["FullEvidence"] == row.values["EM"] == 1
-    assert row.values["RetrievedTokens"] == 1000
     assert row.details["record"] == "runs/a#q"
+    assert "failure" not in row.details
+
+
+def test_of_several_sets_of_evidence_the_one_of_which_most_was_shown_counts() -> None:
+    sets = [*SETS, [Piece("Other", ("o.1",), "title")]]
+    assert curve_of(record(step(1, 70, "v.1"), step(2, 30, "o.1")), sets) == [(0, 0), (100, 1)]
 
 
 def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
-    late = record(step(1, 8_001, "Vivaldi", "Griselda"))
-    half = record(step(1, 10, "Vivaldi"), step(2, 5, status="empty"), step(3, 0, status="error"))
+    late = record(step(1, 8_001, "v.1", "g.1"))
+    half = record(step(1, 10, "v.1"), step(2, 5, status="empty"), step(3, 0, status="error"))
     for one in (late, half, None, record(status="failed")):
-        row = row_of(QUESTION, one, 1, "")
-        assert row.values["TokensToEvidence"] == CAP_TOKENS
+        row = row_of(QUESTION, one, 1, "", SETS)
+        assert row.values["TokensToEvidence"] == 8_000
         assert row.values["FullEvidence"] == 0
-    calls = row_of(QUESTION, half, 1, "").details
+    calls = row_of(QUESTION, half, 1, "", SETS).details
     assert (calls["searches"], calls["zero_hits"], calls["refused"]) == (3, 1, 1)
     assert calls["failed_tokens"] == 15
-    assert row_of(QUESTION, None, 1, "").details["failed"]
-    assert area(curve_of(QUESTION, late) or []) == 0
+    assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
+    assert area(curve_of(late, SETS)) == 0
 
 
-def test_a_question_without_gold_titles_has_no_evidence_to_measure() -> None:
-    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "")
+def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
+    None
+):
+    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
     assert row.values["TokensToEvidence"] is None
-    assert row.values["FullEvidence"] is None
+    assert row.values["EvidenceArea"] is None
     assert row.values["EM"] == 1
+    assert not row.details["unresolved"]
+    lost = [[Piece("Griselda", (), None), Piece("Vivaldi", ("v.1",), "title")]]
+    assert row_of(QUESTION, record(step(1, 1, "v.1")), 1, "", lost).details["unresolved"]
+
+
+def test_a_wrong_answer_has_a_reason_and_a_judge_may_find_it_right() -> None:
+    wrong = record(step(1, 10, "v.1"), answer="Rome")
+    assert row_of(QUESTION, wrong, 1, "", SETS).details["failure"] == "never shown"
+    judged = row_of(QUESTION, wrong, 1, "", SETS, 1.0)
+    assert judged.values["JudgeAcc"] == 1
+    assert "failure" not in judged.details
 
 
 # Fixed arguments

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arag_search.errors import QuestionsError
+from arag_search.evaluation.question_record import read_record
 from arag_search.evaluation.questions import (
     GoldPassage,
     GoldSentence,
@@ -121,8 +124,8 @@ def test_an_unanswerable_question_of_musique_is_told_from_its_twin(tmp_path: Pat
         assert not found["2hop__1_2__unanswerable"].answerable
         assert [one.title for one in found["2hop__1_2__unanswerable"].hops] == [None, None]
     assert read_questions(tmp_path / "q.json").notes == (
-        '1 unanswerable questions have the id of their answerable twin, to which "__unanswerable" '
-        "was added.",
+        '1 unanswerable question has the id of an answerable twin, to which "__unanswerable" was '
+        "added.",
     )
     assert refused(tmp_path, twin, twin).startswith('The id "2hop__1_2" stands twice.\n')
 
@@ -275,6 +278,40 @@ def test_published_chains_are_complete() -> None:
     assert all(hop.title and hop.text for one in musique for hop in one.hops)
     hotpot = load_questions(DATA / "hotpotqa" / "questions.jsonl")
     assert all(one.supporting_sentences and not one.hops for one in hotpot)
+
+
+KEYS = (
+    "id", "question", "answer", "answer_aliases", "question_type", "supporting_titles",
+    "supporting_facts", "supporting_passages", "supporting", "decomposition_support", "context",
+    "question_decomposition", "paragraphs", "evidence", "evidences", "hops", "answerable",
+    "source", "input", "output", "title", "sent_id", "sentences", "text", "paragraph_text", "idx",
+    "paragraph_support_idx", "is_supporting", "provenance", "wikipedia_id",
+)  # fmt: skip
+VALUES = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-1, 2), st.text(max_size=3),
+        st.sampled_from([1.5, "a", "Vivaldi"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)
+    ),
+    max_leaves=20,
+)  # fmt: skip
+MUTABLE = (MUSIQUE, HOTPOT, KILT, {"id": "p", "question": "?", "answer": "a"})
+
+
+@given(record=st.sampled_from(MUTABLE), changes=st.dictionaries(st.sampled_from(KEYS), VALUES))
+def test_whatever_a_record_holds_it_is_read_or_refused(
+    record: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    try:
+        _, question = read_record({**record, **changes}, "here")
+    except QuestionsError as error:
+        assert "here" in error.where
+    else:
+        assert question.id
+        assert question.text
+        assert question.answers
 
 
 # BEIR

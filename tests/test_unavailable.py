@@ -136,6 +136,9 @@ def test_the_command_writes_questions_and_a_scope_to_run_with(
                "logical_read", "--model", "offline", "--out", "run")  # fmt: skip
     assert ran.code == 0
     scored = arag("score", "run", "--json").json
+    head = arag("score", "run").lines[0]
+    assert head.startswith("logical_read, model offline, index sample (NOT ")
+    assert len(head) < 120
     removed = set(arag("unavailable", str(SAMPLE / "questions.jsonl"), "--index", "sample",
                        "--out", "gone", "--json").json["filter"]["documents"])  # fmt: skip
     records = [json.loads(line) for line in Path("run/records.jsonl").read_text().splitlines()]

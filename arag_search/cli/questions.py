@@ -39,7 +39,9 @@ def questions_command(
 
     With --index also how much of the evidence the index can show: a passage is found by its text,
     else by its title (exact, then without case and punctuation, then without brackets at its
-    end), else as the only one with subject and object of a fact.
+    end), else as the only one with subject and object of a fact. A passage that lacks the answer
+    of its hop gives way to one that a later rule finds and that has it. The texts of the whole
+    index are held in memory for that.
 
     Files are JSON lines or a JSON array of {"id", "question", "answer"}, with "question_type",
     "answer_aliases", "supporting_titles", "supporting_passages", "evidence" and "hops" where known;

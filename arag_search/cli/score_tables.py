@@ -15,6 +15,7 @@ _HEAD = (
     "tokens", "steps", "seconds",
 )  # fmt: skip
 _NONE = "-"
+_FILTER_CHARACTERS = 60
 
 _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
     "share": lambda value: f"{value:.3f}",
@@ -71,7 +72,7 @@ def details_text(found: Score) -> str:
 
 def _run_line(found: Score) -> str:
     run = found.run
-    index = run.index if run.filter is None else f"{run.index} ({run.filter})"
+    index = run.index if run.filter is None else f"{run.index} ({_cut(run.filter)})"
     return f"{run.preset}, model {run.model}, index {index}"
 
 
@@ -122,6 +123,11 @@ def _verdict_lines(found: Score) -> list[str]:
             f"kappa {_share(agreed.kappa)}."
         )
     return lines
+
+
+def _cut(text: str) -> str:
+    """A scope of many clauses is not shown whole; run.json has it."""
+    return text if len(text) <= _FILTER_CHARACTERS else f"{text[: _FILTER_CHARACTERS - 3]}..."
 
 
 def _share(value: float | None) -> str:

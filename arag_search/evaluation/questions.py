@@ -112,10 +112,8 @@ def evidence_fingerprint(questions: Sequence[Question]) -> str:
 def _notes(twins: int) -> tuple[str, ...]:
     if not twins:
         return ()
-    return (
-        f"{twins:,} unanswerable questions have the id of their answerable twin, to which "
-        f'"{UNANSWERABLE_SUFFIX}" was added.',
-    )
+    some = "1 unanswerable question has" if twins == 1 else f"{twins:,} unanswerable questions have"
+    return (f'{some} the id of an answerable twin, to which "{UNANSWERABLE_SUFFIX}" was added.',)
 
 
 def _records(path: Path) -> Iterator[tuple[str, object]]:

@@ -166,9 +166,7 @@ def score(
     asked, records = run.questions, run.records
     scores = tuple(score_question(one, records.get(one.id)) for one in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
-    if index is not None and index.manifest.fingerprint != run.description.fingerprints.get(
-        "index"
-    ):
+    if index is not None and not _searched(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
     judged = None if judge is None else _judged(judge, asked, records, labels)
     values = measure_questions(
@@ -223,6 +221,11 @@ def _opened(folder: Path, questions_file: Path | str | None) -> tuple[_Run, list
     if without:
         notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
     return _Run(description, asked, records), notes
+
+
+def _searched(run: RunDescription, index: Index) -> bool:
+    """Whether the run searched the passages of this index, in whatever scope and ranking."""
+    return run.fingerprints.get("index", "").startswith(index.manifest.fingerprint)
 
 
 def _measurable(

@@ -79,7 +79,8 @@ def take_away(
             allowed="questions with an answer that must be read, and evidence that is in the index",
         )
     documents = tuple(dict.fromkeys(passages.document_ids(sorted(evidence))))
-    remaining = [one for one in passages.all if one.chunk.doc_id not in set(documents)]
+    gone = set(documents)
+    remaining = [one for one in passages.all if one.chunk.doc_id not in gone]
     if not remaining:
         raise QuestionsError(
             "No passage would be left: every document holds evidence.",

@@ -28,6 +28,8 @@ from arag_search.tools.rendering import (
 
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
+SHOWN_BEFORE = " (shown before)"
+"""Stands after the title of a passage whose text is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _tool_result(text: str, kept: Sequence[Block], result: SearchResult) -> Tool
 def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
     if style.suppress_shown and (hit.id in read_set.shown or hit.id in read_set.read):
         header = header_line(hit.id, hit.title, hit.part, hit.parts)
-        return Block(hit.id, shown_title(hit.title), f"{header} (shown before)", (), [])
+        return Block(hit.id, shown_title(hit.title), f"{header}{SHOWN_BEFORE}", (), [])
     if style.full_text:
         ends = (len(hit.content),) if hit.content else ()
         shown = range(len(ends))

@@ -18,7 +18,9 @@ from arag_search.agent.run import RunOptions, RunProgress, run
 from arag_search.agent.run_folder import COMPARED, read_records
 from arag_search.config import Preset, changed_preset, load_preset
 from arag_search.errors import AragError, ConfigError
+from arag_search.evaluation.judge import Judge
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.index import Index
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.hybrid_search import HybridSearch
@@ -32,10 +34,10 @@ from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.places import Places
 from bench.ablation.scoring import row_of
 from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.data_sets import drawn, open_kept
+from bench.data_sets import drawn
 from bench.fingerprints import code_fingerprint, prompt_fingerprint
+from bench.packed import PUBLISHED, Packing, open_cut
 
-PUBLISHED = "published"
 RUNS = "runs"
 _ARGUMENTS = {
     tool.name: tool.arguments
@@ -60,7 +62,10 @@ def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatMode
 
 
 class AgentExperiment:
-    """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way."""
+    """An Experiment. ``limit`` takes fewer questions than the suite does, drawn the same way.
+
+    With ``judge``, which stays open, JudgeAcc is measured.
+    """
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class AgentExperiment:
         limit: int | None = None,
         prices: Prices | None = None,
         choose: ChooseModel = named_model,
+        judge: Judge | None = None,
         progress: Callable[[], RunProgress] | None = None,
     ) -> None:
         """Check all that can be checked before anything runs.
@@ -89,6 +95,8 @@ class AgentExperiment:
         self._entries = {one.level: one for one in runs.presets}
         self._models = {one.level: one for one in runs.models}
         self._questions: dict[str, Sequence[Question]] = {}
+        self._judge = judge
+        self._located: dict[tuple[str, str], LocatedEvidence] = {}
         self._check()
 
     @property
@@ -105,6 +113,7 @@ class AgentExperiment:
             "seeds": ", ".join(map(str, self._seeds(key))),
             "prompt": prompt_fingerprint(preset.system_prompt),
             "code": code_fingerprint(),
+            **self._of_judge(),
         }
 
     def measure(self, key: Key) -> Iterable[CellRow]:
@@ -117,6 +126,10 @@ class AgentExperiment:
         for index in self._indexes.values():
             index.close()
         self._indexes.clear()
+
+    def _of_judge(self) -> dict[str, str]:
+        judge = self._judge
+        return {} if judge is None else {"judge": f"{judge.model.fingerprint} x {judge.repeats}"}
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
         """Those that may make a difference: rules give one answer whatever the seed."""
@@ -154,7 +167,19 @@ class AgentExperiment:
         if outcome.stopped == "interrupted":
             raise KeyboardInterrupt
         records = read_records(self._places.work / folder).by_id
-        return [row_of(one, records.get(one.id), seed, f"{folder}#{one.id}") for one in asked]
+        located = self._evidence(key)
+        judged = {} if self._judge is None else self._judge.judge_all(asked, records)
+        return [
+            row_of(
+                one,
+                records.get(one.id),
+                seed,
+                f"{folder}#{one.id}",
+                located.sets[one.id],
+                judged[one.id].value(one) if one.id in judged else None,
+            )
+            for one in asked
+        ]
 
     def _folder(self, key: Key, seed: int) -> str:
         """Where the run is, below the work folder. Another preset, index, model or other questions
@@ -180,21 +205,37 @@ class AgentExperiment:
         at = (key["set"], key["passages"])
         if at not in self._indexes:
             needs_vectors = any(one.needed_vectors for one in self._presets.values())
-            self._indexes[at] = open_kept(
+            self._indexes[at] = open_cut(
                 self._places.data / key["set"] / "corpus.jsonl",
-                self._places.kept / key["set"] / PUBLISHED,
+                key["passages"],
+                self._places.kept / key["set"],
                 self._runs.encoder if needs_vectors else None,
             )
         return self._indexes[at]
 
+    def _evidence(self, key: Key) -> LocatedEvidence:
+        """Where the evidence of the questions is: found in the passages as published, and where
+        these are packed, by their texts."""
+        at = (key["set"], key["passages"])
+        if at not in self._located:
+            passages = Passages(self._index(key).scan())
+            published: Passages | None = None
+            if key["passages"] != PUBLISHED:
+                as_published = self._index({**key, "passages": PUBLISHED})
+                published = Passages(as_published.scan())
+            asked = self._asked(key["set"])
+            self._located[at] = LocatedEvidence.of(asked, passages, published)
+        return self._located[at]
+
     # Before anything runs
 
     def _check(self) -> None:
-        problems = [
-            f"passages {one}: allowed is {PUBLISHED}."
-            for one in self._runs.passages
-            if one != PUBLISHED
-        ]
+        problems: list[str] = []
+        for passages in self._runs.passages:
+            try:
+                Packing.of(passages)
+            except AragError as error:
+                problems.append(_on_a_line(error))
         for name in self._runs.sets:
             try:
                 self._asked(name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bench import BenchError
 from bench.ablation.claims import Claim, Policy, claim
 from bench.ablation.design import Contrast, Design, Stratum
-from bench.ablation.measure import MEASURES, Measure
+from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
 from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.statistics import (
@@ -142,7 +142,7 @@ class _Measured:
     """One measure in one stratum, over the data sets that have it: values, and means of resampled
     questions."""
 
-    measure: Measure
+    measure: Comparable
     data: Sequence[DataSet]
     resampled: Sequence[Table]
     conditions: Sequence[Condition]
@@ -151,7 +151,7 @@ class _Measured:
     @staticmethod
     def of(
         design: Design,
-        measure: Measure,
+        measure: Comparable,
         sets: Sequence[SetValues],
         stratum: Stratum,
         resamples: int,
@@ -269,6 +269,6 @@ def _claims(
     return {one: claim(over[one], design.rule, lower_is_better=lower) for one in over}
 
 
-def natural(measure: Measure, value: float) -> float:
+def natural(measure: Comparable, value: float) -> float:
     """A value in the unit of the measure: the scale of ratios is that of logarithms."""
     return math.exp(value) if measure.scale == "ratio" else value

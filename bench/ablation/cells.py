@@ -37,6 +37,7 @@ class CellRow:
 
     - ``hops``: number of hops of the question; ``half``: "development" or "test";
     - ``record``: where the steps are, ``FOLDER#question id``, relative to the folder of the suite;
+    - ``failed``: whether the question failed; ``failure``: why its answer is wrong, where it is;
     - ``unresolved``: whether its evidence is in no passage of the index;
     - ``searches``, ``zero_hits``, ``refused``: how many calls there were, found nothing, were
       refused; ``repeated_tokens``, ``failed_tokens``: tokens shown again, and of calls that failed;

@@ -1,57 +1,79 @@
-"""How a measure of an ablation is compared: which way is better, and on which scale."""
+"""How a measure of an ablation is compared: the measures of runs, and those that benches add."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from arag_search.evaluation import measure_names as names
+from arag_search.evaluation.measure_names import Kind, Unit
+
 Scale = Literal["ratio", "difference", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """A measure by the name it prints as.
+class Comparable:
+    """A measure with the scale on which conditions are compared.
 
     A "ratio" is averaged as a geometric mean, values below 1 counting as 1, and two conditions are
     compared by the ratio of these; "difference" and "rate" are averaged as they are and compared
     by their difference, a rate being 0 or 1 for one question and seed.
     """
 
-    name: str
-    unit: str
-    lower_is_better: bool
+    kind: Kind
     scale: Scale
-    about: str
+
+    @property
+    def name(self) -> str:
+        """As it prints."""
+        return self.kind.name
+
+    @property
+    def unit(self) -> str:
+        """The unit; nothing for a share."""
+        return "" if self.kind.unit == "share" else self.kind.unit
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Which way is better."""
+        return not self.kind.higher_is_better
 
 
-def _named(*measures: Measure) -> dict[str, Measure]:
-    return {one.name: one for one in measures}
+def _cost(name: str, unit: Unit, meaning: str) -> Kind:
+    return Kind(name, unit, False, None, frozenset(), False, meaning)
 
 
-MEASURES = _named(
-    Measure(
-        "TokensToEvidence", "tokens", True, "ratio",
-        "retrieved tokens until all evidence was shown; the cap where it was not",
-    ),
-    Measure("FullEvidence", "", False, "rate", "all evidence was shown within the cap"),
-    Measure("EvidenceArea", "", False, "difference", "area under evidence against tokens"),
-    Measure("EvidenceRecall", "", False, "difference", "share of the evidence that was shown"),
-    Measure("RetrievedTokens", "tokens", True, "ratio", "retrieved tokens of all calls"),
-    Measure(
-        "OnlyGoldTokens", "tokens", True, "ratio",
-        "as TokensToEvidence, were only the evidence read of what was found: a lower bound",
-    ),
-    Measure("HopTokens", "tokens", True, "ratio", "tokens a hop; its cap where it was not found"),
-    Measure("Searches", "calls", True, "difference", "searches"),
-    Measure("ZeroHits", "", True, "difference", "share of the searches that found nothing"),
-    Measure("RefusedQueries", "", True, "difference", "share of the searches that were refused"),
-    Measure("RepeatedTokens", "tokens", True, "difference", "tokens that were shown again"),
-    Measure("FailedTokens", "tokens", True, "difference", "tokens of calls that failed"),
-    Measure("EM", "", False, "rate", "the short answer is a gold answer"),
-    Measure("F1", "", False, "difference", "words shared with the best gold answer"),
-    Measure("ContainAcc", "", False, "rate", "a gold answer stands in the answer"),
-    Measure("JudgeAcc", "", False, "rate", "a model judges the answer correct"),
-    Measure("Steps", "calls", True, "difference", "tool calls"),
-    Measure("Seconds", "s", True, "ratio", "time of the question"),
-    Measure("Cost", "USD", True, "difference", "cost of the question"),
+EVIDENCE_AREA = Kind(
+    "EvidenceArea", "share", True, 0.0, frozenset({"evidence"}), False,
+    "area under the share of evidence shown against retrieved tokens, up to the cap",
 )  # fmt: skip
+
+_SCALES: tuple[tuple[Kind, Scale], ...] = (
+    (names.TOKENS_TO_EVIDENCE, "ratio"),
+    (names.FULL_EVIDENCE, "rate"),
+    (EVIDENCE_AREA, "difference"),
+    (names.EVIDENCE_RECALL, "difference"),
+    (names.RETRIEVED_TOKENS, "ratio"),
+    (
+        _cost(
+            "OnlyGoldTokens", "tokens", "TokensToEvidence, were only evidence read: a lower bound"
+        ),
+        "ratio",
+    ),
+    (_cost("HopTokens", "tokens", "tokens a hop; its cap where it was not found"), "ratio"),
+    (_cost("Searches", "steps", "searches"), "difference"),
+    (_cost("ZeroHits", "share", "share of the searches that found nothing"), "difference"),
+    (_cost("RefusedQueries", "share", "share of the searches that were refused"), "difference"),
+    (_cost("RepeatedTokens", "tokens", "tokens that were shown again"), "difference"),
+    (_cost("FailedTokens", "tokens", "tokens of calls that failed"), "difference"),
+    (names.EM, "rate"),
+    (names.F1, "difference"),
+    (names.CONTAIN_ACC, "rate"),
+    (names.JUDGE_ACC, "rate"),
+    (names.STEPS, "difference"),
+    (names.SECONDS, "ratio"),
+    (names.COST, "difference"),
+)
+
+MEASURES = {kind.name: Comparable(kind, scale) for kind, scale in _SCALES}
+"""By the name that they print as."""

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
 from bench import BenchError
 from bench.ablation.analysis import Analysis, natural
 from bench.ablation.design import Stratum
 from bench.ablation.groups import Group, groups
-from bench.ablation.measure import MEASURES, Measure
-from bench.ablation.scoring import CAP_TOKENS
+from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
 from bench.ablation.wording import levels_text
 from bench.bootstrap import LEVEL, Interval
@@ -138,16 +138,16 @@ def _distribution(analysis: Analysis, panel: Any, one: SetValues, stratum: Strat
         if column is None:
             continue
         tokens = np.sort(np.exp(column))
-        grid = np.geomspace(30, CAP_TOKENS, 200)
+        grid = np.geomspace(30, EVIDENCE_CAP_TOKENS, 200)
         # What reached the cap did not find all; logarithms may have left it a hair below.
-        complete = tokens[tokens < CAP_TOKENS - 0.5]
+        complete = tokens[tokens < EVIDENCE_CAP_TOKENS - 0.5]
         shares = np.searchsorted(complete, grid, side="right") / len(tokens)
         panel.plot(grid, shares, label=level, markevery=(4 * number, 34), **_style(number))
         drawn = True
     _log_axis(panel)
     panel.set(
         xlabel="Retrieved tokens",
-        xlim=(30, CAP_TOKENS),
+        xlim=(30, EVIDENCE_CAP_TOKENS),
         ylabel="Share of questions with\nfull evidence by then",
         ylim=(0, 1),
     )
@@ -164,7 +164,7 @@ def _evidence(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) 
         if not curves:
             continue
         farthest = max(curve[-1][0] for curve in curves)
-        grid = np.linspace(0, min(max(farthest, 100), CAP_TOKENS), 200)
+        grid = np.linspace(0, min(max(farthest, 100), EVIDENCE_CAP_TOKENS), 200)
         total = np.zeros_like(grid)
         for curve in curves:
             tokens, shares = np.array(curve).T
@@ -209,7 +209,7 @@ def _cross(
     panel: Any,
     x: Interval,
     y: Interval,
-    measures: tuple[Measure, Measure],
+    measures: tuple[Comparable, Comparable],
     label: str,
     style: dict[str, Any],
 ) -> None:
@@ -246,7 +246,7 @@ def _parts(analysis: Analysis, path: Path) -> list[Path]:
     return _save(figure, panels[0], path)
 
 
-def _part_panel(panel: Any, parts: Sequence[Group], measure: Measure) -> None:
+def _part_panel(panel: Any, parts: Sequence[Group], measure: Comparable) -> None:
     levels = list(parts[0].estimates)
     step = 0.8 / max(len(levels), 1)
     for number, level in enumerate(levels):

@@ -21,6 +21,7 @@ from bench.ablation.plots import plots
 from bench.ablation.report_tables import (
     contrast_tables,
     coverage_table,
+    failure_table,
     group_table,
     measure_tables,
     policy_table,
@@ -173,6 +174,7 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
         ("Contrasts", contrast_tables(analysis, stratum)),
         ("Contrasts under every policy", policy_table(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
+        ("Wrong answers", failure_table(analysis, stratum)),
         ("By number of hops and type", group_table(analysis, stratum)),
     )
     lines = [f"## {name[0].upper()}{name[1:]}", ""]

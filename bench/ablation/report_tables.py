@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arag_search.evaluation.failures import FAILURES
 from bench.ablation.analysis import MACRO, Analysis
 from bench.ablation.claims import Policy
 from bench.ablation.design import Contrast, Stratum
@@ -35,7 +36,7 @@ def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
         if rows:
             better = "lower" if measure.lower_is_better else "higher"
             unit = f" ({measure.unit})" if measure.unit else ""
-            lines += [f"**{name}**{unit}: {measure.about}; {better} is better.", ""]
+            lines += [f"**{name}**{unit}: {measure.kind.meaning}; {better} is better.", ""]
             head = ["data set", analysis.design.suite.comparison.factor, f"value [{LEVEL:.0%}]"]
             spread = ["over policies"] if len(analysis.policies) > 1 else []
             lines += table([*head, *spread, "questions"], rows)
@@ -177,6 +178,23 @@ def _coverage(one: SetValues, totals: Totals) -> list[str]:
         each("repeated_tokens"),
         each("failed_tokens"),
     ]
+
+
+def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """Why answers were wrong, as records tell, under the main policy; nothing where none are."""
+    rows: list[list[str]] = []
+    for one in analysis.sets:
+        for level in analysis.design.compared:
+            condition = analysis.design.condition(stratum, analysis.design.main, level)
+            totals = one.totals.get(condition)
+            if totals is not None:
+                counts = [totals.failures.get(name, 0) for name in FAILURES]
+                rows.append([one.name, level, f"{totals.rows:,}", *map(str, counts)])
+    if not any(count != "0" for row in rows for count in row[3:]):
+        return []
+    meanings = [f"- {name}: {meaning}" for name, meaning in FAILURES.items()]
+    head = ("data set", analysis.design.suite.comparison.factor, "answers")
+    return [*table((*head, *FAILURES), rows), *meanings, ""]
 
 
 def group_table(analysis: Analysis, stratum: Stratum) -> list[str]:

@@ -3,56 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.measures import evidence_recall
+from arag_search.evaluation import measure_names as names
+from arag_search.evaluation.evidence import sightings_by_passage
+from arag_search.evaluation.failures import failure_of
+from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS as CAP_TOKENS
+from arag_search.evaluation.measure_names import Measure
+from arag_search.evaluation.measured import measure_question
+from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.questions import Question
-from arag_search.evaluation.score import score_question
+from arag_search.evaluation.resolution import Piece
 from bench.ablation.cells import CellRow
+from bench.ablation.measure import EVIDENCE_AREA
 
-CAP_TOKENS = 8_000
-"""What evidence that was never shown in full is charged, and as far as tokens are looked at."""
+KINDS = (
+    names.TOKENS_TO_EVIDENCE, names.FULL_EVIDENCE, names.EVIDENCE_RECALL, names.RETRIEVED_TOKENS,
+    names.EM, names.F1, names.CONTAIN_ACC, names.JUDGE_ACC, names.STEPS, names.SECONDS, names.COST,
+)  # fmt: skip
 
+Sets = Sequence[Sequence[Piece]]
+"""The evidence of a question in the index: sets of pieces, any of which is enough."""
 Curve = Sequence[tuple[float, float]]
-"""Tokens and the share of the evidence shown by then; tokens grow, from (0, 0)."""
+"""Tokens and the share of the evidence shown by then; both grow, from (0, 0)."""
 
 
-def row_of(question: Question, record: Record | None, seed: int, place: str) -> CellRow:
-    """The row of a question; ``place`` is where its record is. No record is a failed question."""
+def row_of(
+    question: Question,
+    record: Record | None,
+    seed: int,
+    place: str,
+    sets: Sets,
+    verdict: float | None = None,
+) -> CellRow:
+    """The row of a question. ``place`` is where its record is, ``verdict`` that of a judge. No
+    record is a failed question."""
+    measures = [Measure(kind) for kind in KINDS]
+    values = measure_question(question, record, measures, sets, verdict)
+    curve = curve_of(record, sets)
+    values[EVIDENCE_AREA.name] = area(curve) if sets else None
     score = score_question(question, record)
-    curve = curve_of(question, record)
-    tokens = None if curve is None else tokens_to_evidence(curve)
-    values: dict[str, float | None] = {
-        "TokensToEvidence": tokens,
-        "FullEvidence": None
-        if curve is None
-        else float(curve[-1][1] == 1 and tokens != CAP_TOKENS),
-        "EvidenceArea": None if curve is None else area(curve),
-        "EvidenceRecall": score.evidence_recall,
-        "RetrievedTokens": score.retrieved_tokens,
-        "EM": score.exact_match,
-        "F1": score.f1,
-        "ContainAcc": score.contain_accuracy,
-        "Steps": score.steps,
-        "Seconds": score.seconds,
-        "Cost": score.cost_usd,
-    }
     details: dict[str, Any] = {
         "status": score.status,
         "answer": score.answer,
         "record": place,
         "failed": score.status in ("failed", "missing"),
+        "unresolved": bool(sets) and all(any(not one.chunk_ids for one in each) for each in sets),
     }
-    if getattr(question, "hops", ()):
+    if question.hops:
         details["hops"] = len(question.hops)
-    if curve is not None:
+    if sets:
         details["curve"] = curve
     if record is not None:
         details |= _calls(record)
+    is_right = score.contain_accuracy if verdict is None else verdict
+    if not is_right and question.answerable and question.answers:
+        details["failure"] = failure_of(question, record, sets)
     return CellRow(question.id, question.type, seed, values, details)
 
 
@@ -67,22 +75,25 @@ def _calls(record: Record) -> dict[str, Any]:
     }
 
 
-def curve_of(question: Question, record: Record | None) -> Curve | None:
-    """How the evidence came with the retrieved tokens; None where the question names none.
+def curve_of(record: Record | None, sets: Sets) -> Curve:
+    """How the evidence came with the retrieved tokens, of the set of which most was shown.
 
-    A piece of evidence counts from the end of the call that showed its title.
+    A piece counts from the end of the call that made it visible.
     """
-    if not question.gold_titles:
-        return None
-    curve = [(0.0, 0.0)]
-    if record is None or record.status == "failed":
-        return curve
-    tokens = 0
-    for number, step in enumerate(record.trajectory, 1):
-        tokens += step.retrieved_tokens
-        so_far = replace(record, trajectory=record.trajectory[:number])
-        curve.append((float(tokens), evidence_recall(question, shown_titles(so_far)) or 0.0))
-    return curve
+    if record is None or record.status == "failed" or not sets:
+        return [(0.0, 0.0)]
+    spent = list(accumulate(step.retrieved_tokens for step in record.trajectory))
+    curves = [
+        _steps([spent[one.visible] for one in each if one.visible is not None], len(each))
+        for each in sightings_by_passage(sets, record)
+    ]
+    return max(curves, key=lambda curve: curve[-1][1])
+
+
+def _steps(tokens: Sequence[int], pieces: int) -> Curve:
+    """The curve of pieces that were met after so many tokens."""
+    reached = [(float(each), number / pieces) for number, each in enumerate(sorted(tokens), 1)]
+    return [(0.0, 0.0), *reached]
 
 
 def tokens_to_evidence(curve: Curve) -> float:
@@ -94,8 +105,7 @@ def tokens_to_evidence(curve: Curve) -> float:
 
 def area(curve: Curve) -> float:
     """The mean share of the evidence over tokens from 0 to the cap, a share holding until the next
-    call."""
+    piece."""
     points = [*((min(tokens, CAP_TOKENS), share) for tokens, share in curve), (CAP_TOKENS, 0.0)]
-    return sum(share * (after - before) for (before, share), (after, _) in pairwise(points)) / (
-        CAP_TOKENS
-    )
+    held = ((before[1], after[0] - before[0]) for before, after in pairwise(points))
+    return sum(share * tokens for share, tokens in held) / CAP_TOKENS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +43,12 @@ class QuestionLine:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a cell's rows add up to. ``counts`` are by name in COUNTED, None where no row tells."""
+    """What a cell's rows add up to. ``failures`` are wrong answers by their
+    category, ``counts`` are by name in COUNTED, None where no row tells."""
 
     rows: int
     failed: int
+    failures: Mapping[str, int]
     counts: Mapping[str, float | None]
 
 
@@ -161,7 +163,8 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
         return float(sum(told)) if told else None
 
     failed = sum(bool(row.details.get("failed")) for row in rows)
-    return Totals(len(rows), failed, {name: total(name) for name in COUNTED})
+    failures = Counter(str(one) for row in rows if (one := row.details.get("failure")))
+    return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
 
 
 def _records(rows: Sequence[CellRow]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from bench.ablation.analysis import MACRO, Difference, natural
 from bench.ablation.claims import Claim, Policy
 from bench.ablation.design import Contrast, Stratum
-from bench.ablation.measure import MEASURES, Measure
+from bench.ablation.measure import MEASURES, Comparable
 from bench.bootstrap import Interval
 
 
-def value_text(measure: Measure, value: float) -> str:
+def value_text(measure: Comparable, value: float) -> str:
     """A value in the unit of the measure, its digits those that mean something."""
     shown = natural(measure, value)
     if measure.scale == "ratio":
@@ -20,27 +20,27 @@ def value_text(measure: Measure, value: float) -> str:
     return f"{shown:.1f}" if abs(shown) >= 10 else f"{shown:.3f}"
 
 
-def estimate_text(measure: Measure, found: Interval) -> str:
+def estimate_text(measure: Comparable, found: Interval) -> str:
     """A value with its interval."""
     value, low, high = (value_text(measure, one) for one in (found.value, found.low, found.high))
     return f"{value} [{low}, {high}]"
 
 
-def change_text(measure: Measure, change: float) -> str:
+def change_text(measure: Comparable, change: float) -> str:
     """A difference: as a factor for a ratio, else with its sign."""
     if measure.scale == "ratio":
         return f"x {math.exp(change):.2f}"
     return f"{change:+.3f}"
 
 
-def difference_text(measure: Measure, found: Interval) -> str:
+def difference_text(measure: Comparable, found: Interval) -> str:
     """A difference with its interval, and where 0 lies in it what could have been resolved."""
     low, high = (change_text(measure, one) for one in (found.low, found.high))
     text = f"{change_text(measure, found.value)} [{low}, {high}]"
     return text if found.is_resolved else f"{text} not resolved ({resolution_text(measure, found)})"
 
 
-def resolution_text(measure: Measure, found: Interval | Claim) -> str:
+def resolution_text(measure: Comparable, found: Interval | Claim) -> str:
     """The smallest difference that could have been resolved."""
     if measure.scale == "ratio":
         return f"from {math.expm1(found.resolution):.0%}"
@@ -99,7 +99,7 @@ def _over(contrast: Contrast, found: Claim) -> str:
     return f" over {found.policies} policies, resolved in {' and '.join(resolved) or 'none'}"
 
 
-def _said(contrast: Contrast, found: Claim, measure: Measure) -> str:
+def _said(contrast: Contrast, found: Claim, measure: Comparable) -> str:
     first, second = contrast.first, contrast.second
     match found.outcome:
         case "first":

@@ -1,0 +1,216 @@
+"""The gold-chain agent under all levels of its factors, as an experiment that suites measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import cast, get_args
+
+from arag_search.agent.loop import Agent
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.vectors.base import Encoder
+from arag_search.vectors.encoders.choose import open_encoder
+from bench import BenchError
+from bench.ablation.cells import CellRow, Key
+from bench.ablation.places import Places
+from bench.ablation.suite import GoldChain
+from bench.data_sets import drawn
+from bench.fingerprints import code_fingerprint
+from bench.gold_chain.frozen import check_frozen
+from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
+from bench.gold_chain.model import GoldChainModel
+from bench.gold_chain.names import Names
+from bench.gold_chain.once_encoder import OnceEncoder
+from bench.gold_chain.outcome import half_of, row_of
+from bench.gold_chain.policy import ORDERS, REPLIES, ReplyLevel, Setting
+from bench.gold_chain.queries import INTERFACES, LOGICAL, Interface, wordings
+from bench.gold_chain.searcher import Searcher, preset_of
+from bench.packed import Packing
+from bench.workbench import say
+
+NAMES: tuple[Names, ...] = get_args(Names)
+SEED = 1
+"""Of the words that are dropped from names."""
+AUDITED = 2
+"""Questions of every cell that the agent walks too, step by step."""
+BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
+
+_ORDER = ("set", "passages", "reply", "interface", "title", "names", "order")
+_LEVELS: Mapping[str, Sequence[str]] = {
+    "interface": INTERFACES,
+    "order": tuple(ORDERS),
+    "names": NAMES,
+    "title": ("off", "on"),
+    "reply": REPLIES,
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is open: of one data set and way to cut it, and of one interface over it."""
+
+    at: tuple[str, str]
+    ground: Ground
+    searcher: Searcher | None = None
+
+
+class GoldChainExperiment:
+    """An Experiment. ``limit`` takes fewer questions of each data set, drawn by a seed.
+
+    Raises BenchError for levels that there are not, for questions without a chain, and where the
+    policy is not the frozen one.
+    """
+
+    def __init__(self, chosen: GoldChain, places: Places, *, limit: int | None = None) -> None:
+        self._policy = check_frozen()
+        self._chosen = chosen
+        self._places = places
+        self._limit = limit
+        self._open: _Open | None = None
+        self._encoder: Encoder | None = None
+        _check_levels(chosen)
+        self._questions = {name: self._asked(name) for name in chosen.sets}
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """See Experiment. What no interface does is left out: ``title:`` where there are no fields
+        or no titles, and snippets of hybrid_search."""
+        factors = self._chosen.factors
+        levels = product(*(factors[name] for name in _ORDER))
+        return [key for each in levels if _applies(key := dict(zip(_ORDER, each, strict=True)))]
+
+    def fingerprints(self, key: Key) -> Mapping[str, str]:
+        """See Experiment."""
+        ground = self._ground(key)
+        setting = _setting(key)
+        preset = preset_of(setting.interface, setting.reply)
+        agent = Agent(ground.index, preset, GoldChainModel({}, setting))
+        asked = [one.question for one in ground.asked]
+        return {
+            **agent.fingerprints,
+            "questions": questions_fingerprint(asked),
+            "policy": self._policy,
+            "seed": str(SEED),
+            "code": code_fingerprint(),
+        }
+
+    def measure(self, key: Key) -> Iterable[CellRow]:
+        """See Experiment. Some questions are walked by the agent, too; raises BenchError where it
+        walks otherwise."""
+        searcher = self._searcher(key)
+        setting = _setting(key)
+        names = cast(Names, key["names"])
+        audited = _audited(key, len(self._ground(key).asked))
+        rows: list[CellRow] = []
+        for number, one in enumerate(self._ground(key).asked):
+            chain = one.chain(names, SEED)
+            if number in audited:
+                searcher.audit(chain, setting)
+            hops = searcher.walk(chain, setting)
+            rows.append(row_of(one.question.id, one.question.type, SEED, hops))
+        return rows
+
+    def close(self) -> None:
+        """See Experiment."""
+        self._close_ground()
+        if self._encoder is not None:
+            self._encoder.close()
+            self._encoder = None
+
+    def _asked(self, name: str) -> Sequence[Question]:
+        everything = load_questions(self._places.data / name / "questions.jsonl")
+        check_chains(everything, name)
+        half = self._chosen.half
+        of_half = [one for one in everything if half in ("all", half_of(one.id))]
+        return drawn(of_half, self._limit, name)
+
+    def _ground(self, key: Key) -> Ground:
+        """The ground of a key; another one is closed."""
+        at = (key["set"], key["passages"])
+        if self._open is None or self._open.at != at:
+            self._close_ground()
+            name, passages = at
+            ground = open_ground(
+                self._places.data / name / "corpus.jsonl",
+                passages,
+                self._questions[name],
+                self._places.kept / name,
+                self._encoder_of(),
+            )
+            self._open = _Open(at, ground)
+            by_rule = ", ".join(f"{count:,} by {rule}" for rule, count in ground.rules.items())
+            say(f"{name}, {passages}: hops {by_rule}".replace(f"by {UNRESOLVED}", UNRESOLVED))
+        return self._open.ground
+
+    def _searcher(self, key: Key) -> Searcher:
+        """The searcher of a key; one of another interface or kind of reply is forgotten."""
+        ground = self._ground(key)
+        setting = _setting(key)
+        held = self._open
+        if held is None:
+            raise RuntimeError("no ground is open")
+        made = held.searcher
+        if made is None or (made.interface, made.reply) != (setting.interface, setting.reply):
+            made = held.searcher = Searcher(ground.index, setting.interface, setting.reply)
+            if setting.interface in BY_VECTORS:
+                ground.index.encode_queries(self._queries(ground))
+        return made
+
+    def _queries(self, ground: Ground) -> list[str]:
+        """All that will be searched for by vectors, so that it is encoded together."""
+        return [
+            str(wording)
+            for names in self._chosen.names
+            for one in ground.asked
+            for link in one.chain(cast(Names, names), SEED).links
+            for wording in wordings("semantic", link.name, link.relation, in_title=False)
+        ]
+
+    def _encoder_of(self) -> Encoder | None:
+        """The encoder, opened once, where an interface needs one."""
+        if self._encoder is None and set(self._chosen.interfaces) & set(BY_VECTORS):
+            self._encoder = OnceEncoder(open_encoder(self._chosen.encoder))
+        return self._encoder
+
+    def _close_ground(self) -> None:
+        if self._open is not None:
+            self._open.ground.index.close()
+            self._open = None
+
+
+def _setting(key: Key) -> Setting:
+    return Setting(
+        cast(Interface, key["interface"]),
+        ORDERS[key["order"]],
+        key["title"] == "on",
+        cast(ReplyLevel, key["reply"]),
+    )
+
+
+def _applies(key: Key) -> bool:
+    """Whether the interface has what the levels ask for."""
+    if key["title"] == "on":
+        packing = Packing.of(key["passages"])
+        has_titles = packing is None or packing.titled
+        return has_titles and key["interface"] in LOGICAL
+    return not (key["reply"] == "snippets" and key["interface"] == "hybrid")
+
+
+def _audited(key: Key, count: int) -> set[int]:
+    """The numbers of the questions to audit in a cell, others in each order of queries."""
+    start = list(ORDERS).index(key["order"]) * AUDITED
+    return {(start + step) * 7919 % count for step in range(AUDITED)}
+
+
+def _check_levels(chosen: GoldChain) -> None:
+    """Raise BenchError for a level that there is not."""
+    for factor, allowed in _LEVELS.items():
+        wrong = [one for one in chosen.factors[factor] if one not in allowed]
+        if wrong:
+            raise BenchError(
+                f'"{wrong[0]}" is no level of {factor}.', where="the suite",
+                allowed=", ".join(allowed),
+            )  # fmt: skip
+    for passages in chosen.passages:
+        Packing.of(passages)

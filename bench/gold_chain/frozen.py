@@ -1,0 +1,46 @@
+"""The policy is frozen: its hash is kept in a file, and nothing is measured with another one."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+from bench import BenchError
+
+ROOT = Path(__file__).parents[2]
+FROZEN = Path(__file__).with_name("policy.sha256")
+MADE_OF = (
+    "bench/gold_chain/names.py",
+    "bench/gold_chain/queries.py",
+    "bench/gold_chain/policy.py",
+    "bench/gold_chain/evidence.py",
+    "bench/question_words.py",
+    "arag_search/agent/models/offline/words.py",
+)
+"""The files that say what is asked and what counts as found; every character of them counts."""
+
+
+@functools.cache
+def policy_hash() -> str:
+    """SHA-256 of the policy as it is now."""
+    digest = hashlib.sha256()
+    for name in MADE_OF:
+        digest.update(hashlib.sha256((ROOT / name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def check_frozen(expected: str | None = None) -> str:
+    """The hash of the policy. Raises BenchError where it is not the expected one (None: the one in
+    FROZEN)."""
+    wanted = expected or FROZEN.read_text("ascii").strip()
+    if policy_hash() != wanted:
+        raise BenchError(
+            f"The policy of the gold-chain agent has changed: it is {policy_hash()[:16]}, and "
+            f"{wanted[:16]} is frozen.",
+            where=", ".join(MADE_OF),
+            allowed=f"the frozen policy, {FROZEN.name}",
+            do="Undo the change; or list it in bench/README.md, write the new hash to that file "
+            "with python -m bench.gold_chain --freeze, and measure every interface again.",
+        )
+    return wanted

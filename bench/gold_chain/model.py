@@ -1,0 +1,75 @@
+"""GoldChainModel: the policy behind the seam of language models, for the agent as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
+from arag_search.errors import ModelReplyError
+from bench.gold_chain.chain import Chain
+from bench.gold_chain.frozen import policy_hash
+from bench.gold_chain.policy import Call, Setting, walk
+from bench.gold_chain.replies import reply_of
+
+
+class GoldChainModel:
+    """A searcher by rule, who is told the chain of each question and what shows its hops.
+
+    ``chains`` are by question id. Everything else is read from the request: the model keeps nothing
+    between calls. Its last reply says how many hops were found; it answers no question.
+
+    Raises ModelReplyError for a question without a chain, and for a history that is not its own.
+    """
+
+    name = "gold chain"
+
+    def __init__(self, chains: Mapping[str, Chain], setting: Setting) -> None:
+        self._chains = chains
+        self._setting = setting
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the policy and the setting."""
+        text = f"{policy_hash()} {self._setting}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def reply(self, request: ModelRequest) -> ModelReply:
+        """The next call, or the end where nothing is left to do or no tool may be called."""
+        chain = self._chains.get(request.question_id)
+        if chain is None:
+            raise ModelReplyError(
+                "The gold-chain agent is not told the chain of this question.",
+                where=f"question {request.question_id}",
+                allowed=f"one of {len(self._chains)} questions",
+            )
+        results = [one for one in request.messages if one.role == "tool"]
+        steps = walk(chain, self._setting)
+        try:
+            call = next(steps)
+            for result, made in zip(results, _calls(request.messages), strict=True):
+                _check(call, made, request.question_id)
+                call = steps.send(reply_of(call, result.content))
+        except StopIteration as end:
+            found = sum(hop.found for hop in end.value)
+            return ModelReply(f"{found} of {len(chain.links)} hops were found.")
+        if not request.tools:
+            return ModelReply("The search was ended.")
+        written = json.dumps(call.arguments, ensure_ascii=False)
+        return ModelReply("", (ToolCall(f"gold-chain-{len(results) + 1}", call.tool, written),))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _calls(messages: tuple[Message, ...] | list[Message]) -> list[ToolCall]:
+    return [call for one in messages for call in one.tool_calls]
+
+
+def _check(call: Call, made: ToolCall, question_id: str) -> None:
+    """Raise ModelReplyError where another call was made than this policy makes."""
+    if (made.name, json.loads(made.arguments)) != (call.tool, call.arguments):
+        raise ModelReplyError(
+            "The history is not of this policy.", where=f"question {question_id}, {made.name}"
+        )

@@ -1,0 +1,192 @@
+"""What the searcher knows of a hop: the name that was revealed, and the relation that is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from arag_search.agent.models.offline.words import JOINS, NOT_NAMES, STOP_WORDS
+from arag_search.evaluation.measures import without_brackets
+from arag_search.evaluation.questions import Hop, Question
+from arag_search.query import analysis
+
+Names = Literal["canonical", "surface", "dropped"]
+
+_ANSWER_OF = re.compile(r"#(\d+)")
+_ARROW = ">>"
+_POSSESSIVE = re.compile(r"['’]s?$")
+_ENDS_OF_SPANS = ",;:?!"
+_AROUND_WORDS = "\"'“”‘’«»().,;:?!"
+_AROUND_RELATIONS = " ?!.,;:"
+_INSIDE_NAMES = JOINS | {"and", "for"}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A hop as the searcher knows it before the search.
+
+    ``canonical`` is the name as the data has it, ``surface`` as it was revealed: in the question,
+    else as the answer of an earlier hop. ``relation`` is what is asked about it, in words. None of
+    them holds the answer of the hop, but where the name that was revealed does.
+    """
+
+    canonical: str
+    surface: str
+    relation: str
+
+    def name(self, names: Names, seed: str) -> str:
+        """The name in a regime; ``seed`` says which word is dropped, where it has several."""
+        if names == "canonical":
+            return self.canonical
+        return self.surface if names == "surface" else dropped(self.canonical, seed)
+
+
+def known(question: Question) -> tuple[Known, ...]:
+    """What is known of each hop of a question when those before it are told."""
+    answers = [hop.answer for hop in question.hops]
+    return tuple(
+        _of_triple(hop, question.text, answers[:number])
+        if hop.subject is not None
+        else _of_step(hop, question.text, answers[:number])
+        for number, hop in enumerate(question.hops)
+    )
+
+
+def dropped(name: str, seed: str) -> str:
+    """The name without one of its words; a name of one word as it is."""
+    words = name.split()
+    if len(words) > 1:
+        del words[Random(seed).randrange(len(words))]
+    return " ".join(words)
+
+
+def _of_triple(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
+    """A hop that the data tells as subject, relation and object."""
+    subject = _bare(hop.subject or "")
+    return Known(
+        subject,
+        _as_written(subject, question) or _revealed(subject, question, earlier),
+        without_words(hop.relation or "", hop.answer),
+    )
+
+
+def _revealed(subject: str, question: str, earlier: Sequence[str]) -> str:
+    """What a subject was called where it was revealed under another name: of the earlier answers,
+    the last first, and the names in the question the first that shares the most words with it,
+    small ones apart. Where none shares any, the longest name in the question."""
+    words = set(analysis.terms(subject)) - JOINS
+    spans = capitalised_spans(question)
+    candidates = [*map(_bare, reversed(earlier)), *spans]
+    shared = [len(words & set(analysis.terms(one))) for one in candidates]
+    if any(shared):
+        return candidates[shared.index(max(shared))]
+    return longest(spans) or subject
+
+
+def _of_step(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
+    """A hop that the data tells as a question, whose ``#k`` stands for the answer of hop k."""
+    text = " ".join((hop.question or "").replace(_ARROW, f" {_ARROW} ").split())
+    numbers = [int(one) for one in _ANSWER_OF.findall(text) if 0 < int(one) <= len(earlier)]
+    if numbers:
+        last = max(numbers)
+        name = _bare(earlier[last - 1])
+        told = re.sub(rf"#{last}\b", " ", text)
+        told = _ANSWER_OF.sub(lambda found: _told(found, earlier), told)
+        return Known(name, name, _relation(told, hop.answer))
+    before, arrow, after = text.partition(_ARROW)
+    if arrow:
+        name, told = _bare(before.strip()), after
+    else:
+        name = longest(capitalised_spans(text)) or content_span(text)
+        told = text.replace(name, " ", 1)
+    return Known(name, _as_written(name, question) or name, _relation(told, hop.answer))
+
+
+def _told(found: re.Match[str], earlier: Sequence[str]) -> str:
+    number = int(found[1])
+    return _bare(earlier[number - 1]) if 0 < number <= len(earlier) else " "
+
+
+def _relation(text: str, answer: str) -> str:
+    return without_words(text.replace(_ARROW, " "), answer)
+
+
+def _bare(name: str) -> str:
+    """The name without what stands in brackets at its end."""
+    return without_brackets(name).strip() or name.strip()
+
+
+def _as_written(name: str, text: str) -> str:
+    """The name as it stands in a text, whatever its capitals; empty where it does not."""
+    pattern = r"\s+".join(map(re.escape, name.split()))
+    found = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
+    return found[0] if found else ""
+
+
+def without_words(text: str, answer: str) -> str:
+    """The text without an answer in it, single blanks, no punctuation at its ends."""
+    terms = analysis.terms(answer)
+    tokens = analysis.tokens(text)
+    kept: list[str] = []
+    end = at = 0
+    while terms and at < len(tokens):
+        if [token.term for token in tokens[at : at + len(terms)]] == terms:
+            kept.append(text[end : tokens[at].start])
+            at += len(terms)
+            end = tokens[at - 1].end
+        else:
+            at += 1
+    kept.append(text[end:])
+    return " ".join(" ".join(kept).split()).strip(_AROUND_RELATIONS)
+
+
+def capitalised_spans(text: str) -> list[str]:
+    """The runs of capitalised words, in order.
+
+    Small words may stand inside a run ("Jump for Glory"); a first word that is capitalised only
+    because a sentence begins with it does not count. A comma ends a run, and so do brackets.
+    """
+    runs: list[list[str]] = []
+    joins: list[str] | None = None  # small words since the last capital; None: no run goes on
+    for at, word in enumerate(text.split()):
+        bare = word.strip(_AROUND_WORDS)
+        begins = at == 0 and bare.casefold() in NOT_NAMES
+        if word[:1] == "(":
+            joins = None
+        if bare[:1].isupper() and not begins:
+            if joins is None:
+                runs.append([])
+            runs[-1] += [*(joins or ()), word]
+            joins = []
+        elif joins is not None and bare.casefold() in _INSIDE_NAMES:
+            joins.append(word)
+        else:
+            joins = None
+        if word[-1:] in _ENDS_OF_SPANS:
+            joins = None
+    return [span for run in runs if (span := _trimmed(" ".join(run)))]
+
+
+def longest(spans: Sequence[str]) -> str:
+    """The span of the most words, the first of equals; empty where there is none."""
+    return max(spans, key=lambda one: len(one.split()), default="")
+
+
+def _trimmed(span: str) -> str:
+    """Without quotes, brackets, punctuation and an 's around it; a full stop may be part of it."""
+    return _POSSESSIVE.sub("", span.strip(_AROUND_WORDS))
+
+
+def content_span(text: str) -> str:
+    """The longest run of words that are not small, the first of equals; the text where there is
+    none."""
+    best: tuple[int, int, int] = (0, 0, len(text))
+    run: list[analysis.Token] = []
+    for token in analysis.tokens(text):
+        run = [] if token.term in STOP_WORDS else [*run, token]
+        if len(run) > best[0]:
+            best = (len(run), run[0].start, run[-1].end)
+    return text[best[1] : best[2]]

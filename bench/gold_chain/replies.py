@@ -1,0 +1,21 @@
+"""Replies of tools, as the policy sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from arag_search.tokens import count_tokens
+from arag_search.tools.reply_text import offers_more, passages_in
+from bench.gold_chain.policy import Call, ReadCall, Reply, Shown
+
+_REFUSED = ("Query not run", "Tool not run")
+
+
+def reply_of(call: Call, text: str, ids: Collection[str] | None = None) -> Reply:
+    """What the text of a result shows. ``ids`` are those that it shows, where they are known."""
+    shown = tuple(
+        Shown(one.id, count_tokens(one.title) + count_tokens(one.text), one.text)
+        for one in passages_in(text, of_read=isinstance(call, ReadCall), ids=ids)
+    )
+    refused = not shown and text.startswith(_REFUSED)
+    return Reply(shown, offers_more(text), refused, count_tokens(text))

@@ -1,0 +1,207 @@
+"""A searcher at one interface: the policy's calls through the tools that a model would call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.toolbox import tools_of
+from arag_search.config import Preset
+from arag_search.index import Index
+from arag_search.tools.base import (
+    DEFAULT_RESULT_TOKENS,
+    FULL_TEXT_RESULT_TOKENS,
+    ReadSet,
+    ToolResult,
+)
+from bench import BenchError
+from bench.gold_chain.chain import Chain
+from bench.gold_chain.model import GoldChainModel
+from bench.gold_chain.policy import (
+    PASSAGES_A_SEARCH,
+    Call,
+    HopOutcome,
+    ReadCall,
+    Reply,
+    ReplyLevel,
+    Setting,
+    walk,
+)
+from bench.gold_chain.queries import Interface, Search
+from bench.gold_chain.remembered import RememberedIndex
+from bench.gold_chain.replies import reply_of
+
+_NO_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A call as a record of the agent has it."""
+
+    tool: str
+    arguments: dict[str, Any]
+    ids: tuple[str, ...]
+    retrieved_tokens: int
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A result that was given when some of the passages found had been shown before, and what it
+    adds to those that were shown and read."""
+
+    reply: Reply
+    ids: tuple[str, ...]
+    retrieved_tokens: int
+    shown: frozenset[str]
+    read: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The results of one call. ``found`` are the ids of all passages that it comes upon."""
+
+    found: frozenset[str]
+    kept: dict[frozenset[str], _Kept] = field(default_factory=dict[frozenset[str], _Kept])
+
+
+class Searcher:
+    """Walks chains at one interface, with one kind of reply.
+
+    Each call is made once for each set of passages that were shown before; the result is the text
+    that the tool gives. Not safe for several threads.
+    """
+
+    def __init__(self, index: Index, interface: Interface, reply: ReplyLevel) -> None:
+        self.interface = interface
+        self.reply: ReplyLevel = reply
+        self.preset = preset_of(interface, reply)
+        depth = 0 if reply == "snippets" else 2 * PASSAGES_A_SEARCH
+        self._real = index
+        self._index = RememberedIndex(index, depth=depth)
+        self._tools = tools_of(self.preset, self._index)
+        self._answers: dict[Call, _Answers] = {}
+        self._texts: dict[str, str] = {}
+
+    def walk(self, chain: Chain, setting: Setting) -> tuple[HopOutcome, ...]:
+        """How the hops of a chain end. ``setting`` is of this interface and reply."""
+        return self._walked(chain, setting, None)
+
+    def audit(self, chain: Chain, setting: Setting) -> None:
+        """Walk a chain through the agent, with its own tools, and compare every step. Raises
+        BenchError where one differs."""
+        ours: list[Traced] = []
+        self._walked(chain, setting, ours)
+        model = GoldChainModel({chain.question_id: chain}, setting)
+        record = Agent(self._real, self.preset, model).ask(chain.question, chain.question_id)
+        theirs = [
+            Traced(one.tool_name, one.tool_input, one.hit_ids, one.retrieved_tokens)
+            for one in record.trajectory
+        ]
+        if record.status != "answered" or ours != theirs:
+            at = next(
+                (n for n, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+                min(len(ours), len(theirs)),
+            )
+            raise BenchError(
+                f"The agent walks another way from step {at + 1} on: "
+                f"{theirs[at : at + 1] or record.failure or record.status}, not "
+                f"{ours[at : at + 1] or 'the end'}.",
+                where=f"question {chain.question_id}, {setting}",
+            )
+
+    def _walked(
+        self, chain: Chain, setting: Setting, trace: list[Traced] | None
+    ) -> tuple[HopOutcome, ...]:
+        """Walk a chain; every call is added to ``trace`` where there is one."""
+        read_set = ReadSet()
+        steps = walk(chain, setting)
+        try:
+            call = next(steps)
+            while True:
+                kept = self._answer(call, read_set)
+                if trace is not None:
+                    made = call.tool, call.arguments
+                    trace.append(Traced(*made, kept.ids, kept.retrieved_tokens))
+                call = steps.send(kept.reply)
+        except StopIteration as end:
+            return end.value
+
+    def _answer(self, call: Call, read_set: ReadSet) -> _Kept:
+        """What a call gives, given what was shown before, which it adds to."""
+        before = read_set.shown | read_set.read
+        answers = self._answers.get(call)
+        kept = answers.kept.get(answers.found & before) if answers is not None else None
+        if kept is None:
+            kept, found = self._made(call, read_set)
+            answers = self._answers.setdefault(call, _Answers(found))
+            answers.kept[found & before] = kept
+        read_set.shown |= kept.shown
+        read_set.read |= kept.read
+        return kept
+
+    def _made(self, call: Call, read_set: ReadSet) -> tuple[_Kept, frozenset[str]]:
+        """Call the tool; its result, and all that it came upon."""
+        after = ReadSet({}, set(read_set.read), set(read_set.shown))
+        self._index.latest = ()
+        result = self._tools[call.tool].run(call.arguments, after)
+        found = {call.chunk_id} if isinstance(call, ReadCall) else set(self._index.latest)
+        reply = reply_of(call, result.text, result.ids)
+        self._check(call, reply, result)
+        return (
+            _Kept(
+                self._slim(reply),
+                result.ids,
+                result.retrieved_tokens,
+                frozenset(after.shown - read_set.shown),
+                frozenset(after.read - read_set.read),
+            ),
+            frozenset(found),
+        )
+
+    def _slim(self, reply: Reply) -> Reply:
+        """The same with texts that are kept once."""
+        shown = tuple(
+            replace(one, text=self._texts.setdefault(one.text, one.text)) for one in reply.shown
+        )
+        return replace(reply, shown=shown)
+
+    def _check(self, call: Call, reply: Reply, result: ToolResult) -> None:
+        """Raise BenchError where the text was not read as the tool counted it."""
+        told = (result.ids, result.retrieved_tokens, result.status == "error")
+        read = (
+            tuple(one.id for one in reply.shown),
+            sum(one.tokens for one in reply.shown),
+            reply.refused,
+        )
+        if told != read:
+            raise BenchError(
+                f"A reply cannot be read: {read}, and the tool says {told}.",
+                where=f"{call.tool} {call.arguments}",
+            )
+
+
+def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
+    """The preset under which the agent walks. What was shown is suppressed, for all alike."""
+    full = reply != "snippets"
+    tool = Search(interface, "").tool
+    return Preset.model_validate(
+        {
+            "name": f"gold chain, {interface}, {reply}",
+            "description": "",
+            "tools": (tool,) if full else (tool, "chunk_read"),
+            "prompt": "arag",
+            "plan_first": False,
+            "max_loops": _NO_LIMIT,
+            "token_budget": 1_000_000_000,
+            "loop_guards": False,
+            "max_result_tokens": FULL_TEXT_RESULT_TOKENS if full else DEFAULT_RESULT_TOKENS,
+            "full_text": full,
+            "suppress_shown": True,
+            "operators": interface != "no operators",
+            "tool_description": "full",
+            "matching": "token",
+            "vectors": "passage",
+            "given_passages": 0,
+        }
+    )

@@ -1,0 +1,116 @@
+"""Corpora as they are published, and packed: several published passages to a document.
+
+A packed document is a run of passages in the order of the corpus, each as its title on a line and
+its text under it, a blank line between two, as many as fit the tokens. Its own title is all of
+theirs. It is then indexed like any other document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from arag_search.corpus import Document
+from arag_search.durable import write_atomically
+from arag_search.errors import SourceError
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.vectors.base import Encoder
+from bench import BenchError
+from bench.data_sets import open_kept
+from bench.workbench import check_corpus
+from index_jobs.formats import Fields
+from index_jobs.metadata import MetadataReader
+from index_jobs.sources import open_sources
+
+PUBLISHED = "published"
+ALLOWED = '"published", "packed N" with N tokens a document, or "packed N untitled"'
+
+_LEVEL = re.compile(r"packed ([1-9]\d*)( untitled)?")
+_BETWEEN = "\n\n"
+_BETWEEN_TITLES = "; "
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How passages are packed: documents of at most so many tokens, but for a passage that has more
+    alone. Without ``titled`` the titles stand in the text alone, and ``title:`` finds nothing."""
+
+    tokens: int
+    titled: bool = True
+
+    @staticmethod
+    def of(level: str) -> Packing | None:
+        """The packing that a level names; None for passages as published. Raises BenchError."""
+        if level == PUBLISHED:
+            return None
+        found = _LEVEL.fullmatch(level)
+        if found is None:
+            raise BenchError(f'"{level}" is no way to cut passages.', allowed=ALLOWED)
+        return Packing(int(found[1]), found[2] is None)
+
+
+def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
+    """Pack the documents in their order. Metadata are left out."""
+    held: list[tuple[Document, str]] = []
+    tokens = number = 0
+    between = count_tokens(_BETWEEN)
+    for one in documents:
+        text = f"{one.title}\n{one.text}" if one.title else one.text
+        cost = count_tokens(text) + between
+        if held and tokens + cost > packing.tokens:
+            number += 1
+            yield _packed(number, held, packing)
+            held, tokens = [], 0
+        held.append((one, text))
+        tokens += cost
+    if held:
+        yield _packed(number + 1, held, packing)
+
+
+def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing) -> Document:
+    titles = [one.title for one, _ in held if one.title]
+    return Document(
+        f"packed-{number}",
+        _BETWEEN_TITLES.join(titles) if packing.titled else "",
+        _BETWEEN.join(text for _, text in held),
+    )
+
+
+def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
+    """The file of a packed corpus, kept in ``folder`` as it was where it is the same. Raises
+    BenchError where the corpus is not there, and SourceError."""
+    check_corpus(corpus)
+    path = folder / "corpus.jsonl"
+    lines = [
+        orjson.dumps({"id": one.id, "title": one.title, "text": one.text})
+        for one in pack(documents_of(corpus), packing)
+    ]
+    content = b"\n".join([*lines, b""])
+    if not (path.is_file() and path.read_bytes() == content):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    return path
+
+
+def open_cut(corpus: Path, passages: str, kept: Path, encoder: Encoder | str | None) -> Index:
+    """The index of a corpus whose passages are cut in one way, kept below ``kept`` or made there;
+    with vectors where there is an encoder. Raises what building an index raises."""
+    packing = Packing.of(passages)
+    folder = kept / re.sub(r"\W+", "-", passages)
+    if packing is not None:
+        corpus = packed_corpus(corpus, folder / "corpus", packing)
+    return open_kept(corpus, folder, encoder)
+
+
+def documents_of(corpus: Path) -> Iterator[Document]:
+    """The documents of a corpus file. Raises SourceError for one that cannot be read."""
+    for source in open_sources([str(corpus)], None, Fields(), MetadataReader({})):
+        for _, found in source.documents():
+            if isinstance(found, SourceError):
+                raise found
+            yield found

@@ -1,0 +1,83 @@
+"""Passages read from the text of replies, as tools write them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from arag_search.index import Index
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import ReadSet
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.keyword_search import KeywordSearch
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.reply_text import ShownPassage, offers_more, passages_in
+from arag_search.tools.search import ReplyStyle
+from tests.passages import VIVALDI, index_of, random_chunks
+
+
+def test_a_search_shows_passages_with_title_and_text(logical: LogicalSearch) -> None:
+    reply = logical.run({"query": "venice", "top_k": 1}).text
+    (shown,) = passages_in(reply)
+    assert shown.id in ("vivaldi.1", "griselda.1")
+    assert "Venice" in shown.text
+    assert "part" not in shown.title
+    assert offers_more(reply)
+    assert not offers_more(logical.run({"query": "goldoni"}).text)
+    assert passages_in(logical.run({"query": "nowhere"}).text) == []
+
+
+def test_a_read_shows_no_more_than_title_and_text(read: ChunkRead) -> None:
+    read_set = ReadSet()
+    first = read.run({"chunk_ids": ["vivaldi.2"]}, read_set).text
+    assert passages_in(first, of_read=True) == [
+        ShownPassage(
+            "vivaldi.2", "Antonio Vivaldi", "He died in Vienna. Vivaldi's music was forgotten."
+        )
+    ]
+    again = read.run({"chunk_ids": ["vivaldi.2", "page.1"]}, read_set).text
+    assert [one.id for one in passages_in(again, of_read=True)] == ["page.1"]
+
+
+def test_a_passage_shown_before_has_no_text(index: Index) -> None:
+    tool = LogicalSearch(index, style=ReplyStyle(full_text=True, suppress_shown=True))
+    read_set = ReadSet()
+    tool.run({"query": "goldoni"}, read_set)
+    (shown,) = passages_in(tool.run({"query": "goldoni"}, read_set).text)
+    assert shown == ShownPassage("griselda.1", "Griselda (Vivaldi)", "")
+
+
+def test_a_line_of_the_corpus_passes_for_no_header_where_the_ids_are_known() -> None:
+    reply = "1 of 1 passage for a\n[a.1] A\nOne.\n[b.1] Two.\nMore: of this"
+    assert len(passages_in(reply)) == 2
+    (shown,) = passages_in(reply, ids=["a.1"])
+    assert shown.text == "One.\n[b.1] Two.\nMore: of this"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) -> None:
+    random = Random(seed)
+    index = index_of(*random_chunks(random))
+    style = ReplyStyle(
+        full_text=random.random() < 0.5, max_result_tokens=random.choice((300, 3000))
+    )
+    for tool, arguments in (
+        (LogicalSearch(index, style=style), {"query": "opera"}),
+        (KeywordSearch(index, style=style), {"keywords": ["opera"]}),
+    ):
+        result = tool.run(arguments)
+        shown = passages_in(result.text, ids=result.ids)
+        assert [one.id for one in shown] == list(result.ids)
+        counted = sum(count_tokens(one.title) + count_tokens(one.text) for one in shown)
+        assert counted == result.retrieved_tokens
+
+
+def test_the_sample_of_passages_is_read_whole() -> None:
+    with index_of(*VIVALDI) as index:
+        tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
+        result = tool.run({"query": "vivaldi OR opera OR page", "top_k": 5})
+        texts = {one.id: one.content for one in VIVALDI}
+        assert {one.id: one.text for one in passages_in(result.text)} == {
+            one: texts[one] for one in result.ids
+        }
