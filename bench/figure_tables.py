@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
 
 from bench.kept import Kept
 from bench.report import Row, shown_number
+from bench.scale_sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]
 """Makes the lines of a table, in Markdown."""
@@ -245,6 +249,42 @@ def retrieval(kept: Kept) -> list[str]:
     return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
 
 
+def growth(kept: Kept) -> list[str]:
+    """Build rate, size and median latency by engine and size, and what KILT would take."""
+    lines: list[str] = []
+    classes = tuple(CLASSES)
+    path = kept.folder / "scale.json"
+    found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
+    for engine, sizes in found.get("measured", {}).items():
+        for each in map(Measured.from_dict, sizes):
+            cells = [
+                f"{each.passages / each.seconds:,.0f}",
+                f"{each.bytes / each.passages:,.0f}",
+                *(_two_digits(each.latency[name].median_ms) for name in classes),
+            ]
+            lines.append(_line([engine, f"{each.passages:,}", *cells]))
+        laws = found["extrapolated"].get(engine, {})
+        if laws:
+            named = [laws[name] for name in ("build", "index")]
+            medians = [laws[f"{name}: median"] for name in classes]
+            build, index = (f"{_with_interval(each)} {each['unit']}" for each in named)
+            cells = [build, index, *map(_with_interval, medians)]
+            lines.append(_line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
+    head = ("engine", "passages", "passages/s built", "bytes a passage", *classes)
+    return table(head, lines, "bench.scale")
+
+
+def _with_interval(law: Mapping[str, Any]) -> str:
+    low, high = law["interval_95"]
+    mark = " !" if law["bends"] or law["mostly_overhead"] else ""
+    return f"{_two_digits(law['value'])} [{_two_digits(low)}, {_two_digits(high)}]{mark}"
+
+
+def _two_digits(number: float) -> str:
+    """To two digits that count, and never by powers of ten."""
+    return f"{float(f'{number:.2g}'):g}"
+
+
 def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
     """A table with these lines; without lines what to run."""
     if not lines:
@@ -279,5 +319,6 @@ TABLES: Mapping[str, Table] = {
     "replay": replay,
     "agreement": agreement,
     "retrieval": retrieval,
+    "growth": growth,
 }
 """By the name that stands in the mark."""

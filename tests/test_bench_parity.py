@@ -19,8 +19,8 @@ from tests.opensearch_indexes import Site, fresh_site
 from tests.passages import chunk
 
 DATA = Path(__file__).parents[1] / parity.DATA
-PASSAGES = 1000
-LOGICAL = 50
+PASSAGES = 600
+LOGICAL = 30
 
 
 def in_memory(*texts: str, title: str = "Venice", k1: float = 1.2) -> Index:

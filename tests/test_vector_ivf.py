@@ -1,6 +1,5 @@
 """Inverted files: which ones are made, what they find, and that they stay on disk."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -348,9 +347,6 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
 
 
 @pytest.mark.training
-@pytest.mark.skipif(
-    "ARAG_TRAINING" not in os.environ, reason="trains for minutes: set ARAG_TRAINING=1"
-)
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
     rows, dimension = 10_000, 320
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
@@ -369,7 +365,7 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         dtype="float32",
         index="OPQ64_256,IVF64,PQ64",
         manifest=manifest,
-        threads=1,  # two that share a busy processor take several times as long
+        threads=2,
     )
     one = Published(tmp_path, chunks, written, manifest, made)
     sidecar = one.open()

@@ -140,6 +140,9 @@ def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
             ivf.pq.cp.min_points_per_centroid = 1
             # It takes minutes, and serves a way of searching that is not used here.
             ivf.do_polysemous_training = False
+        if "OPQ" in factory:
+            rotation = faiss.downcast_VectorTransform(index.chain.at(0))
+            rotation.max_train_points = MOST_POINTS_A_LIST * _CODES
         index.train(points)
         _write(faiss, index, path)
 
