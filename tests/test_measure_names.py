@@ -61,6 +61,9 @@ def test_several_names_may_stand_in_one_text_and_each_counts_once() -> None:
     found = parse_measures(["EM, Recall@5,", "EM"])
     assert [str(one) for one in found] == ["EM", "Recall@5"]
     assert found[1].kind is RECALL
+    assert parse_measures([]) == ()
+    with pytest.raises(ArgumentError, match='"," names no measure'):
+        parse_measures(["EM", ","])
 
 
 def test_quality_that_is_missing_is_0_and_cost_that_is_missing_is_left_out() -> None:

@@ -133,8 +133,13 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
     Raises ArgumentError.
     """
-    names = (name.strip() for text in texts for name in text.split(","))
-    return tuple(dict.fromkeys(parse_measure(name) for name in names if name))
+    measures: dict[Measure, None] = {}
+    for text in texts:
+        names = [name for piece in text.split(",") if (name := piece.strip())]
+        if not names:
+            raise _refused(text, f'"{text}" names no measure.')
+        measures |= dict.fromkeys(map(parse_measure, names))
+    return tuple(measures)
 
 
 def allowed_names() -> str:
