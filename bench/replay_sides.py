@@ -16,10 +16,11 @@ from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
 from arag_search.index import Index, open_index
 from arag_search.tools.logical_search import LogicalSearch
+from arag_search.vectors.encoders.query_cache import QueryCache
 from bench import BenchError
 from bench.bare import BareSearcher, scan, without_query_cache
 from bench.build_cost import scanned_texts
-from bench.latencies import Ask, Player, threads
+from bench.latencies import Ask, Played, Player, threads
 from bench.opensearch_search import Bare, requests_of
 from bench.peers import Bm25s
 from bench.question_words import words_query
@@ -151,7 +152,6 @@ class _Opened:
         """Those that take words."""
         index = self.index
         words = [words_query(" ".join(query.words)) for query in self.queries]
-        plain = [" ".join(query.words) for query in self.queries]
         self._add(
             "embedded",
             "embedded, words",
@@ -168,11 +168,25 @@ class _Opened:
             "hybrid",
             "hybrid",
             "words",
-            lambda: self._asking(
-                lambda n: index.hybrid_search(plain[n], max_results=TOP_K, snippets=False)
-            ),
+            self._hybrid,
             f"by words, and by vectors of {self.builds.encoder}; encodes the query",
         )
+
+    def _hybrid(self) -> Player:
+        """The index remembers queries that were encoded; each round forgets those of the last."""
+        plain = [" ".join(query.words) for query in self.queries]
+        encoder = self.index.open_vectors().encoder
+        if not isinstance(encoder, QueryCache):
+            raise BenchError("The queries of hybrid search are not encoded as expected.")
+        play = self._asking(
+            lambda n: self.index.hybrid_search(plain[n], max_results=TOP_K, snippets=False)
+        )
+
+        def play_anew(clients: int) -> Played:
+            encoder.forget()
+            return play(clients)
+
+        return play_anew
 
     def _bm25s(self) -> Player:
         peer = open_bm25s(self.builds)

@@ -104,6 +104,16 @@ def test_the_query_that_was_not_used_for_longest_is_forgotten() -> None:
     assert cache.encode_queries(["d", "e", "f", "d"]).shape == (4, 16)
 
 
+def test_queries_are_encoded_again_after_all_were_forgotten() -> None:
+    encoder = Counting()
+    cache = QueryCache(encoder)
+    for _ in range(2):
+        cache.encode_queries(["a", "b"])
+    cache.forget()
+    cache.encode_queries(["b"])
+    assert encoder.asked == [["a", "b"], ["b"]]
+
+
 def test_what_is_done_to_returned_vectors_does_not_reach_the_cache() -> None:
     cache = QueryCache(Counting())
     cache.encode_queries(["a"])[:] = 0

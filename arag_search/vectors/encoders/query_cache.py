@@ -63,6 +63,11 @@ class QueryCache:
                     self._rows.popitem(last=False)
         return np.stack([found[query] for query in queries])
 
+    def forget(self) -> None:
+        """Remember no query any more, for who measures what encoding costs."""
+        with self._lock:
+            self._rows.clear()
+
     def close(self) -> None:
         """Close the encoder."""
         self._encoder.close()
