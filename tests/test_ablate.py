@@ -30,6 +30,8 @@ from bench.ablation.scoring import area, curve_of, row_of
 from bench.ablation.suite import ModelEntry
 from tests.ablations import suite_values
 
+pytestmark = pytest.mark.bench
+
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 
 SUITES = Path(__file__).parents[1] / "bench" / "suites"

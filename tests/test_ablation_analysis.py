@@ -21,6 +21,8 @@ from bench.ablation.suite import Suite
 from bench.ablation.values import load_values
 from tests.ablations import SETS, Computed, Values, halved, suite_of
 
+pytestmark = pytest.mark.bench
+
 RUN = {"command": "python -m bench.ablate trial.yaml", "code": "abc"}
 ASKED = Contrast("TokensToEvidence", (), "logical", "keyword")
 MAIN = (("order", "Q1 Q2"),)

@@ -14,6 +14,8 @@ from bench.ablation.report import declaration
 from bench.ablation.suite import AgentRuns, checked_suite, load_suite
 from tests.ablations import Computed, halved, suite_of, suite_values
 
+pytestmark = pytest.mark.bench
+
 SUITES = sorted((Path(__file__).parents[1] / "bench" / "suites").glob("*.yaml"))
 
 

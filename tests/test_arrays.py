@@ -93,6 +93,7 @@ def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
     assert resumes(source)
 
 
+@pytest.mark.engine
 def test_bad_items_can_be_skipped_and_are_counted() -> None:
     Path("c.json").write_text('[{"text": "one sea"}, {"text": "two},\n {"text": 3}, {"id": 4}]')
     report = build_index(["c.json"], "index", BuildOptions(skip_bad_lines=True))

@@ -20,7 +20,7 @@ from bench.report import Figure, Row, Target, table, write_results
 from bench.rounds import Ratio, Timings, interleaved, percentile
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.bench]
 
 WORDS = ["the", "opera", "composer", "wrote", "a", "libretto", "about", "Griselda", "in", "Venice"]
 

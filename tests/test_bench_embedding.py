@@ -9,6 +9,8 @@ import pytest
 from bench.embedding import drawn, main, measure
 from tests.passages import VIVALDI, index_of
 
+pytestmark = pytest.mark.bench
+
 
 def test_sentences_are_drawn_from_all_over_the_corpus() -> None:
     chunks = list(index_of(*VIVALDI).scan())

@@ -15,6 +15,8 @@ from bench.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint, missi
 from bench.kept import Kept
 from bench.report import Figure, Row, Target, circumstances, read_results, write_results
 
+pytestmark = pytest.mark.bench
+
 RESULTS = ROOT / "bench" / "results"
 
 

@@ -14,7 +14,7 @@ from index_jobs.options import BuildOptions
 from tests.opensearch_indexes import Site
 from tests.test_bench import passages
 
-pytestmark = pytest.mark.opensearch
+pytestmark = [pytest.mark.opensearch, pytest.mark.bench]
 
 
 @pytest.fixture(name="indexes")

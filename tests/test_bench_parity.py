@@ -18,6 +18,8 @@ from index_jobs.options import BuildOptions
 from tests.opensearch_indexes import Site, fresh_site
 from tests.passages import chunk
 
+pytestmark = pytest.mark.bench
+
 DATA = Path(__file__).parents[1] / parity.DATA
 PASSAGES = 600
 LOGICAL = 30

@@ -27,6 +27,8 @@ from bench.replay_builds import Builds
 from bench.report import read_results
 from tests.passages import VIVALDI, chunk, index_of
 
+pytestmark = pytest.mark.bench
+
 K1, B = 1.2, 0.75
 
 

@@ -33,6 +33,8 @@ from bench.retrieval import drawn, main, tables
 from tests.passages import VIVALDI, index_of
 from tests.semantic_indexes import vector_index
 
+pytestmark = pytest.mark.bench
+
 NO_TYPES = [None] * 10
 
 

@@ -10,7 +10,7 @@ from arag_search.vectors.base import Nearest
 from bench import recall, vectors
 from tests.vector_shards import chunks_of, publish
 
-pytestmark = pytest.mark.vectors
+pytestmark = [pytest.mark.vectors, pytest.mark.bench]
 
 
 def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(

@@ -16,6 +16,8 @@ from bench.kept import Kept
 from bench.report import Target, read_results
 from bench.words import main as count_words
 
+pytestmark = pytest.mark.bench
+
 
 def written(path: Path, **expectations: dict[str, Any]) -> Path:
     path.write_text(yaml.safe_dump(expectations, sort_keys=False))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from bench.ablation.claims import ClaimRule, Policy, claim
 from bench.bootstrap import Interval
+
+pytestmark = pytest.mark.bench
 
 RULE = ClaimRule(most_of="order", at_least=5)
 ORDERS = [str(number) for number in range(6)]

@@ -174,6 +174,7 @@ def test_a_field_may_be_longer_than_the_csv_module_allows_by_itself() -> None:
     assert len(documents(source)[0].text) == 600_000
 
 
+@pytest.mark.engine
 def test_passages_of_a_table_are_neighbours_in_the_index() -> None:
     Path("p.tsv").write_text(table(ROWS))
     build_index(["p.tsv"], "index", BuildOptions())

@@ -95,6 +95,7 @@ def test_ctrl_c_ends_the_workers_too() -> None:
     assert worker_processes() == []
 
 
+@pytest.mark.engine
 def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> None:
     told: list[str] = []
     for workers in (0, 1):
@@ -105,6 +106,7 @@ def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> Non
     assert told[0] == told[1]
 
 
+@pytest.mark.vectors
 def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
     encoder = open_encoder("hashing:4096")
     shard_bytes = 100 * 4096 * 4

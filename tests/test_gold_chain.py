@@ -28,6 +28,8 @@ from bench.gold_chain.searcher import Searcher, preset_of
 from tests.passages import chunk
 from tests.semantic_indexes import vector_index
 
+pytestmark = pytest.mark.bench
+
 TOWNS = ("Oslo", "Rome", "Bern", "Kyiv", "Riga", "Bonn", "Lima", "Doha", "Baku", "Cork")
 PASSAGES = (
     chunk(0, "film", "Blue Door", "Blue Door is a film. ", "Its director is Ann Lee."),

@@ -12,6 +12,8 @@ from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.offline import MAIN, cut_hits, guess, main
 
+pytestmark = pytest.mark.bench
+
 PASSAGES = (
     {"title": "The Sea (film)", "text": "The Sea is a 1951 film directed by Ann Lee."},
     {"title": "Ann Lee", "text": "Ann Lee (4 May 1901 – 6 June 1981) was a Swiss director."},

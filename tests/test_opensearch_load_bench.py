@@ -8,6 +8,8 @@ from bench import opensearch_load
 from tests.builds import corpus, in_own_folder  # noqa: F401
 from tests.opensearch_indexes import Site
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.mark.opensearch
 def test_both_sides_load_the_same_documents(opensearch: Site) -> None:

@@ -17,7 +17,7 @@ from bench.word_statistics import word_statistics
 from tests.lucene_indexes import chunk
 from tests.opensearch_indexes import Site
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.bench]
 
 QUICK = ["--queries", "5", "--max-build-s", "60"]
 
