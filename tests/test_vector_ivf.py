@@ -189,7 +189,7 @@ def test_half_precision_is_searched_by_lists_too(tmp_path: Path) -> None:
 def test_the_manifest_tells_factory_and_lists_to_search(quantised: Published) -> None:
     assert quantised.made.index == {"sentence": "IVF16,PQ8", "passage": "IVF16,PQ8"}
     assert quantised.made.nprobe == {"sentence": 16, "passage": 16}
-    assert (usual_nprobe(4_096), usual_nprobe(32_768)) == (64, 512)
+    assert (usual_nprobe(1_024), usual_nprobe(32_768)) == (64, 1_024)
 
 
 def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def lists_for(rows: int) -> int:
 
 def usual_nprobe(lists: int) -> int:
     """How many lists are searched unless one says otherwise."""
-    return min(lists, max(32, lists // 64))
+    return min(lists, max(64, lists // 32))
 
 
 def check_factory(index: str, dimension: int) -> None:
