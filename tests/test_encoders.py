@@ -22,6 +22,8 @@ from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.encoders.model_folder import packaged_folder, revision_of
 from arag_search.vectors.encoders.query_cache import QueryCache
 
+pytestmark = pytest.mark.vectors
+
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 

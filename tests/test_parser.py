@@ -308,7 +308,7 @@ def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
     assert parse(str(tree), strategies.SCHEMA, limits=False, default_operator="AND").tree == tree
 
 
-@settings(max_examples=2 * EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(
     st.one_of(
         st.text(max_size=60),

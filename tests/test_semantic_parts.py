@@ -19,6 +19,8 @@ from arag_search.vectors.rows import rows_of
 from tests.passages import SCHEMA, chunk
 from tests.semantic_indexes import TableEncoder
 
+pytestmark = pytest.mark.vectors
+
 WORDS = (
     *("opera", "venice", "vivaldi", "libretto", "goldoni"),
     *("season", "winter", "born", "died", "griselda"),

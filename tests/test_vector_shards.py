@@ -25,6 +25,8 @@ from arag_search.vectors.shards import (
 from tests.passages import VIVALDI, chunk
 from tests.vector_shards import unit_vectors, write_shards
 
+pytestmark = pytest.mark.vectors
+
 AGAIN = "Do: Delete the record of the shard and embed again: it alone is embedded anew."
 
 
