@@ -82,11 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     run = circumstances(command_line("bench.vectors", arguments), seed=_QUERIES)
     try:
-        figures = [figure for size in given.sizes for figure in _measured(given, size)]
+        for size in given.sizes:
+            for figure in _measured(given, size):
+                show(given.json, [figure], run)
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
-    show(given.json, figures, run)
     return 0
 
 
@@ -102,19 +103,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measured(given: argparse.Namespace, rows: int) -> list[Figure]:
+def _measured(given: argparse.Namespace, rows: int) -> Iterator[Figure]:
+    """The figures of one size as they are measured, so that what is done is kept."""
     with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=given.work) as name:
         work = Path(name)
         check_room(work, rows * (given.dimension * 4 + 500) * 2)
         say(f"{rows:,} rows of {given.dimension} dimensions: writing shards")
         task = Task(rows, given.dimension, work, not given.no_ivf, given.rounds, given.side_s)
         manifest, seconds = write_synthetic(task)
-        figures = [_in_process(_flat, task, manifest)]
-        first = Row("shards written", seconds, "s")
-        figures[0] = Figure(figures[0].name, (first, *figures[0].rows), figures[0].details)
+        flat = _in_process(_flat, task, manifest)
+        yield Figure(flat.name, (Row("shards written", seconds, "s"), *flat.rows), flat.details)
         if task.ivf:
-            figures.append(_in_process(_inverted, task, manifest))
-        return figures
+            yield _in_process(_inverted, task, manifest)
 
 
 def _in_process(
