@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
 from bench.ablation.analysis import MACRO, Analysis
 from bench.ablation.claims import Policy
@@ -20,7 +21,6 @@ from bench.ablation.wording import (
     tested_text,
     value_text,
 )
-from bench.bootstrap import LEVEL
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
