@@ -279,16 +279,8 @@ def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixt
 
 
 def test_all_that_cannot_be_used_is_told_before_anything_runs(
-    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (
-        "ARAG_MODEL",
-        "ARAG_API_KEY",
-        "ARAG_BASE_URL",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
     suite = json.loads(json.dumps(AGENTS)) | {"name": "wrong"}
     suite["experiment"] |= {
         "sets": ["sample", "nowhere"],
@@ -323,16 +315,8 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
 
 
 def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path
+    capsys: pytest.CaptureFixture[str], work: Path
 ) -> None:
-    for name in (
-        "ARAG_MODEL",
-        "ARAG_API_KEY",
-        "ARAG_BASE_URL",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
     assert main([str(SUITES / "top_k.yaml"), *data]) == 1
     told = capsys.readouterr().err
