@@ -28,6 +28,7 @@ from bench.ablate import main
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.scoring import area, curve_of, row_of
 from bench.ablation.suite import ModelEntry
+from bench.fingerprints import missing
 from tests.ablations import suite_values
 
 pytestmark = pytest.mark.bench
@@ -262,7 +263,9 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
 ) -> None:
     suite = shrunk(name, 2)
     assert main(command(work, suite), Chosen()) == 0, capsys.readouterr().err
-    text = next((work / "work" / name).rglob(f"{name}.md")).read_text()
+    report = next((work / "work" / name).rglob(f"{name}.md"))
+    assert missing(report.with_suffix(".json")) == []
+    text = report.read_text()
     assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
     assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
