@@ -32,7 +32,7 @@ ALWAYS = ("command", "taken", "version", "commit", "code")
 _OF_SUITE = ("suite", "questions", "index", "preset", "model", "seed")
 _AGENT_SUITES = (
     "arag_ablation", "arag_main", "default_operator", "granularity", "logicalrag_interface",
-    "logicalrag_main", "max_steps", "passage_length", "reasoning_effort", "top_k",
+    "logicalrag_main", "max_steps", "medical", "passage_length", "reasoning_effort", "top_k",
 )  # fmt: skip
 NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_AGENT_SUITES, (*_OF_SUITE, "prompt")),

@@ -24,7 +24,9 @@ from arag_search.agent.run_folder import read_records
 from arag_search.config import Preset
 from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Piece
+from arag_search.tokens import count_tokens
 from bench.ablate import main
+from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.scoring import area, curve_of, row_of
 from bench.ablation.suite import ModelEntry
@@ -269,6 +271,32 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
     assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
+    assert "### Consecutive searches and failed ones" in text
+    cells = [read_cell(path)[1] for path in cell_files(work / "work" / name / "cells")]
+    assert not any(row.details["unresolved"] for rows in cells for row in rows)
+
+
+@pytest.mark.engine
+def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data" / "book"
+    data.mkdir(parents=True)
+    text = " ".join(
+        f"In {year} the opera of Venice gave a new piece." for year in range(1600, 1750)
+    )
+    (data / "corpus.json").write_text(json.dumps([{"corpus_name": "Book", "context": text}]))
+    question = {"id": "b1", "source": "Book", "question": "Where?", "answer": "It is in Venice.",
+                "question_type": "Fact Retrieval"}  # fmt: skip
+    (data / "questions.jsonl").write_text(json.dumps(question))
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "book", "measures": ["EvidenceRecall"]}
+    suite["experiment"] |= {"sets": ["book"], "models": ["scripted"], "seeds": [1]}
+    suite["comparison"] |= {"policy": {}, "secondary": ["RetrievedTokens"]}
+    assert main(command(tmp_path, suite), Chosen()) == 0, capsys.readouterr().err
+    report = next((tmp_path / "work" / "book").rglob("book.md")).read_text()
+    assert "| book | logical_read | 0.400 [0.400, 0.400] | 1 |" in report
+    assert "EvidenceRecall" not in report
+    assert "- not measured: the question names no evidence" in report
 
 
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,10 +329,12 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
     }
     suite["comparison"] |= {"pairs": [["a", "b"]]}
     suite["comparison"]["policy"]["main"] = {"model": "offline"}
+    suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
     told = capsys.readouterr().err
     assert told.startswith("The suite has ")
     for part in (
+        '"packed by hand" is no way to cut passages. Allowed: "published", "packed N" with N',
         "nowhere/questions.jsonl",
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset b: argument logical_search.k: there is no such argument. Arguments: query,",
@@ -380,6 +410,20 @@ def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
     assert calls["failed_tokens"] == 15
     assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
     assert area(curve_of(late, SETS)) == 0
+
+
+def test_tokens_of_passages_that_were_shown_before_are_shown_again() -> None:
+    once = record(step(1, 9, "o.1", "v.1"), step(2, 0, status="empty"))
+    assert row_of(QUESTION, once, 1, "", SETS).details["repeated_tokens"] == 0
+    again = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
+    tokens = count_tokens("Title") + count_tokens("Text of v.1.")
+    details = row_of(QUESTION, again, 1, "", SETS).details
+    assert details["repeated_tokens"] == 2 * tokens
+    assert details["search_sums"] == {
+        "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
+        "of_asked": pytest.approx(0.2), "failed": 1, "refused": 0, "at_once": 1, "later": 0,
+        "never": 0, "waited": 1,
+    }  # fmt: skip
 
 
 def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
