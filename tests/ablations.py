@@ -52,8 +52,8 @@ def suite_of(**changes: Any) -> Suite:
 
 class Computed:
     """An experiment whose values are computed. ``measured`` lists the keys as they are measured;
-    ``stop_at`` raises KeyboardInterrupt before that one; ``more`` are further details of a question,
-    by its number."""
+    ``stop_at`` raises KeyboardInterrupt before that one; ``more`` are further details of a
+    question, by its number."""
 
     def __init__(
         self, suite: Suite, values: Values, *, made_of: str = "one", stop_at: int | None = None
