@@ -16,6 +16,7 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.places import Places as Folders
 from bench.ablation.suite import GoldChain
+from bench.fingerprints import NEEDED
 from bench.gold_chain import frozen
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.evidence import evidence_of, telling
@@ -215,6 +216,7 @@ def test_an_experiment_measures_every_cell_with_every_question(folders: Folders)
         for key in experiment.keys:
             made_of = experiment.fingerprints(key)
             assert made_of["policy"] == policy_hash()
+            assert set(NEEDED["gold_chain"]) - {"suite"} <= made_of.keys()
             rows = {row.question_id: row for row in experiment.measure(key)}
             assert list(rows) == ["q0", "q1", "q2"]
             assert rows["q2"].details["unresolved"]
