@@ -1,4 +1,4 @@
-"""The data sets of a bench: a folder each with corpus.jsonl and questions.jsonl, with the index and
+"""The data sets of a bench: a folder each with a corpus and questions.jsonl, with the index and
 vectors that are kept of it."""
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from index_jobs.embed_progress import open_embed_progress
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 DATA = Path("..") / "shared" / "data"
+
+
+def corpus_file(folder: Path) -> Path:
+    """The corpus of a data set: corpus.json where it is one document, else corpus.jsonl."""
+    other = folder / "corpus.json"
+    return other if other.is_file() else folder / "corpus.jsonl"
 
 
 def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:

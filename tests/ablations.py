@@ -52,7 +52,8 @@ def suite_of(**changes: Any) -> Suite:
 
 class Computed:
     """An experiment whose values are computed. ``measured`` lists the keys as they are measured;
-    ``stop_at`` raises KeyboardInterrupt before that one."""
+    ``stop_at`` raises KeyboardInterrupt before that one; ``more`` are further details of a
+    question, by its number."""
 
     def __init__(
         self, suite: Suite, values: Values, *, made_of: str = "one", stop_at: int | None = None
@@ -63,6 +64,7 @@ class Computed:
         self.stop_at = stop_at
         self.measured: list[Key] = []
         self.seeds = (1,)
+        self.more: Callable[[int], Mapping[str, Any]] = lambda number: {}
 
     @property
     def keys(self) -> Sequence[Key]:
@@ -88,6 +90,7 @@ class Computed:
                     "searches": 4,
                     "zero_hits": 1,
                     "curve": [(0, 0.0), (100 + number, 1.0)],
+                    **self.more(number),
                 },
             )
             for number in range(SETS[key["set"]])

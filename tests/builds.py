@@ -24,6 +24,7 @@ from index_jobs.progress import SilentProgress
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions()
+OVERWRITE = BuildOptions(overwrite=True)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Indexes that are embedded by tests, and what was made of them."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -24,7 +25,14 @@ from tests.builds import PLAIN, corpus
 ENCODER = "hashing:16"
 SMALL = EmbedOptions(shard_rows=50, batch_size=1)
 
+LOADING = f"Loading the encoder {ENCODER}."
+
 Rows = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+def with_options(**changes: object) -> EmbedOptions:
+    """Small shards, and what is changed."""
+    return dataclasses.replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
 def an_index(documents: int, words: int = 30) -> None:

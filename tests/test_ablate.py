@@ -19,15 +19,12 @@ import yaml
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.record import Record, Step
 from arag_search.agent.run_folder import read_records
 from arag_search.config import Preset
-from arag_search.evaluation.question import Question
-from arag_search.evaluation.resolution import Piece
 from bench.ablate import main
-from bench.ablation.fixed_arguments import FixedArguments
-from bench.ablation.scoring import area, curve_of, row_of
+from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
+from bench.fingerprints import missing
 from tests.ablations import suite_values
 
 pytestmark = pytest.mark.bench
@@ -262,10 +259,38 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
 ) -> None:
     suite = shrunk(name, 2)
     assert main(command(work, suite), Chosen()) == 0, capsys.readouterr().err
-    text = next((work / "work" / name).rglob(f"{name}.md")).read_text()
+    report = next((work / "work" / name).rglob(f"{name}.md"))
+    assert missing(report.with_suffix(".json")) == []
+    text = report.read_text()
     assert "**Incomplete**" not in text
     assert ("## Not measured here" in text) == (name == "arag_main")
     assert "JudgeAcc" not in text.split("## Not measured here")[0].split("## Results")[1]
+    assert "### Consecutive searches and failed ones" in text
+    cells = [read_cell(path)[1] for path in cell_files(work / "work" / name / "cells")]
+    assert not any(row.details["unresolved"] for rows in cells for row in rows)
+
+
+@pytest.mark.engine
+def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data" / "book"
+    data.mkdir(parents=True)
+    text = " ".join(
+        f"In {year} the opera of Venice gave a new piece." for year in range(1600, 1750)
+    )
+    (data / "corpus.json").write_text(json.dumps([{"corpus_name": "Book", "context": text}]))
+    question = {"id": "b1", "source": "Book", "question": "Where?", "answer": "It is in Venice.",
+                "question_type": "Fact Retrieval"}  # fmt: skip
+    (data / "questions.jsonl").write_text(json.dumps(question))
+    suite = json.loads(json.dumps(AGENTS)) | {"name": "book", "measures": ["EvidenceRecall"]}
+    suite["experiment"] |= {"sets": ["book"], "models": ["scripted"], "seeds": [1]}
+    suite["comparison"] |= {"policy": {}, "secondary": ["RetrievedTokens"]}
+    assert main(command(tmp_path, suite), Chosen()) == 0, capsys.readouterr().err
+    report = next((tmp_path / "work" / "book").rglob("book.md")).read_text()
+    assert "| book | logical_read | 0.400 [0.400, 0.400] | 1 |" in report
+    assert "EvidenceRecall" not in report
+    assert "- not measured: the question names no evidence" in report
 
 
 def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,16 +304,8 @@ def test_a_dry_run_says_what_would_be_run(work: Path, capsys: pytest.CaptureFixt
 
 
 def test_all_that_cannot_be_used_is_told_before_anything_runs(
-    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (
-        "ARAG_MODEL",
-        "ARAG_API_KEY",
-        "ARAG_BASE_URL",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
     suite = json.loads(json.dumps(AGENTS)) | {"name": "wrong"}
     suite["experiment"] |= {
         "sets": ["sample", "nowhere"],
@@ -306,10 +323,12 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
     }
     suite["comparison"] |= {"pairs": [["a", "b"]]}
     suite["comparison"]["policy"]["main"] = {"model": "offline"}
+    suite["experiment"]["passages"] = ["packed by hand"]
     assert main(command(work, suite)) == 1
     told = capsys.readouterr().err
     assert told.startswith("The suite has ")
     for part in (
+        '"packed by hand" is no way to cut passages. Allowed: "published", "packed N" with N',
         "nowhere/questions.jsonl",
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset b: argument logical_search.k: there is no such argument. Arguments: query,",
@@ -323,16 +342,8 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
 
 
 def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, work: Path
+    capsys: pytest.CaptureFixture[str], work: Path
 ) -> None:
-    for name in (
-        "ARAG_MODEL",
-        "ARAG_API_KEY",
-        "ARAG_BASE_URL",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
     data = ["--data", str(work / "data"), "--work", str(work / "work")]
     assert main([str(SUITES / "top_k.yaml"), *data]) == 1
     told = capsys.readouterr().err
@@ -343,115 +354,3 @@ def test_a_suite_that_needs_a_model_and_has_none_says_how_to_set_it(
 def test_a_gold_chain_suite_asks_no_model(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command(work, suite_values(name="chain"), "--model", "offline")) == 1
     assert capsys.readouterr().err == "Suite chain asks no model.\nWhere: --model\n"
-
-
-# Rows
-
-
-def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
-    text = "\n".join(f"[{id}] Title\nText of {id}." for id in ids)
-    return Step(number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1)
-
-
-def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Record:
-    return Record(
-        "q", "Where?", answer, answer, "", (), (), None, status, None, steps, None, 1, {},
-        sum(one.retrieved_tokens for one in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
-    )  # fmt: skip
-
-
-QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
-SETS = [[Piece("Griselda", ("g.1", "g.2"), "title"), Piece("Vivaldi", ("v.1",), "title")]]
-
-
-def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() -> None:
-    found = record(step(1, 100, "o.1"), step(2, 50, "v.1"), step(3, 850, "g.2", "o.1"))
-    curve = curve_of(found, SETS)
-    assert curve == [(0, 0), (150, 0.5), (1000, 1)]
-    assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
-    row = row_of(QUESTION, found, 1, "runs/a#q", SETS)
-    assert row.values["TokensToEvidence"] == row.values["RetrievedTokens"] == 1000
-    assert row.values["FullEvidence"] == row.values["EM"] == 1
-    assert row.details["record"] == "runs/a#q"
-    assert "failure" not in row.details
-
-
-def test_of_several_sets_of_evidence_the_one_of_which_most_was_shown_counts() -> None:
-    sets = [*SETS, [Piece("Other", ("o.1",), "title")]]
-    assert curve_of(record(step(1, 70, "v.1"), step(2, 30, "o.1")), sets) == [(0, 0), (100, 1)]
-
-
-def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
-    late = record(step(1, 8_001, "v.1", "g.1"))
-    half = record(step(1, 10, "v.1"), step(2, 5, status="empty"), step(3, 0, status="error"))
-    for one in (late, half, None, record(status="failed")):
-        row = row_of(QUESTION, one, 1, "", SETS)
-        assert row.values["TokensToEvidence"] == 8_000
-        assert row.values["FullEvidence"] == 0
-    calls = row_of(QUESTION, half, 1, "", SETS).details
-    assert (calls["searches"], calls["zero_hits"], calls["refused"]) == (3, 1, 1)
-    assert calls["failed_tokens"] == 15
-    assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
-    assert area(curve_of(late, SETS)) == 0
-
-
-def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
-    None
-):
-    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
-    assert row.values["TokensToEvidence"] is None
-    assert row.values["EvidenceArea"] is None
-    assert row.values["EM"] == 1
-    assert not row.details["unresolved"]
-    lost = [[Piece("Griselda", (), None), Piece("Vivaldi", ("v.1",), "title")]]
-    assert row_of(QUESTION, record(step(1, 1, "v.1")), 1, "", lost).details["unresolved"]
-
-
-def test_a_wrong_answer_has_a_reason_and_a_judge_may_find_it_right() -> None:
-    wrong = record(step(1, 10, "v.1"), answer="Rome")
-    assert row_of(QUESTION, wrong, 1, "", SETS).details["failure"] == "never shown"
-    judged = row_of(QUESTION, wrong, 1, "", SETS, 1.0)
-    assert judged.values["JudgeAcc"] == 1
-    assert "failure" not in judged.details
-
-
-# Fixed arguments
-
-
-SCHEMA = {
-    "type": "function",
-    "function": {
-        "name": "logical_search",
-        "description": "Search.",
-        "parameters": {
-            "properties": {"query": {}, "top_k": {}, "default_operator": {}},
-            "required": ["query"],
-        },
-    },
-}
-
-
-def test_fixed_arguments_are_added_to_calls_and_gone_from_the_schema() -> None:
-    calls = (
-        ToolCall("1", "logical_search", '{"query": "ö", "top_k": 3}'),
-        ToolCall("2", "logical_search", "{broken"),
-        ToolCall("3", "logical_search", "[1]"),
-        ToolCall("4", "chunk_read", "{}"),
-        ToolCall("5", "logical_search", ""),
-    )
-    inner = ScriptedModel([ModelReply("", calls)])
-    fixed = {"logical_search": {"top_k": 10, "default_operator": "AND"}}
-    model = FixedArguments(inner, fixed)
-    reply = model.reply(ModelRequest((), (SCHEMA,)))
-    arguments = [call.arguments for call in reply.tool_calls]
-    assert json.loads(arguments[0]) == {"query": "ö", "top_k": 10, "default_operator": "AND"}
-    assert arguments[1:4] == ["{broken", "[1]", "{}"]
-    assert json.loads(arguments[4]) == fixed["logical_search"]
-    (seen,) = inner.requests[0].tools
-    assert list(seen["function"]["parameters"]["properties"]) == ["query"]
-    assert seen["function"]["description"] == (
-        'Search.\nSet already, not to be given: top_k 10, default_operator "AND".'
-    )
-    assert "top_k" in SCHEMA["function"]["parameters"]["properties"]  # pyright: ignore
-    assert model.fingerprint != FixedArguments(inner, {"logical_search": {"top_k": 5}}).fingerprint
-    assert model.name == "scripted"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from arag_search.evaluation.bootstrap import Interval
 from bench import BenchError
 from bench.ablation.analysis import MACRO, Analysis, analyse
 from bench.ablation.cells import Key
@@ -15,8 +18,15 @@ from bench.ablation.design import Contrast, Design
 from bench.ablation.differing import differing
 from bench.ablation.groups import groups
 from bench.ablation.report import Report, claim_lines, differing_lines, markdown, write_report
-from bench.ablation.report_tables import contrast_tables, coverage_table, policy_table
+from bench.ablation.report_tables import (
+    contrast_tables,
+    coverage_table,
+    policy_table,
+    searching_tables,
+)
 from bench.ablation.runner import run_cells
+from bench.ablation.search_sums import SUMS
+from bench.ablation.searching import searched
 from bench.ablation.suite import Suite
 from bench.ablation.values import load_values
 from tests.ablations import SETS, Computed, Values, halved, suite_of
@@ -29,17 +39,30 @@ MAIN = (("order", "Q1 Q2"),)
 OTHER = (("order", "Q2 Q1"),)
 
 
-def analysed(folder: Path, values: Values = halved, seeds: int = 1, **changes: Any) -> Analysis:
+def analysed(
+    folder: Path,
+    values: Values = halved,
+    seeds: int = 1,
+    more: Callable[[int], Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Analysis:
     suite = suite_of(**changes)
-    measure(folder, suite, values, seeds)
+    measure(folder, suite, values, seeds, more)
     design = Design(suite, Computed(suite, values).keys)
     sets, missing = load_values(folder, design.keys, suite.shown_measures)
     assert not missing
     return analyse(design, sets)
 
 
-def measure(folder: Path, suite: Suite, values: Values, seeds: int = 1) -> None:
+def measure(
+    folder: Path,
+    suite: Suite,
+    values: Values,
+    seeds: int = 1,
+    more: Callable[[int], Mapping[str, Any]] | None = None,
+) -> None:
     experiment = Computed(suite, values)
+    experiment.more = more or experiment.more
     experiment.seeds = tuple(range(1, seeds + 1))
     run_cells(experiment, experiment.keys, folder, lambda _: None)
 
@@ -215,6 +238,66 @@ def test_tables_have_tests_wins_and_calls(tmp_path: Path) -> None:
     assert "| small | +0.000 [+0.000, +0.000] not resolved (from 0.000) | 1.000 (McNemar)" in text
     calls = "\n".join(coverage_table(found, ()))
     assert "| small | logical | 6 | 0 | 0 | 4.0 | 25.0% | - | - | - |" in calls
+
+
+def test_a_page_of_questions_promises_records_only_where_they_are_kept(tmp_path: Path) -> None:
+    found = analysed(tmp_path)
+    without = [replace(one, records={each: {} for each in one.conditions}) for one in found.sets]
+    kept = "with their records (`arag-search show FOLDER ID` prints one); the main policy."
+    for each, told in ((found, True), (replace(found, sets=without), False)):
+        text = "\n".join(differing_lines(Report(each, [], [], tmp_path, RUN), tmp_path))
+        assert (kept in text) == ("record" in text.split("| data set |")[1]) == told
+        assert "Those that differ most by TokensToEvidence" in text
+
+
+# Searches
+
+
+def searches(number: int) -> dict[str, Any]:
+    """Every odd question has a search that failed; after those of the first ones the next found
+    something. Pairs share half."""
+    failed, at_once = number % 2, number % 2 * (number < 5)
+    counts = dict.fromkeys(SUMS, 0) | {
+        "searches": 4, "pairs": number, "of_larger": number / 2, "failed": failed,
+        "at_once": at_once, "never": failed - at_once, "waited": at_once,
+    }  # fmt: skip
+    return {"search_sums": counts}
+
+
+def test_rates_of_searches_are_sums_by_sums_and_data_sets_count_the_same(tmp_path: Path) -> None:
+    found = analysed(tmp_path, more=searches)
+    by_place = {(one.set_name, one.level): one for one in searched(found, ())}
+    assert len(by_place) == 3 * 2
+    small, macro = by_place["small", "logical"], by_place[MACRO, "logical"]
+    assert (small.counts["searches"], small.counts["failed"]) == (24, 3)
+    assert small.rates["of the larger"] == Interval(0.5, 0.5, 0.5)
+    wanted = {"failed": (3 / 24, 3 / 24), "the next found something": (2 / 3, (2 / 3 + 2 / 6) / 2),
+              "none": (1 / 3, (1 / 3 + 4 / 6) / 2), "searches until one did": (1, 1)}  # fmt: skip
+    for name, values in wanted.items():
+        for one, value in zip((small, macro), values, strict=True):
+            rate = one.rates[name]
+            assert rate is not None
+            assert rate.value == pytest.approx(value)
+            assert rate.low <= rate.value <= rate.high
+    text = "\n".join(searching_tables(found, ()))
+    assert "| small | logical | 15 | 0 | 0.500 [0.500, 0.500] | 0.000 [0.000, 0.000] |" in text
+    assert "| small | logical | 24 | 3 | 0.125 [" in text
+    assert "Whether two searches meant the same, and which succeeded: not measured" in text
+
+
+def test_nothing_to_divide_by_is_no_rate_and_no_records_are_no_table(tmp_path: Path) -> None:
+    none = analysed(tmp_path / "none", more=lambda _: {"search_sums": dict.fromkeys(SUMS, 0)})
+    assert {rate for one in searched(none, ()) for rate in one.rates.values()} == {None}
+    assert "| small | logical | 0 | 0 | - | - | - | - |" in "\n".join(searching_tables(none, ()))
+    # A single search that failed: most draws have it, those without are left out.
+    one = analysed(
+        tmp_path / "one",
+        more=lambda number: {"search_sums": searches(number)["search_sums"] if number == 1 else
+                             dict.fromkeys(SUMS, 0)},
+    )  # fmt: skip
+    rate = searched(one, ())[0].rates["the next found something"]
+    assert rate == Interval(1, 1, 1)
+    assert searching_tables(analysed(tmp_path / "bare"), ()) == []
 
 
 def test_a_report_has_text_json_and_pictures_and_names_no_folder(tmp_path: Path) -> None:

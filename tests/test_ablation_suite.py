@@ -12,6 +12,7 @@ from bench.ablation.design import Design
 from bench.ablation.papers import paper_tables
 from bench.ablation.report import declaration
 from bench.ablation.suite import AgentRuns, checked_suite, load_suite
+from bench.fingerprints import NEEDED
 from tests.ablations import Computed, halved, suite_of, suite_values
 
 pytestmark = pytest.mark.bench
@@ -30,6 +31,10 @@ def test_a_suite_of_the_repository_is_whole_and_named_as_its_file(path: Path) ->
     suite = load_suite(path)
     assert suite.name == path.stem
     assert suite.comparison.pairs
+    said = "prompt" if isinstance(suite.experiment, AgentRuns) else "policy"
+    assert {"suite", "questions", "index", "preset", "model", "seed", said} == set(
+        NEEDED[suite.name]
+    )
     if isinstance(suite.experiment, AgentRuns) and len(suite.experiment.models) == 1:
         assert suite.experiment.models[0].level == "environment"
 

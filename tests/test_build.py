@@ -25,7 +25,7 @@ from index_jobs.duplicates import SeenIds
 from index_jobs.formats import Fields
 from index_jobs.options import BuildOptions, parse_bm25, parse_names
 from index_jobs.progress import PlainProgress, SilentProgress
-from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.builds import DATA, OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
 
 pytestmark = pytest.mark.engine
 
@@ -167,11 +167,10 @@ def test_an_index_that_is_there_is_kept_until_the_next_is_finished() -> None:
     built(corpus("c.jsonl", 2))
     with pytest.raises(IndexExistsError):
         build_index(["absent.jsonl"], Path("index"), PLAIN)
-    replace = BuildOptions(overwrite=True)
     with pytest.raises(SourceError):
-        build_index(["absent.jsonl"], Path("index"), replace)
+        build_index(["absent.jsonl"], Path("index"), OVERWRITE)
     assert len(contents("index")[1]) == 2
-    built(corpus("c.jsonl", 3), options=replace)
+    built(corpus("c.jsonl", 3), options=OVERWRITE)
     assert len(contents("index")[1]) == 3
 
 

@@ -16,6 +16,7 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.places import Places as Folders
 from bench.ablation.suite import GoldChain
+from bench.fingerprints import NEEDED
 from bench.gold_chain import frozen
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.evidence import evidence_of, telling
@@ -73,6 +74,9 @@ def test_the_agent_walks_as_the_fast_run_does(
             hops = searcher.walk(CHAIN, setting)
             assert [hop.found for hop in hops] == [True, True]
             assert searcher.walk(CHAIN, setting) == hops  # whatever was asked before
+            prepared = Searcher(index, interface, reply)
+            prepared.prepare([CHAIN], setting)
+            assert prepared.walk(CHAIN, setting) == hops
 
 
 def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:
@@ -215,6 +219,7 @@ def test_an_experiment_measures_every_cell_with_every_question(folders: Folders)
         for key in experiment.keys:
             made_of = experiment.fingerprints(key)
             assert made_of["policy"] == policy_hash()
+            assert set(NEEDED["gold_chain"]) - {"suite"} <= made_of.keys()
             rows = {row.question_id: row for row in experiment.measure(key)}
             assert list(rows) == ["q0", "q1", "q2"]
             assert rows["q2"].details["unresolved"]

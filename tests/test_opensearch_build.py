@@ -24,14 +24,12 @@ from arag_search.manifest import Manifest
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from index_jobs.progress import SilentProgress
-from tests.builds import DATA, corpus, in_own_folder  # noqa: F401
+from tests.builds import DATA, OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.commands import SAMPLE, Command
 from tests.opensearch_indexes import Site
 from tests.test_build_workers import troublesome
 
 pytestmark = pytest.mark.opensearch
-PLAIN = BuildOptions()
-OVERWRITE = BuildOptions(overwrite=True)
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
 
 

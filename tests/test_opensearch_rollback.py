@@ -9,12 +9,11 @@ from arag_search.errors import AragError, BuildError, RefusedError
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from index_jobs.rollback import RollbackReport, roll_back
-from tests.builds import corpus, in_own_folder  # noqa: F401
+from tests.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
 from tests.commands import Command
 from tests.opensearch_indexes import Site
 
 pytestmark = pytest.mark.opensearch
-OVERWRITE = BuildOptions(overwrite=True)
 BARE = replace(OVERWRITE, without=("sentences", "exact"))
 
 

@@ -26,6 +26,7 @@ _WITH_INDEX = (
     "compact",
     "search",
     "ask",
+    "mcp",
     "read",
     "check",
     "info",
@@ -109,6 +110,7 @@ def _command() -> Any:
     from arag_search.cli.embed import embed_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
+    from arag_search.cli.mcp import mcp_command
     from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.presets import presets_command
     from arag_search.cli.questions import questions_command
@@ -152,6 +154,7 @@ def _command() -> Any:
     app.command("compact")(compact_command)
     app.command("search")(search_command)
     app.command("ask")(ask_command)
+    app.command("mcp")(mcp_command)
     app.command("read")(read_command)
     app.command("check")(check_command)
     app.command("info")(info_command)

@@ -1,42 +1,20 @@
-"""Walks over the lexemes of a query, clause by clause, with a stack of open groups.
+"""Walks over the lexemes of a query, clause by clause.
 
 The whole text is read whatever is wrong with it; each problem is recorded where it is met.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal
 
-from arag_search.errors import ArgumentError
 from arag_search.query import problems
 from arag_search.query.clauses import ClauseReader, FieldRef, has_token
 from arag_search.query.fields import Schema
-from arag_search.query.groups import (
-    Connector,
-    Group,
-    Item,
-    Operator,
-    Reading,
-    build,
-    only_nots,
-)
+from arag_search.query.groups import Operator, Reading, build, only_nots
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
+from arag_search.query.open_groups import OpenGroups
 from arag_search.query.problems import Findings
-from arag_search.query.tree import (
-    And,
-    Leaf,
-    Node,
-    Not,
-    Or,
-    Prefix,
-    Term,
-    TextLeaf,
-    any_of,
-    leaves,
-    scores,
-    weighted,
-)
+from arag_search.query.tree import Leaf, Node, Not, Prefix, Term, leaves
 
 _OPERATORS: dict[str, Operator | Literal["NOT"]] = {
     "AND": "AND",
@@ -75,7 +53,7 @@ def read(
 
 
 class _Reader:
-    """Walks the lexemes with a stack of open groups."""
+    """Walks the lexemes; the groups that are open hold what has been read."""
 
     def __init__(
         self,
@@ -93,9 +71,7 @@ class _Reader:
         self.found = reading.findings
         self.clauses = ClauseReader(schema, self.found)
         self.lexemes = lex(text)
-        self.group = Group(0)  # the innermost one
-        self.groups = [self.group]
-        self.pending_field: tuple[FieldRef, int] | None = None
+        self.groups = OpenGroups(self.clauses, default_operator, operators)
         self.ignored = 0  # parentheses that are open beyond the depth that is read
 
     def read(self) -> None:
@@ -114,13 +90,8 @@ class _Reader:
                 case "backslash":
                     message = problems.TRAILING_BACKSLASH
                     self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
-        end = len(self.found.text)
-        while len(self.groups) > 1:
-            start = self.group.start
-            self.found.refuse(start, start + 1, problems.UNCLOSED_GROUP, mended=True)
-            self._end_group(end, "")
-        root = self.groups[0]
-        self._settle(root)
+        self.groups.end_all()
+        root = self.groups.root
         if not root.items and not self.found.problems:
             start, stop = root.dropped[0]
             self.found.refuse(start, stop, problems.ONLY_DROPPED, mended=False)
@@ -141,24 +112,25 @@ class _Reader:
         if raw.isalnum() and raw.isascii() and raw not in _OPERATORS:
             self._plain_word(raw, lexeme, following, is_token=True)
             return
-        if raw in _OPERATORS and self.pending_field is None:
-            self._operator(_OPERATORS[raw], lexeme)
+        if raw in _OPERATORS and self.groups.pending_field is None:
+            self.groups.operator(_OPERATORS[raw], lexeme)
             return
         joined = following.kind if following is not None and following.joined else None
         if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
-            self._signs(raw, start)
+            self.groups.signs(raw, start)
             return
         if self._is_dropped(raw, lexeme, following):
             return
         signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
-        if self.group.field is not None and self.group.field.kind == "number" and raw[0] == "-":
+        outer = self.groups.group.field
+        if outer is not None and outer.kind == "number" and raw[0] == "-":
             signs = 0  # a negative number
         if signs:
-            self._signs(raw[:signs], start)
+            self.groups.signs(raw[:signs], start)
             self._note_minus_number(raw, signs)
             raw, start = raw[signs:], start + signs
         elif raw[0] == "+" and len(raw) > 1:
-            self._signs("+", start)
+            self.groups.signs("+", start)
             raw, start = raw[1:], start + 1
         colon = -1 if ":" not in raw else find_special(raw, ":")
         if colon >= 0 and not self._takes_colon(raw[:colon]):
@@ -176,15 +148,16 @@ class _Reader:
         start = lexeme.end - len(raw)
         if raw in _LOWER_CASE_OPERATORS:
             self._note_lower_case(raw, following)
-        field, first = self._take_field(start)
+        field, first = self.groups.take_field(start)
         if is_token and field is None:
-            self._add(Term(raw), first, lexeme.end)
+            self.groups.add(Term(raw), first, lexeme.end)
             return
-        self._add(self.clauses.word(raw, start, field), first, lexeme.end)
+        self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
 
     def _takes_colon(self, name: str) -> bool:
         """Within ``published:( )`` a colon belongs to the value, unless a field is before it."""
-        outer = self.group.field or (self.pending_field and self.pending_field[0])
+        pending = self.groups.pending_field
+        outer = self.groups.group.field or (pending and pending[0])
         if not outer or outer.kind == "text":
             return False
         return self.clauses.schema.kind(name) is None
@@ -195,17 +168,17 @@ class _Reader:
         refuse = self.found.refuse
         if raw == "*:*":
             refuse(start, end, problems.BARE_STAR, mended=True)
-            self._add(None, start, end)
+            self.groups.add(None, start, end)
             return
         if not name:
             refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=has_token(value))
-            self._add(Term(unescape(value)) if has_token(value) else None, start, end)
+            self.groups.add(Term(unescape(value)) if has_token(value) else None, start, end)
             return
         ref = self._field_here(name, start)
         following = self._following(index)
         joined = following.kind if following is not None and following.joined else None
         if value == "" and joined in ("phrase", "open"):
-            self.pending_field = ref, start
+            self.groups.pending_field = ref, start
             return
         if value.strip("?") == "":
             self._field_without_value(ref, start, end, following)
@@ -213,15 +186,15 @@ class _Reader:
         if value[0] in "-!" and ref.kind == "text":
             message = problems.NOT_INSIDE_FIELD.format(name=name, value=value[1:])
             refuse(start, end, message, mended=True)
-            self.group.nots.append(start)
+            self.groups.group.nots.append(start)
             value = value.lstrip("-!")
         leaf = self.clauses.word(value, end - len(value), ref)
-        self._add(leaf, start, end)
+        self.groups.add(leaf, start, end)
         self._note_field_covers(index, ref, value, leaf)
 
     def _field_here(self, name: str, start: int) -> FieldRef:
         """The field of a clause, refused within the group of another field."""
-        outer = self.group.field
+        outer = self.groups.group.field
         if outer is not None:
             message = problems.FIELD_IN_FIELD.format(outer=outer.name)
             self.found.refuse(start, start + len(name) + 1, message, mended=True)
@@ -239,91 +212,36 @@ class _Reader:
         )
         if ref.kind == "unknown":
             self.clauses.refuse_unknown(ref.name, start, mended=True)
-            self._add(Term(ref.name) if has_token(ref.name) else None, start, end)
+            self.groups.add(Term(ref.name) if has_token(ref.name) else None, start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             message = problems.BLANK_AFTER_FIELD.format(name=ref.name, value=value)
             refuse(start, end, message, mended=True)
-            self.pending_field = ref, start
+            self.groups.pending_field = ref, start
         else:
             refuse(start, end, problems.EMPTY_FIELD.format(name=ref.name), mended=True)
-            self._add(None, start, end)
+            self.groups.add(None, start, end)
 
     def _phrase(self, lexeme: Lexeme) -> None:
-        field, start = self._take_field(lexeme.start)
+        field, start = self.groups.take_field(lexeme.start)
         node = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
-        self._add(node, start, lexeme.end)
+        self.groups.add(node, start, lexeme.end)
 
     def _range(self, lexeme: Lexeme) -> None:
         raw, start = lexeme.raw, lexeme.start
         signs = len(raw) - len(raw.lstrip("-!"))
         if signs:
-            self._signs(raw[:signs], start)
+            self.groups.signs(raw[:signs], start)
         bracket = min(at for at in (raw.find("["), raw.find("{")) if at >= 0)
         name = raw[signs : bracket - 1] if bracket else ""
-        field = self._field_here(name, start + signs) if name else self._take_field(start)[0]
+        field = self._field_here(name, start + signs) if name else self.groups.take_field(start)[0]
         node = self.clauses.range(raw[bracket:], lexeme.suffix, start + bracket, lexeme.end, field)
-        self._add(node, start + signs, lexeme.end)
-
-    def _take_field(self, start: int) -> tuple[FieldRef | None, int]:
-        """The field of the clause whose value starts here, and where the clause starts."""
-        if self.pending_field is not None:
-            (field, start), self.pending_field = self.pending_field, None
-            return field, start
-        return self.group.field, start
-
-    # What is between clauses
-
-    def _operator(self, operator: Operator | Literal["NOT"], lexeme: Lexeme) -> None:
-        group = self.group
-        if not self.operators:
-            message = problems.OPERATORS_OFF
-            self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
-            if operator == "NOT":
-                group.nots.append(lexeme.start)
-            return
-        if operator == "NOT":
-            group.nots.append(lexeme.start)
-            return
-        self._refuse_dangling(group)
-        if group.operator is not None:
-            self._refuse_right(group.operator[1])
-        elif not group.items:
-            message = problems.NOTHING_LEFT.format(operator=lexeme.raw)
-            self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
-            return
-        group.operator = operator, lexeme
-
-    def _signs(self, signs: str, start: int) -> None:
-        """Minus, exclamation mark and plus directly before a clause."""
-        for offset, sign in enumerate(signs):
-            place = start + offset
-            if sign == "+":
-                self.found.refuse(place, place + 1, problems.PLUS, mended=True)
-                self.group.plus_pending = True
-                continue
-            if not self.operators:
-                self.found.refuse(place, place + 1, problems.OPERATORS_OFF, mended=True)
-            self.group.nots.append(place)
-
-    def _refuse_right(self, lexeme: Lexeme) -> None:
-        message = problems.NOTHING_RIGHT.format(operator=lexeme.raw)
-        self.found.refuse(lexeme.start, lexeme.end, message, mended=True)
-
-    def _refuse_dangling(self, group: Group) -> None:
-        """NOTs with no clause after them."""
-        for start in group.nots:
-            length = 3 if self.found.text.startswith("NOT", start) else 1
-            message = problems.NOTHING_RIGHT.format(
-                operator=self.found.text[start : start + length]
-            )
-            self.found.refuse(start, start + length, message, mended=True)
-        group.nots.clear()
+        self.groups.add(node, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
         """Whether a piece that holds nothing to search is left out, with a note."""
-        group = self.group
-        if self.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
+        group = self.groups.group
+        if self.groups.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
             return False
         if raw[0] == "\\" and unescape(raw) in _OPERATORS:
             return False
@@ -339,7 +257,7 @@ class _Reader:
             self.found.note(problems.NOTE_DROPPED.format(piece=raw))
             return True
         self.found.refuse(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
-        self._add(None, lexeme.start, lexeme.end)
+        self.groups.add(None, lexeme.start, lexeme.end)
         return True
 
     def _following(self, index: int) -> Lexeme | None:
@@ -377,18 +295,17 @@ class _Reader:
     # Groups
 
     def _open(self, lexeme: Lexeme) -> None:
-        if len(self.groups) > self.max_depth:
+        if self.groups.depth > self.max_depth:
             self.ignored += 1
             if self.ignored == 1:
                 message = problems.TOO_DEEP.format(count=self._typed_depth(), limit=self.max_depth)
                 self.found.refuse(lexeme.start, lexeme.end, message, mended=False)
             return  # read on as if this parenthesis were not there
-        field, start = self._take_field(lexeme.start)
+        field, start = self.groups.take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
             self.clauses.refuse_unknown(field.name, start, mended=False)
             field = None
-        self.group = Group(lexeme.start, field, *self._before(start))
-        self.groups.append(self.group)
+        self.groups.begin(lexeme.start, field)
 
     def _typed_depth(self) -> int:
         deepest = depth = 0
@@ -401,116 +318,11 @@ class _Reader:
         if self.ignored:
             self.ignored -= 1
             return
-        if len(self.groups) == 1:
+        if self.groups.depth == 1:
             message = problems.UNOPENED_GROUP
             self.found.refuse(lexeme.start, lexeme.start + 1, message, mended=True)
             return
-        self._end_group(lexeme.end, lexeme.suffix)
-
-    def _end_group(self, end: int, suffix: str) -> None:
-        """Take the innermost group off the stack and put what it means into the one around it."""
-        group = self.groups.pop()
-        self._settle(group)
-        start = group.start
-        weight = self._group_weight(suffix, end)
-        outer = self.group = self.groups[-1]
-        items = group.items
-        if not items:
-            if group.dropped:
-                first, last = group.dropped[0]
-                self.found.notes.pop(
-                    problems.NOTE_DROPPED.format(piece=self.found.text[first:last]), None
-                )
-                self.found.refuse(first, last, problems.NO_TOKEN, mended=True)
-            elif not self.found.problems or self.found.text[start + 1 : end - 1].strip() == "":
-                self.found.refuse(start, end, problems.EMPTY_GROUP, mended=True)
-            outer.items.append(Item(group.connector, False, None, start, end, group.plus))
-            return
-        if not self.operators and group.negated:
-            outer.items.append(Item(group.connector, False, None, start, end, group.plus))
-            return
-        if only_nots(items):
-            if weight != 1:
-                message = problems.WEIGHT_ON_NOT
-                self.found.refuse(end - len(suffix), end, message, mended=True)
-            if group.negated:
-                self.found.refuse(start, end, problems.NOT_NOT, mended=True)
-                kept = [item.node for item in items if item.node is not None]
-                node = any_of(*kept) if kept else None
-                outer.items.append(Item(group.connector, False, node, start, end, group.plus))
-                return
-            items[0].connector = group.connector
-            outer.items.extend(items)
-            return
-        node = build(items, self.default, self.found)
-        if weight != 1 and node is not None:
-            node = self._weighted(node, weight, group.negated, end - len(suffix), end)
-        outer.items.append(Item(group.connector, group.negated, node, start, end, group.plus))
-
-    def _group_weight(self, suffix: str, end: int) -> float:
-        suffix = suffix.rstrip("?")
-        if not suffix:
-            return 1.0
-        start = end - len(suffix)
-        if suffix[0] == "~":
-            self.found.refuse(start, end, problems.SLOP_MISPLACED, mended=True)
-            return 1.0
-        return self.clauses.weight(suffix, start)
-
-    def _weighted(self, node: Node, weight: float, negated: bool, start: int, end: int) -> Node:
-        if negated or not scores(node):
-            message = problems.WEIGHT_ON_NOT if negated else problems.WEIGHT_ON_FILTER
-            self.found.refuse(start, end, message, mended=True)
-            return node
-        try:
-            return weighted(node, weight)
-        except ArgumentError:
-            message = problems.WEIGHT_RANGE.format(weight=weight)
-            self.found.refuse(start, end, message, mended=True)
-            return node
-
-    def _settle(self, group: Group) -> None:
-        """Refuse operators that wait for a clause at the end of a group."""
-        if group.nots:
-            self._refuse_dangling(group)
-        if group.operator is None:
-            return
-        operator, lexeme = group.operator
-        self._refuse_right(lexeme)
-        group.operator = None
-        if operator == "OR" and lexeme.raw == "OR":
-            group.items.append(Item("SPACE", False, Term("OR"), lexeme.start, lexeme.end))
-
-    def _before(self, start: int) -> tuple[Connector, bool, bool]:
-        """What stands before the clause that starts here: connector, NOT, plus."""
-        group = self.group
-        connector: Connector = "SPACE" if group.items else "START"
-        if not (group.operator or group.nots or group.plus_pending):
-            return connector, False, False
-        if group.operator is not None:
-            connector = group.operator[0]
-            group.operator = None
-        if len(group.nots) > 1 and self.operators:
-            last = group.nots[-1]
-            end = last + (3 if self.found.text.startswith("NOT", last) else 1)
-            self.found.refuse(group.nots[0], end, problems.NOT_NOT, mended=True)
-        negated = len(group.nots) % 2 == 1
-        group.nots.clear()
-        plus, group.plus_pending = group.plus_pending, False
-        return connector, negated, plus
-
-    def _add(self, node: Node | None, start: int, end: int) -> None:
-        group = self.group
-        first = group.nots[0] if group.nots else start
-        connector, negated, plus = self._before(start)
-        self.pending_field = None
-        if negated and isinstance(node, TextLeaf | And | Or) and node.weight != 1:
-            caret = self.found.text.rfind("^", start, end)
-            self.found.refuse(caret, end, problems.WEIGHT_ON_NOT, mended=True)
-            node = dataclasses.replace(node, weight=1.0)
-        if negated and not self.operators:
-            node, negated = None, False  # what was to be excluded is not searched either
-        group.items.append(Item(connector, negated, node, first, end, plus))
+        self.groups.end(lexeme.end, lexeme.suffix)
 
 
 def _check_limits(tree: Node, found: Findings) -> None:

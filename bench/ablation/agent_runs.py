@@ -34,7 +34,7 @@ from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.places import Places
 from bench.ablation.scoring import row_of
 from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.data_sets import drawn
+from bench.data_sets import corpus_file, drawn
 from bench.fingerprints import code_fingerprint, prompt_fingerprint
 from bench.packed import PUBLISHED, Packing, open_cut
 
@@ -206,7 +206,7 @@ class AgentExperiment:
         if at not in self._indexes:
             needs_vectors = any(one.needed_vectors for one in self._presets.values())
             self._indexes[at] = open_cut(
-                self._places.data / key["set"] / "corpus.jsonl",
+                corpus_file(self._places.data / key["set"]),
                 key["passages"],
                 self._places.kept / key["set"],
                 self._runs.encoder if needs_vectors else None,

@@ -266,7 +266,10 @@ def _claims(
     for (one, name, policy), each in found.items():
         if name == total and one.measure == design.suite.comparison.primary:
             over.setdefault(one, {})[policy] = each.interval
-    return {one: claim(over[one], design.rule, lower_is_better=lower) for one in over}
+    return {
+        one: claim(over[one], design.rule, lower_is_better=lower, declared=design.policies_of(one))
+        for one in over
+    }
 
 
 def natural(measure: Comparable, value: float) -> float:

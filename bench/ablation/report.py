@@ -26,8 +26,10 @@ from bench.ablation.report_tables import (
     group_table,
     measure_tables,
     policy_table,
+    searching_tables,
     sets_text,
 )
+from bench.ablation.searching import searched
 from bench.ablation.suite import Suite
 from bench.ablation.values import Condition
 from bench.ablation.wording import (
@@ -174,6 +176,7 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
         ("Contrasts", contrast_tables(analysis, stratum)),
         ("Contrasts under every policy", policy_table(analysis, stratum)),
         ("Calls and coverage", coverage_table(analysis, stratum)),
+        ("Consecutive searches and failed ones", searching_tables(analysis, stratum)),
         ("Wrong answers", failure_table(analysis, stratum)),
         ("By number of hops and type", group_table(analysis, stratum)),
     )
@@ -189,10 +192,12 @@ def questions_name(suite: Suite) -> str:
 
 
 def differing_lines(report: Report, folder: Path) -> list[str]:
-    """The questions that differ most, with links to their records."""
+    """The questions that differ most, with links to their records where these are kept."""
     measure = MEASURES[report.analysis.design.suite.comparison.primary]
     rows: list[list[str]] = []
+    has_records = False
     for one in differing(report.analysis):
+        has_records = has_records or any(one.records)
         values = [
             f"{value:,.0f}" if measure.scale == "ratio" else value_text(measure, value)
             for value in one.values
@@ -211,11 +216,12 @@ def differing_lines(report: Report, folder: Path) -> list[str]:
             ]
         )
     head = ("data set", "question", "first", "second")
+    kept = ", with their records (`arag-search show FOLDER ID` prints one)" if has_records else ""
     return [
         f"# {report.analysis.design.suite.name}: questions that differ",
         "",
-        f"Those that differ most by {measure.name}, with their records (`arag-search show FOLDER "
-        "ID` prints one); the main policy. Those first on which the first is better.",
+        f"Those that differ most by {measure.name}{kept}; the main policy. Those first on which "
+        "the first is better.",
         "",
         *table(head, rows),
     ]
@@ -285,6 +291,11 @@ def figure(report: Report) -> Figure:
             for one in analysis.sets
             for condition, totals in one.totals.items()
             if main <= set(condition)
+        ],
+        "searching": [
+            {**dict(stratum), **asdict(one)}
+            for stratum in analysis.design.strata
+            for one in searched(analysis, stratum)
         ],
         "missing": [dict(key) for key in report.missing],
         "differing": [{**asdict(one), "stratum": dict(one.stratum)} for one in differing(analysis)],

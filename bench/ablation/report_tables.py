@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
+from arag_search.evaluation.score import NOT_MEASURED
 from bench.ablation.analysis import MACRO, Analysis
 from bench.ablation.claims import Policy
 from bench.ablation.design import Contrast, Stratum
 from bench.ablation.groups import Group, groups
 from bench.ablation.measure import MEASURES
+from bench.ablation.searching import OVERLAP, RECOVERY, Searched, searched
 from bench.ablation.values import Condition, SetValues, Totals
 from bench.ablation.wording import (
     change_text,
@@ -178,6 +180,37 @@ def _coverage(one: SetValues, totals: Totals) -> list[str]:
         each("repeated_tokens"),
         each("failed_tokens"),
     ]
+
+
+def searching_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
+    """What consecutive searches share and what followed failed ones, under the main policy;
+    nothing where no records are kept."""
+    found = searched(analysis, stratum)
+    if not found:
+        return []
+    lines: list[str] = []
+    for counted, rates in ((("pairs", "empty_pairs"), OVERLAP), (("searches", "failed"), RECOVERY)):
+        names = [name.replace("_", " ") for name in counted]
+        head = ("data set", analysis.design.suite.comparison.factor, *names)
+        rows = [_searched_row(one, counted, rates) for one in found]
+        lines += table((*head, *(f"{name} [{LEVEL:.0%}]" for name in rates)), rows)
+    return [
+        *lines,
+        "- Shares of passages that two consecutive searches of a question both show; pairs that "
+        "found nothing twice are apart. Then: searches that found nothing or were refused, and "
+        "what the next searches found. A rate is over all searches of a condition.",
+        f"- Whether two searches meant the same, and which succeeded: {NOT_MEASURED}.",
+        "",
+    ]
+
+
+def _searched_row(one: Searched, counted: Sequence[str], rates: Collection[str]) -> list[str]:
+    counts = [f"{one.counts[name]:,.0f}" if one.counts else "" for name in counted]
+    cells = [
+        "-" if each is None else f"{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]"
+        for each in (one.rates[name] for name in rates)
+    ]
+    return [one.set_name, one.level, *counts, *cells]
 
 
 def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from arag_search.agent.record import Record
+from arag_search.agent.record import Record, Step
 from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.evidence import sightings_by_passage
 from arag_search.evaluation.failures import failure_of
@@ -16,8 +16,12 @@ from arag_search.evaluation.measured import measure_question
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import Piece
+from arag_search.tokens import count_tokens
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.reply_text import passages_in
 from bench.ablation.cells import CellRow
 from bench.ablation.measure import EVIDENCE_AREA
+from bench.ablation.search_sums import search_sums
 
 KINDS = (
     names.TOKENS_TO_EVIDENCE, names.FULL_EVIDENCE, names.EVIDENCE_RECALL, names.RETRIEVED_TOKENS,
@@ -71,8 +75,25 @@ def _calls(record: Record) -> dict[str, Any]:
         "searches": len(steps),
         "zero_hits": sum(one.status == "empty" for one in steps),
         "refused": sum(one.status == "error" for one in steps),
+        "repeated_tokens": repeated_tokens(steps),
         "failed_tokens": sum(one.result_tokens for one in steps if one.status != "ok"),
+        "search_sums": search_sums(record),
     }
+
+
+def repeated_tokens(steps: Sequence[Step]) -> int:
+    """Tokens of passages that had been shown before, by the rule of the gold-chain agent: of a
+    passage as many as are shown now, at most as many as were shown of it at once."""
+    seen: dict[str, int] = {}
+    repeated = 0
+    for step in steps:
+        for one in passages_in(
+            step.tool_output, of_read=step.tool_name == ChunkRead.name, ids=step.hit_ids
+        ):
+            tokens = count_tokens(one.title) + count_tokens(one.text)
+            repeated += min(seen.get(one.id, 0), tokens)
+            seen[one.id] = max(seen.get(one.id, 0), tokens)
+    return repeated
 
 
 def curve_of(record: Record | None, sets: Sets) -> Curve:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Key, read_cell
 from bench.ablation.measure import MEASURES
+from bench.ablation.search_sums import SUMS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +60,8 @@ class SetValues:
     ``tables`` are by measure, of shape (questions, conditions), in the scale in which the measure
     is compared (logarithms for a ratio); NaN is what could not be measured. ``is_seeded`` says
     whether any condition has several seeds, ``records`` where the steps of a question are.
+    ``searched`` has what the searches of each question add up to, of shape (questions, SUMS),
+    all seeds together, for conditions that tell.
     """
 
     name: str
@@ -68,6 +71,7 @@ class SetValues:
     totals: Mapping[Condition, Totals]
     records: Mapping[Condition, Mapping[str, str]]
     curves: Mapping[Condition, Sequence[Sequence[tuple[float, float]]]]
+    searched: Mapping[Condition, Table]
     fingerprints: Mapping[Condition, Mapping[str, str]]
     is_seeded: bool
 
@@ -121,6 +125,11 @@ def _set_values(
         {one: _totals(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
         {one: _records(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
         {one: _curves(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
+        {
+            one: table
+            for one, (_, rows) in zip(conditions, cells, strict=True)
+            if (table := _searched(rows, order)) is not None
+        },
         {one: cell.fingerprints for one, (cell, _) in zip(conditions, cells, strict=True)},
         any(len({row.seed for row in rows}) > 1 for _, rows in cells),
     )
@@ -165,6 +174,19 @@ def _totals(rows: Sequence[CellRow]) -> Totals:
     failed = sum(bool(row.details.get("failed")) for row in rows)
     failures = Counter(str(one) for row in rows if (one := row.details.get("failure")))
     return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
+
+
+def _searched(rows: Sequence[CellRow], order: Mapping[str, int]) -> Table | None:
+    """What the searches of each question add up to; None where no row tells."""
+    import numpy as np
+
+    told = [row for row in rows if "search_sums" in row.details]
+    if not told:
+        return None
+    table = np.zeros((len(order), len(SUMS)))
+    for row in told:
+        table[order[row.question_id]] += [row.details["search_sums"][name] for name in SUMS]
+    return table
 
 
 def _records(rows: Sequence[CellRow]) -> dict[str, str]:

@@ -1,0 +1,36 @@
+"""What the searches of a record add up to: shared passages of consecutive ones, and what followed
+those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from arag_search.agent.record import Record
+from arag_search.evaluation.trajectories import trajectories
+
+SUMS = (
+    "searches", "pairs", "empty_pairs", "of_larger", "jaccard", "of_asked",
+    "failed", "refused", "at_once", "later", "never", "waited",
+)  # fmt: skip
+"""By the names of Overlap and Recovery; what are means there are added up here: overlaps over
+pairs, and in ``waited`` the searches from a failed one to the next that found something."""
+
+
+def search_sums(record: Record) -> Mapping[str, float]:
+    """What a record adds to each of SUMS."""
+    told = trajectories([record])
+    overlap, recovery = told.overlap, told.recovery
+    return {
+        "searches": told.searches,
+        "pairs": overlap.pairs,
+        "empty_pairs": overlap.empty_pairs,
+        "of_larger": overlap.pairs * (overlap.of_larger or 0.0),
+        "jaccard": overlap.pairs * (overlap.jaccard or 0.0),
+        "of_asked": overlap.pairs * (overlap.of_asked or 0.0),
+        "failed": recovery.failed,
+        "refused": recovery.refused,
+        "at_once": recovery.at_once,
+        "later": recovery.later,
+        "never": recovery.never,
+        "waited": (recovery.at_once + recovery.later) * (recovery.searches or 0.0),
+    }

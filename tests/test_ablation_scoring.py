@@ -1,0 +1,97 @@
+"""A record as a row of a cell: what it measures, and what is told beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arag_search.agent.models.base import Usage
+from arag_search.agent.record import Record, Step
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Piece
+from arag_search.tokens import count_tokens
+from bench.ablation.scoring import area, curve_of, row_of
+
+pytestmark = pytest.mark.bench
+
+
+def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
+    text = "\n".join(f"[{id}] Title\nText of {id}." for id in ids)
+    return Step(number, "logical_search", {}, text, "", status, ids, 1, tokens, tokens + 5, 0.1)
+
+
+def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Record:
+    return Record(
+        "q", "Where?", answer, answer, "", (), (), None, status, None, steps, None, 1, {},
+        sum(one.retrieved_tokens for one in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
+    )  # fmt: skip
+
+
+QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
+SETS = [[Piece("Griselda", ("g.1", "g.2"), "title"), Piece("Vivaldi", ("v.1",), "title")]]
+
+
+def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() -> None:
+    found = record(step(1, 100, "o.1"), step(2, 50, "v.1"), step(3, 850, "g.2", "o.1"))
+    curve = curve_of(found, SETS)
+    assert curve == [(0, 0), (150, 0.5), (1000, 1)]
+    assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
+    row = row_of(QUESTION, found, 1, "runs/a#q", SETS)
+    assert row.values["TokensToEvidence"] == row.values["RetrievedTokens"] == 1000
+    assert row.values["FullEvidence"] == row.values["EM"] == 1
+    assert row.details["record"] == "runs/a#q"
+    assert "failure" not in row.details
+
+
+def test_of_several_sets_of_evidence_the_one_of_which_most_was_shown_counts() -> None:
+    sets = [*SETS, [Piece("Other", ("o.1",), "title")]]
+    assert curve_of(record(step(1, 70, "v.1"), step(2, 30, "o.1")), sets) == [(0, 0), (100, 1)]
+
+
+def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
+    late = record(step(1, 8_001, "v.1", "g.1"))
+    half = record(step(1, 10, "v.1"), step(2, 5, status="empty"), step(3, 0, status="error"))
+    for one in (late, half, None, record(status="failed")):
+        row = row_of(QUESTION, one, 1, "", SETS)
+        assert row.values["TokensToEvidence"] == 8_000
+        assert row.values["FullEvidence"] == 0
+    calls = row_of(QUESTION, half, 1, "", SETS).details
+    assert (calls["searches"], calls["zero_hits"], calls["refused"]) == (3, 1, 1)
+    assert calls["failed_tokens"] == 15
+    assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
+    assert area(curve_of(late, SETS)) == 0
+
+
+def test_tokens_of_passages_that_were_shown_before_are_shown_again() -> None:
+    once = record(step(1, 9, "o.1", "v.1"), step(2, 0, status="empty"))
+    assert row_of(QUESTION, once, 1, "", SETS).details["repeated_tokens"] == 0
+    again = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
+    tokens = count_tokens("Title") + count_tokens("Text of v.1.")
+    details = row_of(QUESTION, again, 1, "", SETS).details
+    assert details["repeated_tokens"] == 2 * tokens
+    assert details["search_sums"] == {
+        "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
+        "of_asked": pytest.approx(0.2), "failed": 1, "refused": 0, "at_once": 1, "later": 0,
+        "never": 0, "waited": 1,
+    }  # fmt: skip
+
+
+def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
+    None
+):
+    row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
+    assert row.values["TokensToEvidence"] is None
+    assert row.values["EvidenceArea"] is None
+    assert row.values["EM"] == 1
+    assert not row.details["unresolved"]
+    lost = [[Piece("Griselda", (), None), Piece("Vivaldi", ("v.1",), "title")]]
+    assert row_of(QUESTION, record(step(1, 1, "v.1")), 1, "", lost).details["unresolved"]
+
+
+def test_a_wrong_answer_has_a_reason_and_a_judge_may_find_it_right() -> None:
+    wrong = record(step(1, 10, "v.1"), answer="Rome")
+    assert row_of(QUESTION, wrong, 1, "", SETS).details["failure"] == "never shown"
+    judged = row_of(QUESTION, wrong, 1, "", SETS, 1.0)
+    assert judged.values["JudgeAcc"] == 1
+    assert "failure" not in judged.details

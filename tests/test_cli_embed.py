@@ -1,0 +1,84 @@
+"""The command that embeds, and what arag-search info tells of vectors."""
+
+import subprocess
+import sys
+
+import pytest
+
+from index_jobs.embed import embed_index
+from index_jobs.updates import delete_documents
+from tests.builds import in_own_folder  # noqa: F401
+from tests.commands import Command
+from tests.embeddings import ENCODER, LOADING, SMALL, StoppingAt, an_index, only_sidecar
+
+pytestmark = pytest.mark.engine
+
+
+def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
+    an_index(10)
+    done = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage")
+    assert (done.code, done.err) == (0, LOADING + "\n")
+    path, _ = only_sidecar("v")
+    assert done.lines[0].startswith("Embedded index: vectors of 10 passages in 1 shard, 0.0 MB in ")
+    assert done.lines[0].endswith(f" {path}.")
+    assert done.lines[1] == "encoder: hashing:16, 16 dimensions; float32; index flat"
+    assert done.lines[3].endswith("summed over 1 process")
+    again = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage",
+                 "--json")  # fmt: skip
+    assert (again.json["up_to_date"], again.json["rows"]) == (True, {"passage": 10})
+    told = arag("embed", "index", "--encoder", ENCODER, "--dry-run", "--json").json
+    assert told["rows"] == {"sentence": 30, "passage": 10}
+
+
+def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    an_index(40)
+    options = ("--encoder", ENCODER, "--shard-size", "50", "--batch-size", "1")
+    opening = "index_jobs.embed_progress.open_embed_progress"
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, lambda: StoppingAt(100))
+        assert arag("embed", "index", *options).code == 130
+    assert arag("embed", "index", *options, "--json").json["continued_shards"] == 2
+
+
+def test_an_index_on_a_server_needs_to_be_told_where_vectors_go(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ARAG_VECTORS", raising=False)
+    done = arag("embed", "http://localhost:1/name", "--encoder", ENCODER)
+    assert (done.code, done.out) == (1, "")
+    assert "Do: Give --vectors DIR, or set ARAG_VECTORS." in done.err
+    help_text = arag("embed", "--help").out
+    assert "--ca-certs" in help_text
+    assert "hashing, which needs no model" in " ".join(help_text.split())
+
+
+def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
+    an_index(10)
+    assert "vectors" not in arag("info", "index").out.replace("index/vectors", "")
+    embed_index("index", ENCODER, SMALL)
+    path, manifest = only_sidecar("index/vectors")
+    size = sum(file.stat().st_size for file in path.iterdir())
+    assert arag("info", "index").lines[-1] == (
+        f"  vectors      {path}: 30 sentences, 10 passages; hashing:16, 16 dimensions; flat,"
+        f" float32, {size:,} bytes; fit the index"
+    )
+    delete_documents("index", ["d1"])
+    assert arag("info", "index").lines[-1].endswith("; of another state of the index")
+    (told,) = arag("info", "index", "--json").json["vectors"]
+    assert (told["fits"], told["rows"]) == (False, {"sentence": 30, "passage": 10})
+    assert told["fingerprint"] == manifest.fingerprint
+    (path / "vectors.json").write_text("{}")
+    assert "damaged: " in arag("info", "index").lines[-1]
+
+
+def test_without_the_extra_the_command_says_which_line_installs_it() -> None:
+    an_index(1)
+    script = (
+        "import sys\n"
+        "sys.modules['numpy'] = None\n"
+        "from arag_search.cli.app import run\n"
+        f"sys.exit(run(['embed', 'index', '--encoder', '{ENCODER}']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'Do: Install the extra: pip install "arag-search[semantic]"' in done.stderr

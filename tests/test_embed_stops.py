@@ -1,0 +1,227 @@
+"""An embedding that was stopped, or damaged meanwhile, goes on and ends right."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsLockedError
+from arag_search.index import open_index
+from arag_search.vectors.encoders.choose import open_encoder
+from arag_search.vectors.place import sidecars
+from arag_search.vectors.shards import shard_file, vectors_role
+from index_jobs.embed import WORK, embed_index
+from index_jobs.embed_plan import Plan, begin
+from index_jobs.updates import delete_documents
+from tests.builds import in_own_folder  # noqa: F401
+from tests.embeddings import (
+    ENCODER,
+    LOADING,
+    SMALL,
+    Noting,
+    StoppingAt,
+    an_index,
+    check_embedded,
+    only_sidecar,
+    with_options,
+)
+
+pytestmark = pytest.mark.engine
+
+
+def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
+    an_index(40)
+    stopping = StoppingAt(100)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, stopping)
+    assert stopping.notes == [
+        LOADING,
+        "Stopped. Run the same command again: it continues after 2 shards.",
+    ]
+    assert list(sidecars(Path("index/vectors"))) == []
+    noting = Noting()
+    report = embed_index("index", ENCODER, SMALL, noting)
+    assert noting.notes == [LOADING, "Continuing: the shards that are there are verified."]
+    assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 64)
+    check_embedded("index")
+
+
+def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
+    an_index(40)
+    stopping = StoppingAt(10)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, stopping)
+    assert stopping.notes[-1] == "Stopped. Run the same command again: it begins anew."
+    assert not Path("index/vectors").exists()
+
+
+class StoppingAtOnce(Noting):
+    """Presses Ctrl-C before the first shard is looked for."""
+
+    def begin(self, total: int) -> None:
+        raise KeyboardInterrupt
+
+
+def test_stopping_again_before_anything_was_done_loses_no_finished_shard() -> None:
+    an_index(40)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+    stopping = StoppingAtOnce()
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, stopping)
+    assert stopping.notes[-1] == (
+        "Stopped. Run the same command again: it continues after 2 shards."
+    )
+    assert embed_index("index", ENCODER, SMALL).continued_shards == 2
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "record"])
+def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
+    an_index(40)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+    role = "json" if damage == "record" else vectors_role("sentence")
+    path = shard_file(Path("index/vectors") / WORK, 1, role)
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content[:-1] if damage == "cut" else content)
+    if damage == "remove":
+        path.unlink()
+    noting = Noting()
+    report = embed_index("index", ENCODER, SMALL, noting)
+    assert (report.continued_shards, report.remade_shards) == (1, 1)
+    assert noting.notes[2].startswith("Shard 1 is damaged, and made again: ")
+    check_embedded("index")
+
+
+def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
+    an_index(40)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+    other = with_options(shard_rows=60, units=("passage",))
+    with pytest.raises(ArgumentError) as caught:
+        embed_index("index", ENCODER, other)
+    assert str(caught.value) == (
+        'Another embedding was stopped there: --unit was ["sentence", "passage"], is ["passage"];'
+        " --shard-size was 50, is 60.\n"
+        "Where: index/vectors/embedding\n"
+        "Allowed: the same options as before\n"
+        "Do: Give them to finish it, or --overwrite to begin anew."
+    )
+    noting = Noting()
+    embed_index("index", ENCODER, dataclasses.replace(other, overwrite=True), noting)
+    assert noting.notes[1].startswith("Beginning anew: another embedding was stopped there: --unit")
+    assert only_sidecar("index/vectors")[1].rows == {"passage": 40}
+
+
+def test_an_overwriting_embedding_that_was_stopped_goes_on() -> None:
+    an_index(40)
+    embed_index("index", "hashing:8", SMALL)
+    overwriting = with_options(overwrite=True)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, overwriting, StoppingAt(100))
+    check_embedded("index", encoder="hashing:8")
+    assert embed_index("index", ENCODER, overwriting).continued_shards == 2
+    check_embedded("index")
+
+
+def test_shards_of_passages_that_changed_since_are_made_again() -> None:
+    an_index(40)
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, SMALL, StoppingAt(150))
+    delete_documents("index", ["d20"])
+    report = embed_index("index", ENCODER, SMALL)
+    assert (report.continued_shards, report.remade_shards) == (1, 0)
+    check_embedded("index")
+
+
+class Embedding(Noting):
+    """Embeds the same index once more while it is embedded."""
+
+    error = ""
+
+    def update(self, done: int, encoded: int) -> None:
+        if not self.error:
+            with pytest.raises(VectorsLockedError) as caught:
+                embed_index("index", ENCODER, SMALL)
+            self.error = str(caught.value)
+
+
+def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
+    an_index(20)
+    progress = Embedding()
+    embed_index("index", ENCODER, SMALL, progress)
+    assert progress.error == (
+        f"Another process embeds there (process {os.getpid()}).\n"
+        "Where: index/vectors\n"
+        "Do: Wait for it, or stop it; or give another --vectors."
+    )
+    check_embedded("index")
+
+
+class Changing(Noting):
+    """Deletes a document while the index is embedded."""
+
+    done = False
+
+    def update(self, done: int, encoded: int) -> None:
+        if not self.done:
+            self.done = True
+            delete_documents("index", ["d3"])
+
+
+def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said() -> None:
+    an_index(20)
+    with open_index("index") as index:
+        fingerprint = index.manifest.fingerprint
+    report = embed_index("index", ENCODER, SMALL, Changing())
+    assert report.notes == (
+        "the index has changed since this began: run the same command with --only-missing",
+    )
+    assert (report.fingerprint, report.rows["passage"]) == (fingerprint, 20)
+
+
+def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss() -> None:
+    an_index(40)
+    for wrong, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
+        counting = Counting()
+        with pytest.raises(ArgumentError):
+            embed_index("index", ENCODER, with_options(index=wrong), counting)
+        assert counting.encoded == rows
+    report = embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
+    assert (report.continued_shards, report.encoded_rows) == (4, 0)
+    assert report.index == {"sentence": "IVF1,Flat", "passage": "IVF1,Flat"}
+    check_embedded("index")
+
+
+class Counting(Noting):
+    encoded = 0
+
+    def update(self, done: int, encoded: int) -> None:
+        self.encoded = encoded
+
+
+def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    path, _ = only_sidecar("index/vectors")
+    shard_file(path, 0, vectors_role("passage")).unlink()
+    with pytest.raises(VectorsDamagedError, match=r"^A file is missing") as caught:
+        embed_index("index", ENCODER, SMALL)
+    assert caught.value.do == "Say --overwrite to make the vectors anew."
+    (path / "vectors.json").write_text("{")
+    with pytest.raises(VectorsDamagedError, match=r"^The record cannot be read"):
+        embed_index("index", ENCODER, SMALL)
+    assert embed_index("index", ENCODER, with_options(overwrite=True)).encoded_rows == 40
+    check_embedded("index")
+
+
+def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
+        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32", 7, "")
+        begin(Path("index/vectors") / WORK, plan, overwrite=False)
+        assert embed_index("index", ENCODER, SMALL).up_to_date
+        assert (Path("index/vectors") / WORK).exists() == is_left

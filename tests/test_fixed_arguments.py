@@ -1,0 +1,51 @@
+"""A model that does not choose some arguments of its tools."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
+from arag_search.agent.models.scripted import ScriptedModel
+from bench.ablation.fixed_arguments import FixedArguments
+
+pytestmark = pytest.mark.bench
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "logical_search",
+        "description": "Search.",
+        "parameters": {
+            "properties": {"query": {}, "top_k": {}, "default_operator": {}},
+            "required": ["query"],
+        },
+    },
+}
+
+
+def test_fixed_arguments_are_added_to_calls_and_gone_from_the_schema() -> None:
+    calls = (
+        ToolCall("1", "logical_search", '{"query": "ö", "top_k": 3}'),
+        ToolCall("2", "logical_search", "{broken"),
+        ToolCall("3", "logical_search", "[1]"),
+        ToolCall("4", "chunk_read", "{}"),
+        ToolCall("5", "logical_search", ""),
+    )
+    inner = ScriptedModel([ModelReply("", calls)])
+    fixed = {"logical_search": {"top_k": 10, "default_operator": "AND"}}
+    model = FixedArguments(inner, fixed)
+    reply = model.reply(ModelRequest((), (SCHEMA,)))
+    arguments = [call.arguments for call in reply.tool_calls]
+    assert json.loads(arguments[0]) == {"query": "ö", "top_k": 10, "default_operator": "AND"}
+    assert arguments[1:4] == ["{broken", "[1]", "{}"]
+    assert json.loads(arguments[4]) == fixed["logical_search"]
+    (seen,) = inner.requests[0].tools
+    assert list(seen["function"]["parameters"]["properties"]) == ["query"]
+    assert seen["function"]["description"] == (
+        'Search.\nSet already, not to be given: top_k 10, default_operator "AND".'
+    )
+    assert "top_k" in SCHEMA["function"]["parameters"]["properties"]  # pyright: ignore
+    assert model.fingerprint != FixedArguments(inner, {"logical_search": {"top_k": 5}}).fingerprint
+    assert model.name == "scripted"
