@@ -22,6 +22,7 @@ from arag_search.cli.messages import INTERRUPTED
 from arag_search.cli.run_progress import open_run_progress
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
+from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judge import Judge
 from arag_search.evaluation.verdict_cache import VerdictCache
 from bench import BenchError
@@ -37,7 +38,6 @@ from bench.ablation.runner import chosen_keys, named, run_cells
 from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
 from bench.ablation.values import load_values
 from bench.arguments import command_line, positive
-from bench.bootstrap import SEED
 from bench.data_sets import DATA
 from bench.fingerprints import code_fingerprint
 from bench.report import circumstances, write_results

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench import BenchError
 from bench.ablation.claims import Claim, Policy, claim
 from bench.ablation.design import Contrast, Design, Stratum
 from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
-from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.statistics import (
     DataSet,
     holm,

@@ -12,6 +12,7 @@ from typing import Any, cast
 import orjson
 
 from arag_search.durable import write_atomically
+from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from bench.ablation.analysis import Analysis, natural
 from bench.ablation.cells import Key
 from bench.ablation.design import Contrast, Design, Stratum
@@ -40,7 +41,6 @@ from bench.ablation.wording import (
     table,
     value_text,
 )
-from bench.bootstrap import LEVEL, SEED, Interval
 from bench.report import Figure, Row, write_results
 from bench.statistics import ALPHA, PERMUTATIONS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.score import NOT_MEASURED
 from bench.ablation.analysis import MACRO, Analysis
@@ -21,7 +22,6 @@ from bench.ablation.wording import (
     tested_text,
     value_text,
 )
-from bench.bootstrap import LEVEL
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
