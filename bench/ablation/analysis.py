@@ -82,6 +82,24 @@ class Analysis:
         """The name under which claims are made: MACRO, or the only data set."""
         return self.set_names[-1]
 
+    def estimate(
+        self, measure: str, set_name: str, stratum: Stratum, level: str, policy: Policy
+    ) -> Interval | None:
+        """Of a level of the compared factor; None where there is none."""
+        condition = self.design.condition(stratum, policy, level)
+        return self.estimates.get((measure, set_name, condition))
+
+    def over_policies(
+        self, measure: str, set_name: str, stratum: Stratum, level: str
+    ) -> tuple[float, float] | None:
+        """The least and the largest estimate of a level; None where there is none."""
+        found = [
+            each.value
+            for policy in self.policies
+            if (each := self.estimate(measure, set_name, stratum, level, policy))
+        ]
+        return (min(found), max(found)) if found else None
+
 
 def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
     """Estimate, test and judge. Raises BenchError where a data set lacks the primary measure."""
