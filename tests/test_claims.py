@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
+from arag_search.evaluation.bootstrap import Interval
 from bench.ablation.claims import ClaimRule, Policy, claim
-from bench.bootstrap import Interval
 
 pytestmark = pytest.mark.bench
 

@@ -18,14 +18,14 @@ from tests.commands import Command, Done, file_of, process
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
 COMMANDS = (
-    "demo", "index", "embed", "delete", "compact", "search", "ask", "read", "check", "info",
-    "presets", "questions", "run", "show", "score", "unavailable",
+    "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read", "check",
+    "info", "presets", "questions", "run", "show", "score", "unavailable",
     "opensearch",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command", ["embed", "search", "read", "check", "info", "questions", "opensearch up"]
+    "command", ["embed", "search", "mcp", "read", "check", "info", "questions", "opensearch up"]
 )
 def test_examples_of_the_help_stand_on_lines_of_their_own(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
@@ -54,6 +54,7 @@ def test_without_arguments_the_commands_are_listed(
         "  compact      Merge what updates left behind.",
         "  search       Search an index and print the reply that a model would see.",
         "  ask          Answer a question from an index, with its evidence.",
+        "  mcp          Serve indexes to models over MCP, the Model Context Protocol.",
         "  read         Print chunks in full.",
         "  check        Show how a query is understood, or what is wrong with it.",
         "  info         Describe an index, and verify it.",

@@ -334,7 +334,7 @@ def test_presets_lists_them_with_their_tools(presets: Shown) -> None:
     assert lines[at + 1 : at + 4] == [
         "                         no tools, prompt direct_answer",
         "logical_read             Logical search with snippets, then reading in full; recommended "
-        "without vectors. The default of ask.",
+        "without vectors. The default of ask and mcp.",
         "                         logical_search, chunk_read; 15 turns, prompt arag",
     ]
     assert lines[2:4] == [

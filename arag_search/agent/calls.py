@@ -14,7 +14,7 @@ from arag_search.agent.models.base import ToolCall
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
-from arag_search.tools.base import Tool, ToolResult, error_result
+from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
 
 STALE_STEPS = 3
 """So many steps in a row that show nothing new get a line saying so."""
@@ -63,10 +63,7 @@ class Calls:
     def _result(self, state: State, name: str, arguments: object) -> ToolResult:
         tool = self.tools.get(name)
         if tool is None:
-            names = ", ".join(self.tools)
-            return error_result(
-                f'Tool not run: there is no tool "{name[:_SHOWN_CHARACTERS]}". Tools: {names}.'
-            )
+            return no_such_tool(name, self.tools)
         if not self.guarded or name in _REPEATABLE:
             return tool.run(arguments, state.read_set)
         key = json.dumps([name, arguments], sort_keys=True)

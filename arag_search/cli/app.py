@@ -26,12 +26,14 @@ _WITH_INDEX = (
     "compact",
     "search",
     "ask",
+    "mcp",
     "read",
     "check",
     "info",
     "questions",
     "run",
     "score",
+    "view",
     "unavailable",
 )
 
@@ -108,6 +110,7 @@ def _command() -> Any:
     from arag_search.cli.embed import embed_command
     from arag_search.cli.index import index_command
     from arag_search.cli.info import info_command
+    from arag_search.cli.mcp import mcp_command
     from arag_search.cli.opensearch import opensearch_commands
     from arag_search.cli.presets import presets_command
     from arag_search.cli.questions import questions_command
@@ -117,6 +120,7 @@ def _command() -> Any:
     from arag_search.cli.search import search_command
     from arag_search.cli.show import show_command
     from arag_search.cli.unavailable import unavailable_command
+    from arag_search.cli.view import view_command
 
     app = typer.Typer(
         name="arag-search",
@@ -150,6 +154,7 @@ def _command() -> Any:
     app.command("compact")(compact_command)
     app.command("search")(search_command)
     app.command("ask")(ask_command)
+    app.command("mcp")(mcp_command)
     app.command("read")(read_command)
     app.command("check")(check_command)
     app.command("info")(info_command)
@@ -158,6 +163,7 @@ def _command() -> Any:
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
+    app.command("view")(view_command)
     app.command(
         "unavailable", short_help="Take evidence away, to see whether a model then says so."
     )(unavailable_command)

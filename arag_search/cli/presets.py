@@ -51,7 +51,7 @@ def presets_command(
     for one in found:
         tools = ", ".join(one.tools)
         bounds = f"{tools}; {one.max_loops} turns" if tools else "no tools"
-        default = " The default of ask." if one.name == DEFAULT_PRESET else ""
+        default = " The default of ask and mcp." if one.name == DEFAULT_PRESET else ""
         print_text(f"{one.name.ljust(width)}  {one.description}{default}")
         needs = "; needs vectors" if one.needed_vectors else ""
         print_text(f"{' ' * width}  {bounds}, prompt {one.prompt}{needs}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, ClassVar, Literal, cast
@@ -31,6 +31,7 @@ MIN_RESULT_TOKENS = 200
 DEFAULT_TOP_K = 5
 MAX_TOOL_TOP_K = 20
 MAX_TOOL_OFFSET = 980
+_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,17 @@ class ReadSet:
     sentences_read: dict[str, int] = field(default_factory=dict[str, int])
     read: set[str] = field(default_factory=set[str])
     shown: set[str] = field(default_factory=set[str])
+
+    def copy(self) -> ReadSet:
+        """The same, to be changed apart."""
+        return ReadSet(dict(self.sentences_read), set(self.read), set(self.shown))
+
+    def add(self, other: ReadSet) -> None:
+        """Count as shown what was shown in another set too."""
+        for chunk, sentences in other.sentences_read.items():
+            self.sentences_read[chunk] = max(sentences, self.sentences_read.get(chunk, 0))
+        self.read |= other.read
+        self.shown |= other.shown
 
 
 class Arguments(BaseModel):
@@ -143,7 +155,7 @@ class Tool(ABC):
             return error_result(not_run([problem]))
         given = cast(Mapping[object, object], arguments)
         known = self.parameters["properties"]
-        problems = [self._unknown(name) for name in given if name not in known]
+        problems = [unknown_argument(name, list(known)) for name in given if name not in known]
         try:
             checked = self.arguments.model_validate(
                 {name: value for name, value in given.items() if name in known}
@@ -158,21 +170,16 @@ class Tool(ABC):
     @abstractmethod
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
 
-    def _unknown(self, name: object) -> str:
-        allowed = ", ".join(self.parameters["properties"])
-        return f"argument {_shown(name)}: there is no such argument. Arguments: {allowed}."
-
     def _described(self, error: ValidationError) -> list[str]:
         """One line for each argument that is wrong: name, value, what is allowed."""
         lines: dict[str, str] = {}
         for one in error.errors(include_url=False):
             name = str(one["loc"][0])
-            allowed = allowed_text(self.parameters["properties"][name])
+            schema = self.parameters["properties"][name]
             if one["type"] == "missing":
-                lines[name] = f'argument "{name}" is missing. Allowed: {allowed}.'
+                lines[name] = missing_argument(name, schema)
             else:
-                value = _shown(cast(object, one["input"]))
-                lines.setdefault(name, f'argument "{name}", {value}. Allowed: {allowed}.')
+                lines.setdefault(name, wrong_argument(name, one["input"], schema))
         return list(lines.values())
 
 
@@ -213,6 +220,28 @@ def not_run(problems: Sequence[str]) -> str:
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
     return "\n".join([f"Tool not run: {many}.", *lines])
+
+
+def unknown_argument(name: object, known: Sequence[str]) -> str:
+    """The problem of an argument that a tool does not have."""
+    allowed = ", ".join(known) or "none"
+    return f"argument {_shown(name)}: there is no such argument. Arguments: {allowed}."
+
+
+def missing_argument(name: str, schema: Mapping[str, Any]) -> str:
+    """The problem of an argument that was not given."""
+    return f'argument "{name}" is missing. Allowed: {allowed_text(schema)}.'
+
+
+def wrong_argument(name: str, value: object, schema: Mapping[str, Any]) -> str:
+    """The problem of an argument whose value is not allowed."""
+    return f'argument "{name}", {_shown(value)}. Allowed: {allowed_text(schema)}.'
+
+
+def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
+    """The result of a call of a tool that is not there."""
+    shown = name[:_SHOWN_CHARACTERS]
+    return error_result(f'Tool not run: there is no tool "{shown}". Tools: {", ".join(tools)}.')
 
 
 def _shown(value: object, limit: int = 60) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from bench.bootstrap import Interval
+from arag_search.evaluation.bootstrap import Interval
 
 Outcome = Literal["first", "second", "depends", "not resolved", "too few policies"]
 Policy = tuple[tuple[str, str], ...]

@@ -40,7 +40,8 @@ class Address:
     @property
     def is_local(self) -> bool:
         """Whether all nodes are on this machine, so that nobody listens on the way."""
-        return all(map(_is_loopback, self.hosts))
+        names = (host.partition("://")[2].rpartition(":")[0] for host in self.hosts)
+        return all(map(is_loopback, names))
 
     @property
     def server(self) -> str:
@@ -53,10 +54,10 @@ class Address:
         return f"{self.server}/{self.name}"
 
 
-def _is_loopback(host: str) -> bool:
-    name = host.partition("://")[2].rpartition(":")[0].strip("[]")
+def is_loopback(host: str) -> bool:
+    """Whether a name or address of a host is this machine's own, reached from here alone."""
     try:
-        return name == "localhost" or ip_address(name).is_loopback
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
 

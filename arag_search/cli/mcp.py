@@ -1,0 +1,232 @@
+"""arag-search mcp: the tools, for any client that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arag_search.cli.messages import INTERRUPTED, say
+from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
+from arag_search.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from arag_search.config import Preset
+    from arag_search.mcp_server.http import Listening
+    from arag_search.mcp_server.served import ServedIndex
+    from arag_search.mcp_server.stdio import Channel
+
+
+class TransportName(StrEnum):
+    stdio = "stdio"
+    http = "http"
+
+
+def mcp_command(
+    indexes: Annotated[
+        list[str],
+        typer.Argument(
+            help="The folder of an index, or NAME=FOLDER; several are told apart by their names.",
+            metavar="INDEX...",
+        ),
+    ],
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Which tools, and how they reply: a name, or the path of a .yaml file.  "
+            "[default: logical_read]",
+            metavar="PRESET",
+            show_default=False,
+        ),
+    ] = None,
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            help="The tools instead of a preset, separated by commas.",
+            metavar="TOOL,...",
+            show_default=False,
+        ),
+    ] = None,
+    transport: Annotated[
+        TransportName, typer.Option(help="How clients connect.")
+    ] = TransportName.stdio,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Where http listens; other than loopback needs a token.  [default: 127.0.0.1]",
+            metavar="HOST",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port of http; 0 takes any.  [default: 8765]", metavar="N", show_default=False
+        ),
+    ] = None,
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            help="The variable with the token that clients of http must show.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further name that clients of http call this server by, such as that of a "
+            "proxy; may be repeated.",
+            metavar="HOST",
+            show_default=False,
+        ),
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
+        ),
+    ] = None,
+    vectors: VectorsFolder = None,
+    encoder: EncoderName = None,
+    allow_stale: AllowStale = False,
+) -> int:
+    """Serve indexes to models over MCP, the Model Context Protocol.
+
+    A client, such as a desktop assistant or an editor, starts this command itself (stdio) or
+    connects to it (http). It gets the tools of the preset, chunks and documents by address
+    (arag://INDEX/chunk/ID), and the preset's instructions as a prompt. Each connection is a
+    session: what was read in it is not shown again until the tool reset is called.
+
+    Examples:
+
+    \b
+      arag-search mcp my-index
+      arag-search mcp wiki=my-index notes=notes-index
+      arag-search mcp my-index --transport http --port 8765
+
+    Exit code 0 where the client ended it, 130 after Ctrl-C, 143 after SIGTERM, 1 for a failure.
+    """
+    from arag_search.extras import check_extra
+    from arag_search.index import open_index
+    from arag_search.mcp_server.served import ServedIndex
+
+    check_extra("mcp", "mcp")
+    settings = _preset(preset, tools)
+    locations = _locations(indexes, vectors)
+    if transport is TransportName.http:
+        entrance = _listening(host, port, token_env, allow_host)
+    else:
+        of_http = {
+            "--host": host,
+            "--port": port,
+            "--token-env": token_env,
+            "--allow-host": allow_host,
+        }
+        entrance = _channel([name for name, value in of_http.items() if value is not None])
+    with ExitStack() as open_things:
+        open_things.enter_context(entrance)
+        served: list[ServedIndex] = []
+        for name, location in locations.items():
+            opened = open_index(
+                location, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+            )
+            open_things.enter_context(opened)
+            served.append(ServedIndex.of(name, opened, settings))
+        code, is_idle = _serve(served, settings, entrance)
+        if not is_idle:  # threads in the middle of a call would be waited for
+            if code == INTERRUPTED:
+                say("arag-search: interrupted.")
+            sys.stderr.flush()
+            os._exit(code)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
+
+
+def _preset(preset: str | None, tools: str | None) -> Preset:
+    from arag_search.config import DEFAULT_PRESET, changed_preset, load_preset
+
+    if preset is not None and tools is not None:
+        raise ArgumentError(
+            "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
+        )
+    found = load_preset(preset or DEFAULT_PRESET)
+    if tools is None:
+        return found
+    names = [name.strip() for name in tools.split(",")]
+    return changed_preset(found, {"tools": names, **_replies(names)}, "--tools")
+
+
+def _replies(tools: list[str]) -> dict[str, object]:
+    """Where passages cannot be read, searches show them whole."""
+    from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
+
+    if "chunk_read" in tools:
+        return {}
+    return {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
+
+
+def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
+    from arag_search.mcp_server.served import named_locations
+
+    locations = named_locations(indexes)
+    if vectors is not None and len(locations) > 1:
+        raise ArgumentError(
+            f"--vectors is one folder, and there are {len(locations)} indexes.",
+            allowed="--vectors with one index",
+            do="Leave it out where the vectors are in the folders of the indexes.",
+        )
+    return locations
+
+
+def _channel(of_http: list[str]) -> Channel:
+    """Standard input and output, put aside before anything else could print."""
+    from arag_search.mcp_server.stdio import take_over
+
+    if of_http:
+        raise ArgumentError(
+            f"{', '.join(of_http)} {'is' if len(of_http) == 1 else 'are'} for http.",
+            allowed="with --transport http",
+            do="Add --transport http, or leave it out.",
+        )
+    return take_over()
+
+
+def _listening(
+    host: str | None, port: int | None, token_env: str | None, allow_host: list[str] | None
+) -> Listening:
+    from arag_search.mcp_server.http import DEFAULT_HOST, DEFAULT_PORT, listen
+
+    return listen(
+        DEFAULT_HOST if host is None else host,
+        DEFAULT_PORT if port is None else port,
+        token_env,
+        allow_host or [],
+    )
+
+
+def _serve(
+    served: list[ServedIndex], preset: Preset, entrance: Channel | Listening
+) -> tuple[int, bool]:
+    """The exit code, and whether all calls have ended."""
+    from arag_search.mcp_server.catalogue import Catalogue
+    from arag_search.mcp_server.protocol import build_server
+    from arag_search.mcp_server.serving import over_http, over_stdio, run_until_signalled
+    from arag_search.mcp_server.stdio import Channel
+    from arag_search.mcp_server.workers import Workers
+
+    workers = Workers()
+    server = build_server(Catalogue(served), preset, workers)
+    if isinstance(entrance, Channel):
+        serve = over_stdio(server, entrance)
+    else:
+        serve = over_http(server, entrance)
+        say(f"Serving {', '.join(one.name for one in served)} at {entrance.url}; end with Ctrl-C.")
+    code = run_until_signalled(serve)
+    return code, workers.close()

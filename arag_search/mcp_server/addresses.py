@@ -1,0 +1,102 @@
+"""Chunks and documents by address: ``arag://INDEX/chunk/ID``, ``arag://INDEX/document/ID``.
+
+An id is percent-encoded, its slashes too. What an address gives is a text, bounded as the replies
+of chunk_read are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+from urllib.parse import quote, unquote
+
+from arag_search.errors import ArgumentError, UnknownDocumentError
+from arag_search.index import Index, unknown_chunks
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.query.fields import DOC_ID
+from arag_search.query.printing import keyword_text
+from arag_search.query.problems import QueryError
+from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
+from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
+
+Kind = Literal["chunk", "document"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_SCHEME = "arag://"
+_SHOWN_CHARACTERS = 80
+
+
+def address_of(index: str, kind: Kind, id_: str) -> str:
+    """The address of a chunk or document."""
+    return f"{_template_start(index, kind)}{quote(id_, safe='')}"
+
+
+def template_of(index: str, kind: Kind) -> str:
+    """The addresses of all chunks or documents of an index, as a URI template (RFC 6570)."""
+    return f"{_template_start(index, kind)}{{id}}"
+
+
+def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
+    """The text behind an address.
+
+    Raises ArgumentError for what is no address of the served indexes, UnknownChunkError and
+    UnknownDocumentError for ids that they do not hold, or not in their scope.
+    """
+    for one in served.values():
+        for kind in KINDS:
+            start = _template_start(one.name, kind)
+            if address[: len(start)].lower() == start.lower():
+                id_ = unquote(address[len(start) :])
+                return _chunk(one, id_) if kind == "chunk" else _document(one, id_)
+    shown = address if len(address) <= _SHOWN_CHARACTERS else f"{address[:_SHOWN_CHARACTERS]}..."
+    templates = [template_of(name, kind) for name in served for kind in KINDS]
+    raise ArgumentError(
+        "There is nothing at this address.",
+        where=shown,
+        allowed=", ".join(templates),
+        do="Percent-encode the id.",
+    )
+
+
+def _template_start(index: str, kind: Kind) -> str:
+    return f"{_SCHEME}{index}/{kind}/"
+
+
+def _chunk(served: ServedIndex, id_: str) -> str:
+    result = _reader(served.index).run({"chunk_ids": [id_]})
+    if result.status == "error":
+        raise unknown_chunks([id_], served.name)
+    return result.text
+
+
+def _document(served: ServedIndex, doc_id: str) -> str:
+    """The first chunks of a document, as many as chunk_read shows at once."""
+    ids, total = _chunks_of(served.index, doc_id)
+    if not ids:
+        raise UnknownDocumentError(
+            f'No document has the id "{doc_id}".',
+            where=served.name,
+            allowed="ids as the field doc_id has them",
+            do="Search with doc_id:ID, or copy an id from what searches show.",
+        )
+    text = _reader(served.index).run({"chunk_ids": ids}).text
+    left = total - len(ids)
+    if not left:
+        return text
+    noun = "passage" if left == 1 else "passages"
+    return f"{text}\n{left:,} more {noun} of this document after [{ids[-1]}]. {IN_BRACKETS}"
+
+
+def _chunks_of(index: Index, doc_id: str) -> tuple[list[str], int]:
+    """The ids of the first chunks of a document, in order, and how many it has."""
+    try:
+        found = index.logical_search(
+            f"{DOC_ID}:{keyword_text(doc_id)}", top_k=MAX_IDS, snippets=False, feedback=False
+        )
+    except QueryError:  # nothing that can be an id: empty, or longer than a query may be
+        return [], 0
+    return [hit.id for hit in found.hits], found.total or 0
+
+
+def _reader(index: Index) -> ChunkRead:
+    return ChunkRead(index, max_result_tokens=FULL_TEXT_RESULT_TOKENS)

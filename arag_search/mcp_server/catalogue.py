@@ -1,0 +1,126 @@
+"""The tools that clients see: those of one index or several, and ``reset``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.tokens import count_tokens
+from arag_search.tools.base import (
+    Tool,
+    ToolResult,
+    describe,
+    error_result,
+    missing_argument,
+    no_such_tool,
+    not_run,
+    unknown_argument,
+    wrong_argument,
+)
+
+RESET = "reset"
+INDEX = "index"
+"""The argument that names an index, where there are several."""
+_RESET_DONE = "A new question begins: nothing counts as read."
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool as clients see it; ``parameters`` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool of one index, and its arguments."""
+
+    served: ServedIndex
+    tool: Tool
+    arguments: Mapping[str, object]
+
+
+class Catalogue:
+    """The tools of the served indexes, all of the same preset.
+
+    With several indexes each tool takes the name of one as the argument ``index``.
+    """
+
+    def __init__(self, served: Sequence[ServedIndex]) -> None:
+        self.served = {one.name: one for one in served}
+        self._first = served[0]
+        self.offered = (
+            *(self._offered(name) for name in self._first.tools),
+            OfferedTool(RESET, describe(RESET), _schema({}, [])),
+        )
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a call must name its index."""
+        return len(self.served) > 1
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
+        """What is to be called, or the result that says what is wrong with tool or index."""
+        if name not in self._first.tools:
+            return no_such_tool(name, [one.name for one in self.offered])
+        if not self.has_several:
+            return Call(self._first, self._first.tools[name], arguments)
+        schema = {"enum": list(self.served)}
+        if INDEX not in arguments:
+            return error_result(not_run([missing_argument(INDEX, schema)]))
+        chosen = arguments[INDEX]
+        if not isinstance(chosen, str) or chosen not in self.served:
+            return error_result(not_run([wrong_argument(INDEX, chosen, schema)]))
+        served = self.served[chosen]
+        others = {key: value for key, value in arguments.items() if key != INDEX}
+        return Call(served, served.tools[name], others)
+
+    def reset_result(self, arguments: Mapping[str, object]) -> ToolResult:
+        """What ``reset`` answers; it takes no arguments."""
+        if arguments:
+            return error_result(not_run([unknown_argument(one, []) for one in arguments]))
+        return ToolResult(_RESET_DONE, "ok", (), None, True, 0, count_tokens(_RESET_DONE), 0.0)
+
+    def _offered(self, name: str) -> OfferedTool:
+        tools = {one.name: one.tools[name] for one in self.served.values()}
+        first = next(iter(tools.values()))
+        if not self.has_several:
+            return OfferedTool(name, first.description, first.parameters)
+        properties: dict[str, Any] = {
+            INDEX: {
+                "type": "string",
+                "enum": list(self.served),
+                "description": "The index to search or read.",
+            }
+        }
+        required = [INDEX]
+        for tool in tools.values():
+            properties = {**properties, **tool.parameters["properties"]}
+            required += [one for one in tool.parameters["required"] if one not in required]
+        descriptions = {of: tool.description for of, tool in tools.items()}
+        return OfferedTool(name, merged_description(descriptions), _schema(properties, required))
+
+
+def merged_description(descriptions: Mapping[str, str]) -> str:
+    """One description of a tool over several indexes: the lines that all share, then those of each
+    index, with its name before them."""
+    lines = {of: text.splitlines() for of, text in descriptions.items()}
+    first = next(iter(lines.values()))
+    shared = [line for line in first if all(line in others for others in lines.values())]
+    own = [
+        f"{of}: {line}" for of, its in lines.items() for line in its if line not in shared and line
+    ]
+    return "\n".join([*shared, *own])
+
+
+def _schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,76 @@
+"""The indexes that a server serves, each under a name that clients say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.agent.toolbox import tools_of
+from arag_search.config import Preset
+from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.errors import ArgumentError, ConfigError
+from arag_search.index import Index
+from arag_search.tools.base import Tool
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
+_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_UNNAMED = "index"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedIndex:
+    """An open index, its name, and the tools of the preset over it, by name."""
+
+    name: str
+    index: Index
+    tools: Mapping[str, Tool]
+
+    @staticmethod
+    def of(name: str, index: Index, preset: Preset) -> ServedIndex:
+        """The index with the tools of the preset.
+
+        Raises ConfigError for a preset without tools, NotServedError for an index that cannot do
+        what they need.
+        """
+        if not preset.tools:
+            raise ConfigError(
+                f"Preset {preset.name} has no tools to serve.",
+                allowed="a preset with tools",
+                do="See them with: arag-search presets",
+            )
+        return ServedIndex(name, index, tools_of(preset, index))
+
+
+def named_locations(given: Sequence[str]) -> dict[str, str]:
+    """Locations by name, from ``NAME=LOCATION`` or a bare location, which is named after its last
+    part. A folder whose own name has an equals sign is written with ``./`` before it.
+
+    Raises ArgumentError for two of the same name: names differ by more than case, since they stand
+    in addresses.
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        match = _NAMED.fullmatch(one)
+        name, location = (match[1], match[2]) if match else (_name_of(one), one)
+        if not location:
+            raise ArgumentError(
+                f'The index "{name}" has no location.', where=one, allowed="INDEX or NAME=INDEX"
+            )
+        if name.lower() in map(str.lower, found):
+            raise ArgumentError(
+                f'Two indexes are named "{name}".',
+                where=one,
+                allowed="names that differ by more than case",
+                do="Name them: arag-search mcp one=INDEX two=INDEX",
+            )
+        found[name] = location
+    return found
+
+
+def _name_of(location: str) -> str:
+    """A name for a location that was given none."""
+    last = parse_address(location).name if is_address(location) else Path(location).resolve().name
+    return _NOT_OF_NAMES.sub("-", last).strip("-._")[:64] or _UNNAMED

@@ -1,0 +1,75 @@
+"""A server from its start to its end: by its client, or by a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from mcp.server.lowlevel import Server
+
+from arag_search.mcp_server.http import Listening, serve_http
+from arag_search.mcp_server.session import Session
+from arag_search.mcp_server.stdio import Channel, stdio_streams
+
+Serve = Callable[[anyio.Event], Awaitable[None]]
+"""Serves until the event is set, or no client is left."""
+
+
+def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
+    """Serves the one client at the other ends of standard input and output."""
+
+    async def serve(stopping: anyio.Event) -> None:
+        async with (
+            stdio_streams(channel) as (from_client, to_client),
+            anyio.create_task_group() as group,
+        ):
+
+            async def stop() -> None:
+                await stopping.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(stop)
+            await server.run(from_client, to_client, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+    return serve
+
+
+def over_http(server: Server[Session, Any], listening: Listening) -> Serve:
+    """Serves any number of clients."""
+
+    async def serve(stopping: anyio.Event) -> None:
+        await serve_http(server, listening, stopping)
+
+    return serve
+
+
+def run_until_signalled(serve: Serve) -> int:
+    """Serve until there are no clients left, SIGTERM or Ctrl-C; the exit code, 0 or 128 + signal.
+    A second signal ends the process."""
+    number = anyio.run(_until_signalled, serve)
+    return 128 + number if number else 0
+
+
+async def _until_signalled(serve: Serve) -> int:
+    """Serve; the number of the signal that ended it, else 0."""
+    stopping = anyio.Event()
+    number = 0
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            nonlocal number
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for each in signals:
+                    if number:
+                        os._exit(128 + each)  # asked twice
+                    number = each
+                    stopping.set()
+
+        group.start_soon(watch)
+        await serve(stopping)
+        group.cancel_scope.cancel()
+    return number

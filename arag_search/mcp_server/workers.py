@@ -1,0 +1,70 @@
+"""Calls that block, in threads: so many at once, so many waiting, each in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+import anyio
+
+from arag_search.errors import UnavailableError
+
+AT_ONCE = 8
+"""Calls that run at the same time."""
+WAITING = 64
+"""Calls that may wait for their turn; a further one is refused."""
+TIMEOUT_S = 120.0
+"""Seconds until a call is given up, its wait included. Longer than an engine goes on trying."""
+GRACE_S = 5.0
+"""Seconds that calls at work are waited for at the end."""
+
+_Result = TypeVar("_Result")
+
+
+class Workers:
+    """Runs calls in a few threads that live as long as it does.
+
+    Neither a search in Java nor one on a server can be stopped from outside: a call that was
+    cancelled, or took too long, is no longer waited for, but keeps its place until the engine is
+    done with it. One that had not begun gives its place up at once.
+    """
+
+    def __init__(
+        self, *, at_once: int = AT_ONCE, waiting: int = WAITING, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.most = at_once + waiting
+        self.timeout_s = timeout_s
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="mcp-call")
+        self._calls: set[Future[Any]] = set()
+
+    @property
+    def busy(self) -> int:
+        """Calls that run or wait."""
+        return len(self._calls)
+
+    async def run(self, call: Callable[[], _Result]) -> _Result:
+        """The call's result, or what it raises. Raises UnavailableError where there is no place
+        left for it, and where it takes too long."""
+        if self.busy >= self.most:
+            raise UnavailableError(
+                f"{self.busy} calls are running or waiting.",
+                allowed=f"at most {self.most} at a time",
+                do="Try again in a moment.",
+            )
+        future = self._threads.submit(call)
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
+        with anyio.move_on_after(self.timeout_s):
+            return await asyncio.wrap_future(future)
+        raise UnavailableError(
+            f"The call was given up after {self.timeout_s:g} s.",
+            do="Try again in a moment, or ask for less.",
+        )
+
+    def close(self, grace_s: float = GRACE_S) -> bool:
+        """Take no more calls, drop those that wait, and wait for the others for at most so many
+        seconds; whether all are done."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        return not wait(list(self._calls), grace_s).not_done

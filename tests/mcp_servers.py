@@ -1,0 +1,134 @@
+"""MCP servers in this process, over small indexes in plain Python: engines wait or fail as told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp import ClientSession, types
+from mcp.server.lowlevel import Server
+from mcp.shared.memory import create_connected_server_and_client_session
+
+from arag_search.config import Preset, load_preset
+from arag_search.corpus import Chunk
+from arag_search.engines.base import Page, SearchRequest
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import UnavailableError
+from arag_search.index import Index
+from arag_search.mcp_server.catalogue import Catalogue
+from arag_search.mcp_server.protocol import build_server
+from arag_search.mcp_server.served import ServedIndex
+from arag_search.mcp_server.workers import Workers
+from arag_search.query.tree import Scope
+from tests.passages import SCHEMA, VIVALDI
+
+PRESET = load_preset("logical_read")
+DOWN = UnavailableError("No node answers.", where="http://127.0.0.1:9200", do="Start it.")
+
+
+class MoodyEngine(MemoryEngine):
+    """Fails while ``failure`` is set; while ``held`` is not, searches and reads wait."""
+
+    def __init__(self, chunks: Sequence[Chunk] = VIVALDI) -> None:
+        super().__init__(chunks, metadata=SCHEMA.metadata)
+        self.failure: Exception | None = None
+        self.held = threading.Event()
+        self.held.set()
+        self.at_work = 0
+        self.most_at_work = 0
+        self._lock = threading.Lock()
+
+    def search(self, request: SearchRequest) -> Page:
+        self._wait()
+        return super().search(request)
+
+    def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
+        self._wait()
+        return super().read(ids, scope)
+
+    def _wait(self) -> None:
+        with self._lock:
+            self.at_work += 1
+            self.most_at_work = max(self.at_work, self.most_at_work)
+        try:
+            assert self.held.wait(20)
+            if self.failure is not None:
+                raise self.failure
+        finally:
+            with self._lock:
+                self.at_work -= 1
+
+
+class Served:
+    """A server over one index or several, and what is below it."""
+
+    def __init__(
+        self,
+        *engines: MemoryEngine,
+        preset: Preset = PRESET,
+        workers: Workers | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.engine = engines[0] if engines else MoodyEngine()
+        names = ("memory", "other", "third")
+        self.workers = workers or Workers()
+        served = [
+            ServedIndex.of(name, Index(engine, name, scope), preset)
+            for name, engine in zip(names, engines or (self.engine,), strict=False)
+        ]
+        self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers)
+
+    def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:
+        """Let one client talk to the server, in memory."""
+
+        async def main() -> None:
+            async with self.client() as client:
+                await talk(client)
+
+        self.run(main)
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        """Run a conversation, and see that no call is left behind."""
+
+        async def bounded() -> None:
+            with anyio.fail_after(20):
+                await main()
+
+        try:
+            anyio.run(bounded)
+        finally:
+            if isinstance(self.engine, MoodyEngine):
+                self.engine.held.set()
+            assert self.workers.close(5)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[ClientSession]:
+        async with create_connected_server_and_client_session(self.server) as client:
+            yield client
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait for something that another thread or task does."""
+    with anyio.fail_after(10):
+        while not happened():
+            await anyio.sleep(0.005)
+
+
+async def cancel_last(client: ClientSession) -> None:
+    """Tell the server that the request sent last is not waited for."""
+    last = client._request_id - 1
+    await client.send_notification(
+        types.ClientNotification(
+            types.CancelledNotification(params=types.CancelledNotificationParams(requestId=last))
+        )
+    )
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The text of a result, which is all of its content."""
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text

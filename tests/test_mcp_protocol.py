@@ -1,0 +1,451 @@
+"""The MCP server as a client in the same process meets it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import anyio
+import pytest
+from mcp import ClientSession, McpError, types
+from pydantic import AnyUrl
+
+from arag_search.config import changed_preset
+from arag_search.engines.memory import MemoryEngine
+from arag_search.mcp_server.session import Session
+from arag_search.mcp_server.workers import AT_ONCE, Workers
+from arag_search.query.parser import parse_scope
+from tests.mcp_servers import (
+    DOWN,
+    PRESET,
+    MoodyEngine,
+    Served,
+    cancel_last,
+    text_of,
+    until,
+)
+from tests.passages import SCHEMA, VIVALDI, chunk
+
+READ = {"chunk_ids": ["scarlatti.1"]}
+IN_FULL = "[scarlatti.1] Griselda (Scarlatti)\n(year: 1721)\nThis opera is older."
+READ_BEFORE = "[scarlatti.1] This chunk has been read before."
+
+
+async def refused(client: ClientSession, name: str, **arguments: object) -> str:
+    """The text of a result that is marked as an error."""
+    result = await client.call_tool(name, arguments)
+    assert result.isError
+    return text_of(result)
+
+
+async def failed(client: ClientSession, name: str, **arguments: object) -> types.ErrorData:
+    """The protocol's error for a call."""
+    with pytest.raises(McpError) as raised:
+        await client.call_tool(name, arguments)
+    return raised.value.error
+
+
+async def unread(client: ClientSession, address: str) -> types.ErrorData:
+    """The protocol's error for an address."""
+    with pytest.raises(McpError) as raised:
+        await client.read_resource(AnyUrl(address))
+    return raised.value.error
+
+
+async def contents(client: ClientSession, address: str) -> str:
+    (found,) = (await client.read_resource(AnyUrl(address))).contents
+    assert isinstance(found, types.TextResourceContents)
+    assert found.mimeType == "text/plain"
+    return found.text
+
+
+# Tools
+
+
+def test_the_tools_are_those_of_the_preset_as_the_agent_sees_them_and_reset() -> None:
+    served = Served()
+
+    async def talk(client: ClientSession) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["logical_search", "chunk_read", "reset"]
+        for tool in tools.values():
+            assert tool.annotations is not None
+            assert tool.annotations.readOnlyHint is True
+            assert tool.annotations.openWorldHint is False
+        found = tools["logical_search"]
+        assert found.description is not None
+        assert found.description.endswith(
+            "Fields of this index: title, content, doc_id, year (number), lang (keyword)."
+        )
+        assert found.inputSchema["required"] == ["query"]
+        assert "index" not in found.inputSchema["properties"]
+        assert tools["reset"].inputSchema["properties"] == {}
+
+    served.serve(talk)
+
+
+def test_a_search_and_a_read_answer_with_text_and_with_numbers_apart() -> None:
+    async def talk(client: ClientSession) -> None:
+        found = await client.call_tool("logical_search", {"query": "opera AND older"})
+        assert text_of(found) == (
+            "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti)\n"
+            "This opera is older.\nFull text: chunk_read."
+        )
+        assert found.structuredContent is None  # or clients would show that instead
+        assert found.meta is not None
+        numbers = found.meta["arag_search"]
+        assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
+        assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
+
+    Served().serve(talk)
+
+
+def test_two_sessions_do_not_share_what_was_read_and_reset_forgets_it() -> None:
+    served = Served()
+
+    async def main() -> None:
+        async with served.client() as one, served.client() as two:
+            assert text_of(await one.call_tool("chunk_read", READ)) == IN_FULL
+            assert text_of(await one.call_tool("chunk_read", READ)) == READ_BEFORE
+            assert text_of(await two.call_tool("chunk_read", READ)) == IN_FULL
+            await one.call_tool("reset", {})
+            assert text_of(await one.call_tool("chunk_read", READ)) == IN_FULL
+            assert text_of(await two.call_tool("chunk_read", READ)) == READ_BEFORE
+
+    served.run(main)
+
+
+def test_what_a_model_got_wrong_is_a_result_with_the_whole_message() -> None:
+    async def talk(client: ClientSession) -> None:
+        assert await refused(client, "logical_search", query="a OR NOT opera") == (
+            'Query not run: 1 problem.\n1. column 6, "NOT opera": a NOT cannot be an alternative '
+            "of OR; alone it matches nearly every passage. Write AND NOT, or a space before NOT.\n"
+            "Write: (a AND NOT opera)"
+        )
+        assert await refused(client, "logical_search", top_k=99, limit=3) == (
+            'Tool not run: 3 problems.\n1. argument "limit": there is no such argument. Arguments: '
+            "query, default_operator, top_k, offset, granularity.\n"
+            '2. argument "query" is missing. Allowed: a string.\n'
+            '3. argument "top_k", 99. Allowed: a whole number from 1 to 20.'
+        )
+        assert await refused(client, "chunk_read", chunk_ids=["gone.1"]) == (
+            'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
+        )
+        assert await refused(client, "find") == (
+            'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, reset.'
+        )
+        assert await refused(client, "reset", now=True) == (
+            'Tool not run: 1 problem.\n1. argument "now": there is no such argument. Arguments: '
+            "none."
+        )
+
+    Served().serve(talk)
+
+
+# Failures
+
+
+def test_an_engine_that_dies_is_an_error_of_the_protocol_and_serves_again_when_it_returns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = MoodyEngine()
+
+    async def talk(client: ClientSession) -> None:
+        engine.failure = DOWN
+        error = await failed(client, "logical_search", query="opera")
+        assert error.code == types.INTERNAL_ERROR
+        assert error.message == ("No node answers.\nWhere: http://127.0.0.1:9200\nDo: Start it.")
+        assert error.data == "UnavailableError"
+        assert (await unread(client, "arag://memory/chunk/page.1")).message == error.message
+        engine.failure = None
+        assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
+
+    Served(engine).serve(talk)
+    assert "No node answers." in caplog.text
+
+
+def test_a_fault_of_ours_shows_no_traceback_to_clients(caplog: pytest.LogCaptureFixture) -> None:
+    engine = MoodyEngine()
+    engine.failure = ZeroDivisionError("secret of the inside")
+
+    async def talk(client: ClientSession) -> None:
+        error = await failed(client, "logical_search", query="opera")
+        assert error.message == (
+            "The request failed unexpectedly (ZeroDivisionError).\n"
+            "Do: The server's log has the cause: report it."
+        )
+
+    Served(engine).serve(talk)
+    assert "secret of the inside" in caplog.text
+
+
+# Many calls
+
+
+def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> None:
+    engine = MoodyEngine()
+    served = Served(engine)
+    texts: list[str] = []
+
+    async def talk(client: ClientSession) -> None:
+        async def ask() -> None:
+            found = await client.call_tool("logical_search", {"query": "opera AND older"})
+            texts.append(text_of(found))
+
+        engine.held.clear()
+        async with anyio.create_task_group() as group:
+            for _ in range(16):
+                group.start_soon(ask)
+            await until(lambda: served.workers.busy == 16)
+            engine.held.set()
+
+    served.serve(talk)
+    assert len(texts) == 16
+    assert len(set(texts)) == 1
+    assert engine.most_at_work == AT_ONCE
+
+
+def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_given_up() -> None:
+    engine = MoodyEngine()
+    served = Served(engine, workers=Workers(at_once=1, waiting=1, timeout_s=0.2))
+    messages: list[str] = []
+
+    async def talk(client: ClientSession) -> None:
+        async def ask() -> None:
+            messages.append((await failed(client, "logical_search", query="opera")).message)
+
+        engine.held.clear()
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(ask)
+        engine.held.set()
+        await until(lambda: served.workers.busy == 0)
+        assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
+
+    served.serve(talk)
+    busy = (
+        "2 calls are running or waiting.\nAllowed: at most 2 at a time\nDo: Try again in a moment."
+    )
+    slow = "The call was given up after 0.2 s.\nDo: Try again in a moment, or ask for less."
+    assert messages == [busy, slow, slow]
+
+
+def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place() -> None:
+    engine = MoodyEngine()
+    served = Served(engine, workers=Workers(at_once=1))
+
+    async def talk(client: ClientSession) -> None:
+        engine.held.clear()
+        messages: list[str] = []
+
+        async def read() -> None:
+            messages.append((await failed(client, "chunk_read", **READ)).message)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await until(lambda: engine.at_work == 1)
+            await cancel_last(client)
+        assert messages == ["Request cancelled"]
+        assert served.workers.busy == 1
+        engine.held.set()
+        await until(lambda: served.workers.busy == 0)
+        assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
+
+    served.serve(talk)
+
+
+def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = MoodyEngine()
+    served = Served(engine, workers=Workers(timeout_s=0.3))
+    sessions: list[weakref.ref[Session]] = []
+
+    class Noted(Session):
+        def __init__(self) -> None:
+            super().__init__()
+            sessions.append(weakref.ref(self))
+
+    monkeypatch.setattr("arag_search.mcp_server.protocol.Session", Noted)
+
+    async def main() -> None:
+        engine.held.clear()
+        async with served.client() as stays:
+            async with anyio.create_task_group() as group, served.client() as goes:
+                group.start_soon(goes.call_tool, "chunk_read", READ)
+                await until(lambda: engine.at_work == 1)
+                group.cancel_scope.cancel()
+            engine.held.set()
+            await until(lambda: served.workers.busy == 0)
+            assert text_of(await stays.call_tool("chunk_read", READ)) == IN_FULL
+            await until(lambda: gc.collect() >= 0 and sessions[1]() is None)
+            assert sessions[0]() is not None
+
+    served.run(main)
+
+
+# Several indexes
+
+
+def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -> None:
+    other = MemoryEngine((chunk(0, "scarlatti", "Another", "The same id."),), metadata={})
+    served = Served(MoodyEngine(), other)
+
+    async def talk(client: ClientSession) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        schema = tools["chunk_read"].inputSchema
+        assert schema["properties"]["index"]["enum"] == ["memory", "other"]
+        assert schema["required"] == ["index", "chunk_ids"]
+        assert "index" not in tools["reset"].inputSchema["properties"]
+        description = tools["logical_search"].description
+        assert description is not None
+        assert description.splitlines()[-2:] == [
+            "memory: Fields of this index: title, content, doc_id, year (number), lang (keyword).",
+            "other: Fields of this index: title, content, doc_id.",
+        ]
+        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(read) == IN_FULL
+        read = await client.call_tool("chunk_read", {**READ, "index": "other"})
+        assert text_of(read) == "[scarlatti.1] Another\nThe same id."
+        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(read) == READ_BEFORE
+
+    served.serve(talk)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, 'argument "index" is missing.'),
+        ({"index": "Memory"}, 'argument "index", "Memory".'),
+        ({"index": ["memory"]}, 'argument "index", ["memory"].'),
+        ({"index": None}, 'argument "index", null.'),
+    ],
+)
+def test_an_index_that_is_not_there_is_refused_with_the_names(
+    given: dict[str, object], problem: str
+) -> None:
+    async def talk(client: ClientSession) -> None:
+        assert await refused(client, "chunk_read", chunk_ids=["page.1"], **given) == (
+            f'Tool not run: 1 problem.\n1. {problem} Allowed: "memory" or "other".'
+        )
+
+    Served(MoodyEngine(), MoodyEngine()).serve(talk)
+
+
+# Addresses
+
+
+def test_chunks_and_documents_have_addresses() -> None:
+    ids = ("a b/ü%?#.", "..", "x" * 300)
+    chunks = [chunk(at, one, "", f"Text {at}.") for at, one in enumerate(ids, 10)]
+
+    async def talk(client: ClientSession) -> None:
+        templates = (await client.list_resource_templates()).resourceTemplates
+        assert [one.uriTemplate for one in templates] == [
+            "arag://memory/chunk/{id}",
+            "arag://memory/document/{id}",
+        ]
+        assert (await client.list_resources()).resources == []
+        assert await contents(client, "arag://memory/chunk/scarlatti.1") == IN_FULL
+        assert await contents(client, "arag://memory/document/vivaldi") == (
+            "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
+            "(next: vivaldi.2; year: 1678; lang: en, it)\n"
+            "Antonio Vivaldi was born in Venice. He wrote many operas. The priest taught violin. "
+            "Each libretto was new.\n"
+            "[vivaldi.2] Antonio Vivaldi, part 2 of 2\n"
+            "(previous: vivaldi.1; year: 1678; lang: en, it)\n"
+            "He died in Vienna. Vivaldi's music was forgotten."
+        )
+        odd = "a%20b%2F%C3%BC%25%3F%23."
+        assert (await contents(client, f"arag://memory/chunk/{odd}.1")).endswith("Text 10.")
+        assert (await contents(client, f"arag://memory/document/{odd}")).endswith("Text 10.")
+        assert (await contents(client, f"arag://memory/chunk/{'x' * 300}.1")).endswith("Text 12.")
+
+    Served(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
+
+
+def test_an_address_with_nothing_behind_it_is_a_clear_error() -> None:
+    async def talk(client: ClientSession) -> None:
+        error = await unread(client, "arag://memory/chunk/gone.1")
+        assert (error.code, error.message) == (
+            -32002,
+            'No chunk has the id "gone.1".\nWhere: memory\n'
+            "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.",
+        )
+        error = await unread(client, "arag://memory/document/gone")
+        assert (error.code, error.message.splitlines()[0]) == (
+            -32002,
+            'No document has the id "gone".',
+        )
+        for address in ("arag://memory/chunk/%FF", "arag://memory/document/" + "x" * 3_000):
+            assert (await unread(client, address)).code == -32002
+        error = await unread(client, "arag://elsewhere/chunk/page.1")
+        assert (error.code, error.message) == (
+            types.INVALID_PARAMS,
+            "There is nothing at this address.\nWhere: arag://elsewhere/chunk/page.1\n"
+            "Allowed: arag://memory/chunk/{id}, arag://memory/document/{id}\n"
+            "Do: Percent-encode the id.",
+        )
+
+    Served().serve(talk)
+
+
+def test_addresses_obey_the_scope_and_a_long_document_is_bounded() -> None:
+    long = [
+        chunk(9, "long", "Long", f"Part {part}. " * 500, part=part, parts=30, year=1)
+        for part in range(1, 31)
+    ]
+
+    async def talk(client: ClientSession) -> None:
+        assert (await unread(client, "arag://memory/chunk/vivaldi.1")).code == -32002
+        assert (await unread(client, "arag://memory/document/vivaldi")).code == -32002
+        text = await contents(client, "arag://memory/document/long")
+        assert len(text) < 60_000
+        *_, left_out, last = text.splitlines()
+        assert left_out.startswith("Not shown for want of room: chunk_ids [")
+        assert last == (
+            "10 more passages of this document after [long.20]. Ids stand in brackets in search "
+            "replies."
+        )
+
+    scope = parse_scope("year:1", SCHEMA)
+    Served(MoodyEngine((*VIVALDI, *long)), scope=scope).serve(talk)
+
+
+# The prompt
+
+
+def test_the_instructions_of_the_preset_are_a_prompt() -> None:
+    async def talk(client: ClientSession) -> None:
+        (prompt,) = (await client.list_prompts()).prompts
+        assert (prompt.name, prompt.description) == ("logical_read", PRESET.description)
+        for arguments, end in (({}, ""), ({"question": "Who wrote it?"}, "\n\nWho wrote it?")):
+            (message,) = (await client.get_prompt("logical_read", arguments)).messages
+            assert isinstance(message.content, types.TextContent)
+            assert message.content.text == PRESET.system_prompt + end
+        with pytest.raises(McpError) as raised:
+            await client.get_prompt("other")
+        assert str(raised.value) == 'There is no prompt "other".\nAllowed: logical_read'
+        with pytest.raises(McpError) as raised:
+            await client.get_prompt("logical_read", {"answer": "x"})
+        assert str(raised.value) == 'The prompt has no argument "answer".\nAllowed: question'
+
+    Served().serve(talk)
+
+
+def test_a_client_is_told_who_serves_and_how_to_begin() -> None:
+    served = Served(preset=changed_preset(PRESET, {"tools": ["keyword_search"]}, "test"))
+
+    async def talk(client: ClientSession) -> None:
+        told = await client.initialize()
+        assert told.serverInfo.name == "arag-search"
+        assert told.instructions is not None
+        assert "Call reset when a new question begins." in told.instructions
+        assert told.capabilities.tools is not None
+        assert told.capabilities.prompts is not None
+        assert told.capabilities.resources is not None
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == ["keyword_search", "reset"]
+
+    served.serve(talk)

@@ -1,0 +1,69 @@
+"""Which indexes a server serves, and under which names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arag_search.config import load_preset
+from arag_search.errors import ArgumentError, ConfigError, NotServedError
+from arag_search.mcp_server.catalogue import merged_description
+from arag_search.mcp_server.served import ServedIndex, named_locations
+from tests.passages import VIVALDI, index_of
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["my-index"], {"my-index": "my-index"}),
+        (["/data/my index/"], {"my-index": "/data/my index/"}),
+        (["wiki=/data/a=b", "./a=b"], {"wiki": "/data/a=b", "a-b": "./a=b"}),
+        (["http://127.0.0.1:9200/docs"], {"docs": "http://127.0.0.1:9200/docs"}),
+        (["w=http://127.0.0.1:9200/docs"], {"w": "http://127.0.0.1:9200/docs"}),
+        (["/data/каталог"], {"index": "/data/каталог"}),
+        (["/"], {"index": "/"}),
+    ],
+)
+def test_an_index_is_named_by_the_caller_or_after_its_place(
+    given: list[str], found: dict[str, str]
+) -> None:
+    assert named_locations(given) == found
+
+
+def test_a_relative_folder_is_named_after_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert named_locations(["."]) == {tmp_path.name: "."}
+
+
+def test_two_indexes_of_one_name_are_refused() -> None:
+    with pytest.raises(ArgumentError) as raised:
+        named_locations(["a/Wiki", "b/wiki"])
+    assert str(raised.value) == (
+        'Two indexes are named "wiki".\nWhere: b/wiki\n'
+        "Allowed: names that differ by more than case\n"
+        "Do: Name them: arag-search mcp one=INDEX two=INDEX"
+    )
+    with pytest.raises(ArgumentError) as raised:
+        named_locations(["wiki="])
+    assert str(raised.value).startswith('The index "wiki" has no location.\nWhere: wiki=\n')
+
+
+def test_a_preset_that_the_index_cannot_serve_is_refused() -> None:
+    index = index_of(*VIVALDI)
+    with pytest.raises(NotServedError):
+        ServedIndex.of("memory", index, load_preset("arag_full"))
+    with pytest.raises(ConfigError) as raised:
+        ServedIndex.of("memory", index, load_preset("direct_answer"))
+    assert str(raised.value) == (
+        "Preset direct_answer has no tools to serve.\nAllowed: a preset with tools\n"
+        "Do: See them with: arag-search presets"
+    )
+
+
+def test_descriptions_share_their_lines_and_name_the_index_of_the_others() -> None:
+    assert merged_description({"a": "One.\nTwo.", "b": "One.\nTwo."}) == "One.\nTwo."
+    merged = merged_description({"a": "One.\n\nX: 1.", "b": "One.\n\nX: 2."})
+    assert merged == "One.\n\na: X: 1.\nb: X: 2."

@@ -1,0 +1,261 @@
+"""arag-search mcp over standard input and output, as a client starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import JSONRPCMessage
+
+from arag_search.mcp_server.http import DEFAULT_HOST, DEFAULT_PORT, PATH
+from tests.commands import Command
+from tests.mcp_servers import text_of
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+
+MAIN = "from arag_search.cli.app import main; main()"
+NOISE = """
+import logging, os, subprocess, sys, warnings
+from arag_search.engines.lucene import jvm
+from arag_search.tools.logical_search import LogicalSearch
+
+def noisy(run):
+    def call(*arguments):
+        print("noise of print")
+        os.write(1, b"noise of a library\\n")
+        sys.__stdout__.write("noise of a stream\\n")
+        subprocess.run(["echo", "noise of a child"], check=True)
+        assert sys.stdin.read() == ""
+        warnings.warn("noise of a warning")
+        logging.getLogger("other").error("noise of a log")
+        jvm.java("java.lang.System").out.println("noise of Java")
+        return run(*arguments)
+    return call
+
+def noisy_start(start):
+    def call(*arguments):
+        print("noise of print at the start")
+        os.write(1, b"noise of a library at the start\\n")
+        return start(*arguments)
+    return call
+
+LogicalSearch._call = noisy(LogicalSearch._call)
+jvm._start = noisy_start(jvm._start)
+"""
+SLOW = """
+import time
+from arag_search.mcp_server.workers import Workers
+from arag_search.tools.logical_search import LogicalSearch
+Workers.close.__defaults__ = (0.2,)
+
+def slow(*arguments):
+    print("at work", flush=True)
+    time.sleep(60)
+
+LogicalSearch._call = slow
+"""
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def started(script: str, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "always", "-c", script + MAIN, "mcp", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def request(number: int | str, method: str, **params: Any) -> bytes:
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
+
+
+BEGINNING = (
+    request(0, "initialize", **INITIALIZE)
+    + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+)
+SEARCH = request(1, "tools/call", name="logical_search", arguments={"query": "vivaldi"})
+
+
+@asynccontextmanager
+async def connected(*arguments: str) -> AsyncIterator[ClientSession]:
+    """The SDK's client of a server in a process of its own, which says nothing else."""
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-c", MAIN, "mcp", *arguments], env=dict(os.environ)
+    )
+    with tempfile.TemporaryFile("w+") as errors:
+        async with (
+            stdio_client(parameters, errlog=errors) as streams,
+            ClientSession(*streams) as client,
+        ):
+            await client.initialize()
+            yield client
+        errors.seek(0)
+        assert errors.read() == ""
+
+
+def test_the_lines_of_the_readme_for_clients_say_how_to_start_and_to_find_the_server() -> None:
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    found = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", readme, re.DOTALL)]
+    desktop, code, http = (next(iter(one.values()))["my-corpus"] for one in found)
+    assert desktop == {"command": "arag-search", "args": ["mcp", "/path/to/my-index"]}
+    assert code == {"type": "stdio", **desktop}
+    assert http["url"] == f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}"
+
+
+def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None:
+    async def main() -> None:
+        with anyio.fail_after(30):
+            async with connected("my-index", "notes=plain") as client:
+                names = [tool.name for tool in (await client.list_tools()).tools]
+                assert names == ["logical_search", "chunk_read", "reset"]
+                query = {"index": "my-index", "query": '"antonio vivaldi" AND librett*'}
+                found = await client.call_tool("logical_search", query)
+                assert text_of(found).startswith("5 of 8 passages for ")
+                read = await client.call_tool(
+                    "chunk_read", {"index": "notes", "chunk_ids": ["n2.1"]}
+                )
+                assert text_of(read).endswith("Café & co.")
+                sentences = {"index": "notes", "query": "beta", "granularity": "sentence"}
+                assert (await client.call_tool("logical_search", sentences)).isError
+
+    anyio.run(main)
+
+
+def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
+    wrong = (
+        b'\n{"jsonrpc": "2.0", "id": "x", "method": 7}\n'  # answered by its id
+        b"not json\n"
+        + b'{"jsonrpc": "2.0", "id": 5, "method": "'
+        + b"x" * 1_100_000  # longer than a message may be
+        + b'"}\n[[[[\n\xff\xfe\n{"id": "\\ud800"}\n'
+    )
+    last = request(2, "tools/call", name="chunk_read", arguments={"chunk_ids": ["\ud800"]})
+    with started(NOISE, "my-index") as server:
+        out, err = server.communicate(BEGINNING + wrong + SEARCH + last.rstrip(), timeout=30)
+    assert server.returncode == 0, err
+    lines = out.split(b"\n")
+    assert lines.pop() == b""
+    messages = [JSONRPCMessage.model_validate_json(line).root for line in lines]
+    answers = {one.id: one for one in messages if hasattr(one, "id")}
+    assert answers.keys() == {0, 1, 2, "x"}
+    assert answers[2].error == answers["x"].error
+    assert "passages for vivaldi" in answers[1].result["content"][0]["text"]
+    assert answers["x"].error.message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
+    notes = [one for one in messages if getattr(one, "method", "") == "notifications/message"]
+    told = [note.params["data"].splitlines()[0] for note in notes]
+    assert told.count("The message is longer than 1,048,576 bytes.") == 1
+    assert told.count("The message is no JSON-RPC 2.0.") >= 3
+    for of in ("print", "a library", "a stream", "a child", "a log", "Java"):
+        assert f"noise of {of}\n".encode() in err, of
+    for of in ("print", "a library"):
+        assert f"noise of {of} at the start\n".encode() in err, of
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGTERM, 143, b""), (signal.SIGINT, 130, b"arag-search: interrupted.\n")],
+)
+def test_a_signal_ends_the_server_in_the_middle_of_a_call(
+    number: signal.Signals, code: int, said: bytes
+) -> None:
+    with started(SLOW, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING + SEARCH)
+        server.stdin.flush()
+        assert server.stderr.readline() == b"at work\n"
+        server.send_signal(number)
+        assert server.wait(10) == code
+        assert server.stderr.read() == said
+        lines = server.stdout.read().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [0]
+
+
+def test_a_client_that_vanishes_ends_the_server() -> None:
+    with started("", "my-index") as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(BEGINNING)
+        server.stdin.flush()
+        assert server.stdout.readline()
+        server.stdout.close()
+        server.stdin.write(SEARCH * 50)
+        server.stdin.close()
+        assert server.wait(10) == 0
+
+
+def test_what_cannot_be_served_is_told_on_standard_error_before_a_client_waits() -> None:
+    with started("", "nothing-there") as server:
+        out, err = server.communicate(BEGINNING, timeout=20)
+    assert (server.returncode, out) == (1, b"")
+    assert err.startswith(b"arag-search: There is no index")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "do"),
+    [
+        (
+            ["i", "--preset", "logical_read", "--tools", "chunk_read"],
+            "--preset and --tools are both given.",
+            "Leave one out.",
+        ),
+        (
+            ["i", "--tools", "chunk_read,grep"],
+            "The preset has 1 problem.",
+            "Compare with a complete one: arag-search presets logical_read",
+        ),
+        (
+            ["a/i", "b/i"],
+            'Two indexes are named "i".',
+            "Name them: arag-search mcp one=INDEX two=INDEX",
+        ),
+        (
+            ["i", "j", "--vectors", "v"],
+            "--vectors is one folder, and there are 2 indexes.",
+            "Leave it out where the vectors are in the folders of the indexes.",
+        ),
+        (
+            ["i", "--host", "0.0.0.0"],
+            "--host is for http.",
+            "Add --transport http, or leave it out.",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused_before_anything_is_opened(
+    arag: Command, arguments: list[str], first: str, do: str
+) -> None:
+    done = arag("mcp", *arguments)
+    assert (done.code, done.out) == (1, "")
+    lines = done.err.splitlines()
+    assert lines[0] == f"arag-search: {first}"
+    assert lines[-1] == f"Do: {do}"
+
+
+def test_without_the_sdk_the_command_says_how_to_install_it(
+    arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert arag("mcp", "my-index").err == (
+        'arag-search: mcp is not installed.\nWhere: extra "mcp" of arag-search\n'
+        'Do: Install the extra: pip install "arag-search[mcp]"\n'
+    )
