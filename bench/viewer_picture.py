@@ -10,8 +10,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.run import RunOptions, run
@@ -25,17 +28,20 @@ from bench import BenchError
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 PICTURE = Path(__file__).parent / "results" / "viewer.png"
 PRESET = "logical_read"
 QUESTION = "s01"
-SIZE = (1440, 900)
+SIZE = (1280, 800)
 
 
 def main() -> int:
     """Write the picture. Exit code 1 for a failure."""
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            write_atomically(PICTURE, picture(sample_page(Path(folder))))
+        with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+            write_atomically(PICTURE, picture(browser, sample_page(Path(folder))))
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
@@ -58,8 +64,9 @@ def sample_page(folder: Path) -> Path:
     return folder / "view.html"
 
 
-def picture(page: Path) -> bytes:
-    """What a browser shows of a question, as PNG. Raises BenchError without browser or driver."""
+@contextmanager
+def open_browser() -> Generator[Browser]:
+    """The browser of the system. Raises BenchError where it, or what drives it, is not there."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
@@ -69,11 +76,17 @@ def picture(page: Path) -> bytes:
         raise BenchError("Chromium is not installed.", do="Run apt-get install chromium.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium)
-        width, height = SIZE
-        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-        tab.goto(f"{page.as_uri()}#/question/{QUESTION}")
-        made = tab.screenshot()
+        yield browser
         browser.close()
+
+
+def picture(browser: Browser, page: Path) -> bytes:
+    """What a browser shows of a question, as PNG."""
+    width, height = SIZE
+    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+    tab.goto(f"{page.as_uri()}#/question/{QUESTION}")
+    made = tab.screenshot()
+    tab.close()
     return made
 
 

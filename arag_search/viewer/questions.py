@@ -8,6 +8,7 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.agent.wording import citation_warning
+from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.asked import AskedRun
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
 from arag_search.evaluation.question import Question
@@ -34,6 +35,7 @@ class Questions:
             return None
         record = self._run.records.get(question.id)
         found = _worth(question, score)
+        found["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
         found["failureKind"] = self._score.failures.get(question.id)
         found["evidence"] = self._evidence(question, record)
         if record is not None:
@@ -69,7 +71,6 @@ def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
         "right": score.contain_accuracy >= 1 if is_told else None,
         "exact": score.exact_match >= 1 if is_told else None,
         "refused": score.refused,
-        "recall": score.evidence_recall,
         "retrieved": score.retrieved_tokens,
         "stepCount": score.steps,
         "seconds": score.seconds,

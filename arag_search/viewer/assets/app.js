@@ -5,7 +5,7 @@
   const main = document.getElementById("main");
   const help = document.getElementById("help");
   const news = document.getElementById("news");
-  const title = document.title;
+  const title = plain(document.title);
   const places = new Map(data.questions.map((one, at) => [one.id, at]));
   const table = new QuestionTable(data, () => {});
   const overview = element("div", { class: "overview" }, overviewSections(data), table.section());
@@ -35,7 +35,7 @@
     news.textContent = isUnknown ? "There is no such question on this page." : "";
     if (before === null) return;
     window.scrollTo(0, scrolled);
-    table.rows[before].querySelector("a").focus({ preventScroll: true });
+    table.focus(before);
   }
 
   function showQuestion(at) {
@@ -124,6 +124,8 @@
     setTheme("");
   }
 
+  const brand = document.querySelector(".brand");
+  brand.replaceChildren(isolated(brand.textContent));
   window.addEventListener("hashchange", route);
   route();
 })();

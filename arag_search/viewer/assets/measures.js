@@ -73,7 +73,7 @@ function measuresTable(data) {
   if (isTwo) heads.push("B less A");
   return element(
     "table",
-    { class: isTwo ? "numbers" : "numbers alone" },
+    { class: isTwo ? "numbers compared" : "numbers alone" },
     element(
       "caption",
       null,

@@ -15,7 +15,7 @@ function intervalPlot(estimate, isDifference) {
     svg("line", { class: "axis", x1: 4, x2: width - 4, y1: 7, y2: 7 }),
     isDifference && svg("line", { class: "axis", x1: at(0), x2: at(0), y1: 2, y2: 12 }),
     svg("line", { class: "range", x1: at(estimate.low), x2: at(estimate.high), y1: 7, y2: 7 }),
-    svg("circle", { class: "mean", cx: at(estimate.value), cy: 7, r: 3.5 }),
+    svg("line", { class: "mean", x1: at(estimate.value), x2: at(estimate.value), y1: 1, y2: 13 }),
   );
 }
 

@@ -1,5 +1,6 @@
 /* The table of questions: filtered, sorted, and the order in which one goes from one to the next. */
 
+const ROWS_AT_ONCE = 150;
 const RESULTS = { right: "right", wrong: "wrong", untold: "not told" };
 
 /** What an answer is worth, as a word. */
@@ -28,7 +29,7 @@ class QuestionTable {
     this.sort = data.runs.length === 2
       ? { column: this.columns.find((one) => one.name === "difference"), ascending: true }
       : { column: this.columns[0], ascending: true };
-    this.rows = [];
+    this.rows = new Map();
     this.order = data.questions.map((_, at) => at);
     this.searched = data.questions.map((one) => searchedText(one));
     this.arrange();
@@ -54,9 +55,10 @@ class QuestionTable {
     this.found = element("p", { class: "found", role: "status" });
     this.heads = this.columns.map((column) => this.head(column));
     this.body = element("tbody", { role: "rowgroup" });
-    this.rows = this.data.questions.map((one, at) =>
-      element("tr", { role: "row" }, this.columns.map((column) => cellOf(column, one, at))),
-    );
+    this.more = element("button", { type: "button", onclick: () => this.showMore() }, "More questions");
+    new IntersectionObserver((seen) => {
+      if (seen.some((one) => one.isIntersecting)) this.showMore();
+    }, { rootMargin: "800px" }).observe(this.more);
     return element(
       "section",
       { class: "questions", "aria-labelledby": "questions" },
@@ -69,12 +71,13 @@ class QuestionTable {
         this.sortSelect(),
         element("button", { type: "button", class: "quiet", onclick: () => this.clear() }, "Show all"),
       ),
-      element(
+      (this.list = element(
         "table",
         { class: "list", role: "table", "aria-labelledby": "questions" },
         element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, this.heads)),
         this.body,
-      ),
+      )),
+      this.more,
     );
   }
 
@@ -163,9 +166,12 @@ class QuestionTable {
     this.order.sort((a, b) => compared(keys.get(a), keys.get(b), sign) || a - b);
   }
 
+  /** The first rows in the order as it is; the others come when one has scrolled so far. */
   show() {
     const way = this.sort.ascending ? "ascending" : "descending";
-    this.body.replaceChildren(...this.order.map((at) => this.rows[at]));
+    this.body.replaceChildren();
+    this.showMore();
+    this.list.setAttribute("aria-rowcount", this.order.length + 1);
     this.columns.forEach((column, at) => {
       const isSorted = column === this.sort.column;
       this.heads[at].setAttribute("aria-sort", isSorted ? way : "none");
@@ -176,6 +182,30 @@ class QuestionTable {
     const all = this.data.questions.length;
     this.found.textContent =
       this.order.length === all ? plural(all, "question") : `${count(this.order.length)} of ${plural(all, "question")}`;
+  }
+
+  showMore() {
+    const shown = this.body.childElementCount;
+    this.body.append(...this.order.slice(shown, shown + ROWS_AT_ONCE).map((at) => this.rowOf(at)));
+    this.more.hidden = this.body.childElementCount === this.order.length;
+  }
+
+  rowOf(at) {
+    let row = this.rows.get(at);
+    if (row === undefined) {
+      const cells = this.columns.map((column) => cellOf(column, this.data.questions[at], at));
+      row = element("tr", { role: "row" }, cells);
+      this.rows.set(at, row);
+    }
+    return row;
+  }
+
+  /** Put the focus on a question, if it is among those chosen. */
+  focus(at) {
+    const place = this.order.indexOf(at);
+    if (place < 0) return;
+    while (this.body.childElementCount <= place) this.showMore();
+    this.rowOf(at).querySelector("a").focus();
   }
 }
 
