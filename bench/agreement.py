@@ -2,20 +2,22 @@
 
 Ours searches an index whose passages have no title of their own: the words of title and text are
 one field, as the others have it. Where the first hits differ, the reason is sought: equal scores in
-another order; or the length of a passage, which Lucene keeps in a byte and bm25s as it is. A
-difference without a reason is one of the sides being wrong, or of a rule that is not known here.
+another order; the length of a passage, which Lucene keeps in a byte and bm25s as it is; or a word
+with an apostrophe, which ours finds in both its spellings. A difference without a reason is one of
+the sides being wrong, or of a rule that is not known here.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from arag_search.engines.memory_field import kept_length
 from arag_search.index import Index
+from arag_search.query.tree import APOSTROPHES
 from bench.peers import Scored
 from bench.question_words import words_query
 from bench.report import Row, Target
@@ -26,6 +28,23 @@ _NEAR = 1e-5
 """Scores that are nearer, as a share of them, are equal: all sides count in 32 bits."""
 
 SAME, TIES, LENGTHS, UNKNOWN = "same", "ties", "lengths in a byte", "unknown"
+APART = "apostrophes"
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How a side counts: whether it keeps the lengths of passages in a byte, finds an apostrophe
+    in both spellings, and how far from the formula its scores may be rounded."""
+
+    byte_lengths: bool
+    both_apostrophes: bool = False
+    rounding: float = 0.0
+
+
+OURS = Counting(byte_lengths=True, both_apostrophes=True)
+BM25S = Counting(byte_lengths=False)
+PYSERINI = Counting(byte_lengths=True, rounding=1e-4)
+"""Pyserini gives scores of four digits, less a millionth for each that is equal to one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +62,7 @@ class Agreement:
         """For the table: shares of queries."""
         shares = [
             Row(f"{peer}: top {TOP} {what}", self.reasons.get(what, 0) / self.queries, "")
-            for what in (SAME, TIES, LENGTHS)
+            for what in (SAME, TIES, LENGTHS, APART)
         ]
         unknown = self.reasons.get(UNKNOWN, 0)
         return [
@@ -66,7 +85,7 @@ def ours(index: Index, queries: Sequence[Sequence[str]]) -> list[Scored]:
 
 class Bm25:
     """BM25 as its formula has it, in plain Python, over passages whose words are cut: what other
-    sides are explained by. Lengths are as they are, or as a byte keeps them."""
+    sides are explained by."""
 
     def __init__(self, passages: Mapping[str, Sequence[str]], k1: float, b: float) -> None:
         self._counts = {name: Counter(words) for name, words in passages.items()}
@@ -75,15 +94,20 @@ class Bm25:
         self._holding = Counter(word for counts in self._counts.values() for word in counts)
         self._k1, self._b = k1, b
 
-    def score(self, name: str, words: Sequence[str], length: Callable[[int], int]) -> float:
-        """The score of a passage for alternatives; ``length`` gives what is taken for a length."""
-        norm = self._k1 * (1 - self._b + self._b * length(self._lengths[name]) / self._mean)
-        total = 0.0
-        for word in words:
-            times, holding = self._counts[name][word], self._holding[word]
-            idf = math.log(1 + (len(self._counts) - holding + 0.5) / (holding + 0.5))
-            total += idf * times / (times + norm)
-        return total
+    def score(self, name: str, words: Sequence[str], counting: Counting) -> float:
+        """The score of a passage for alternatives; of two spellings the better one counts."""
+        length = self._lengths[name]
+        taken = kept_length(length) if counting.byte_lengths else length
+        norm = self._k1 * (1 - self._b + self._b * taken / self._mean)
+        return sum(
+            max(self._of_word(name, one, norm) for one in _spellings(word, counting))
+            for word in words
+        )
+
+    def _of_word(self, name: str, word: str, norm: float) -> float:
+        times, holding = self._counts[name][word], self._holding[word]
+        idf = math.log(1 + (len(self._counts) - holding + 0.5) / (holding + 0.5))
+        return idf * times / (times + norm)
 
 
 def compared(
@@ -91,11 +115,10 @@ def compared(
     here: Sequence[Scored],
     there: Sequence[Scored],
     formula: Bm25,
-    *,
-    exact_lengths: bool,
+    counting: Counting,
 ) -> Agreement:
-    """How the hits of both sides agree. ``exact_lengths``: the other side keeps lengths as they
-    are. ``formula`` is over the same passages."""
+    """How the hits of both sides agree. ``counting`` is that of the other side, ``formula`` is over
+    the same passages."""
     reasons: Counter[str] = Counter()
     overlaps: list[float] = []
     examples: list[str] = []
@@ -104,7 +127,7 @@ def compared(
             continue
         ids, others = {name for name, _ in one}, {name for name, _ in other}
         overlaps.append(len(ids & others) / max(len(ids), len(others)))
-        reason = _reason(words, one, other, formula, exact_lengths=exact_lengths)
+        reason = _reason(words, one, other, formula, counting)
         reasons[reason] += 1
         if reason == UNKNOWN:
             examples.append(" ".join(words))
@@ -113,21 +136,22 @@ def compared(
 
 
 def _reason(
-    words: Sequence[str], one: Scored, other: Scored, formula: Bm25, *, exact_lengths: bool
+    words: Sequence[str], one: Scored, other: Scored, formula: Bm25, counting: Counting
 ) -> str:
     if [name for name, _ in one] == [name for name, _ in other]:
         return SAME
-    theirs = _as_is if exact_lengths else kept_length
     names = {name for name, _ in (*one, *other)}
     if not (
-        _explained(words, one, names, formula, kept_length)
-        and _explained(words, other, names, formula, theirs)
+        _explained(words, one, names, formula, OURS)
+        and _explained(words, other, names, formula, counting)
     ):
         return UNKNOWN
     same_scores = len(one) == len(other) and all(
-        _near(here, there) for (_, here), (_, there) in zip(one, other, strict=True)
+        _near(here, there, counting) for (_, here), (_, there) in zip(one, other, strict=True)
     )
-    return TIES if same_scores else LENGTHS
+    if same_scores:
+        return TIES
+    return APART if any(len(_spellings(word, OURS)) > 1 for word in words) else LENGTHS
 
 
 def _explained(
@@ -135,26 +159,33 @@ def _explained(
     hits: Scored,
     names: Iterable[str],
     formula: Bm25,
-    length: Callable[[int], int],
+    counting: Counting,
 ) -> bool:
     """Whether the scores are what the formula gives, in its order, and none of ``names`` that is
     not among the hits has a better one."""
-    scores = {name: formula.score(name, words, length) for name in names}
+    scores = {name: formula.score(name, words, counting) for name in names}
     ranked = [scores[name] for name, _ in hits]
     last = ranked[-1] if len(hits) == TOP else 0.0
-    in_order = all(above >= below or _near(above, below) for above, below in pairwise(ranked))
+    in_order = all(
+        above >= below or _near(above, below, counting) for above, below in pairwise(ranked)
+    )
     none_missing = all(
-        score <= last or _near(score, last)
+        score <= last or _near(score, last, counting)
         for name, score in scores.items()
         if name not in {found for found, _ in hits}
     )
-    right = all(_near(score, found) for score, (_, found) in zip(ranked, hits, strict=True))
+    right = all(
+        _near(score, found, counting) for score, (_, found) in zip(ranked, hits, strict=True)
+    )
     return in_order and none_missing and right
 
 
-def _near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_NEAR)
+def _near(one: float, other: float, counting: Counting) -> bool:
+    return math.isclose(one, other, rel_tol=_NEAR, abs_tol=counting.rounding)
 
 
-def _as_is(length: int) -> int:
-    return length
+def _spellings(word: str, counting: Counting) -> Sequence[str]:
+    if not counting.both_apostrophes:
+        return (word,)
+    straight, curly = APOSTROPHES
+    return tuple(dict.fromkeys((word.replace(curly, straight), word.replace(straight, curly))))

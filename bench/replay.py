@@ -199,17 +199,17 @@ def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -
     rows: list[Row] = []
     examples: dict[str, Any] = {}
 
-    def add(name: str, there: Sequence[agreement.Scored], *, exact_lengths: bool) -> None:
-        found = agreement.compared(queries, here, there, formula, exact_lengths=exact_lengths)
+    def add(name: str, there: Sequence[agreement.Scored], counting: agreement.Counting) -> None:
+        found = agreement.compared(queries, here, there, formula, counting)
         rows.extend(found.rows(name))
         examples[name] = list(found.examples)
 
     if "bm25s" not in builds.gaps:
         peer = open_bm25s(builds)
         hits = [peer.search(words, agreement.TOP) for words in queries]
-        add("bm25s", hits, exact_lengths=True)
+        add("bm25s", hits, agreement.BM25S)
     if builds.pyserini is not None and "pyserini" not in builds.gaps:
-        add("pyserini", builds.pyserini.hits(agreement.TOP), exact_lengths=False)
+        add("pyserini", builds.pyserini.hits(agreement.TOP), agreement.PYSERINI)
     details = {
         "queries": len(queries), "k1": k1, "b": b,
         "without_a_reason": examples, "gaps": dict(builds.gaps),

@@ -17,7 +17,19 @@ from arag_search.config import load_preset
 from arag_search.evaluation.questions import Question
 from arag_search.index import Index
 from bench import BenchError, replay
-from bench.agreement import LENGTHS, SAME, TIES, UNKNOWN, Bm25, compared, ours
+from bench.agreement import (
+    APART,
+    BM25S,
+    LENGTHS,
+    PYSERINI,
+    SAME,
+    TIES,
+    UNKNOWN,
+    Bm25,
+    Counting,
+    compared,
+    ours,
+)
 from bench.build_cost import Sources, searched_words
 from bench.fingerprints import missing
 from bench.latencies import Latencies, Played, threads
@@ -141,6 +153,7 @@ TEXTS = (
     # 59 and 56 words are the same byte to Lucene, and the longer passage comes first.
     *(f"opera {'word ' * length}" for length in (58, 55, 52, 49)),
 )
+LUCENE = Counting(byte_lengths=True)
 PASSAGES = [chunk(number, f"d{number}", "", text) for number, text in enumerate(TEXTS)]
 
 
@@ -148,11 +161,11 @@ def words_of_passages() -> dict[str, list[str]]:
     return {each.doc_id: searched_words(each) for each in PASSAGES}
 
 
-def agreement_of(there: Sequence[Scored], *, exact_lengths: bool, query: str = "opera venice"):
+def agreement_of(there: Sequence[Scored], counting: Counting = LUCENE, query: str = "opera venice"):
     queries = [query.split()] * len(there)
     here = ours(index_of(*PASSAGES), queries)
     formula = Bm25(words_of_passages(), K1, B)
-    return compared(queries, here, there, formula, exact_lengths=exact_lengths)
+    return compared(queries, here, there, formula, counting)
 
 
 def first_ten(query: str = "opera venice") -> Scored:
@@ -160,7 +173,7 @@ def first_ten(query: str = "opera venice") -> Scored:
 
 
 def test_the_formula_gives_the_scores_of_our_index() -> None:
-    found = agreement_of([first_ten()], exact_lengths=False)
+    found = agreement_of([first_ten()])
     assert (found.overlap, dict(found.reasons)) == (1.0, {SAME: 1})
 
 
@@ -169,15 +182,15 @@ def test_equal_scores_in_another_order_are_ties() -> None:
     scores = [score for _, score in hits]
     at = next(n for n in range(len(hits) - 1) if scores[n] == scores[n + 1])
     hits[at], hits[at + 1] = hits[at + 1], hits[at]
-    assert dict(agreement_of([hits], exact_lengths=False).reasons) == {TIES: 1}
+    assert dict(agreement_of([hits]).reasons) == {TIES: 1}
 
 
 def test_hits_that_no_rule_explains_are_told() -> None:
     hits = first_ten()
     for wrong in (hits[::-1], hits[1:], [(name, score * 1.01) for name, score in hits], []):
-        found = agreement_of([wrong], exact_lengths=False)
+        found = agreement_of([wrong])
         assert dict(found.reasons) in ({UNKNOWN: 1}, {SAME: 1})
-    found = agreement_of([hits[::-1]], exact_lengths=False)
+    found = agreement_of([hits[::-1]])
     assert found.examples == ["opera venice"]
     assert found.rows("peer")[-1].verdict == "missed"
 
@@ -190,11 +203,32 @@ def test_bm25s_differs_from_ours_by_lengths_in_a_byte_and_by_ties_alone() -> Non
     there = [peer.search(query.split(), 10) for query in queries]
     here = ours(index_of(*PASSAGES), [query.split() for query in queries])
     formula = Bm25(words, K1, B)
-    found = compared([q.split() for q in queries], here, there, formula, exact_lengths=True)
+    found = compared([q.split() for q in queries], here, there, formula, BM25S)
     assert found.queries == 4
     assert UNKNOWN not in found.reasons
     assert found.reasons[LENGTHS] >= 1
     assert there[3] == []
+
+
+def test_scores_that_a_peer_rounds_are_ties_for_pyserini_and_no_other() -> None:
+    hits = first_ten()
+    scores = [score for _, score in hits]
+    at = next(n for n in range(len(hits) - 1) if scores[n] == scores[n + 1])
+    hits[at], hits[at + 1] = hits[at + 1], hits[at]
+    rounded = [(name, round(score, 4)) for name, score in hits]
+    assert dict(agreement_of([rounded]).reasons) == {UNKNOWN: 1}
+    assert dict(agreement_of([rounded], PYSERINI).reasons) == {TIES: 1}
+
+
+def test_a_word_with_an_apostrophe_is_found_in_both_spellings_by_ours_alone() -> None:
+    words = {"1.1": ["o'hara", "sings"], "2.1": ["o\u2019hara", "sings", "here"], "3.1": ["none"]}
+    chunks = [chunk(at, str(at + 1), "", " ".join(each)) for at, each in enumerate(words.values())]
+    queries = [["o\u2019hara"]]
+    formula = Bm25({name.split(".")[0]: each for name, each in words.items()}, K1, B)
+    there = [[("2", formula.score("2", queries[0], LUCENE))]]
+    found = compared(queries, ours(index_of(*chunks), queries), there, formula, LUCENE)
+    assert dict(found.reasons) == {APART: 1}
+    assert found.overlap == 0.5
 
 
 # Pyserini, in a process of its own
