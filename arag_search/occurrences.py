@@ -7,7 +7,7 @@ token for sure. Only a sentence in which it stands otherwise is cut into tokens.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from arag_search.query import analysis
 from arag_search.query.positions import have_distinct
@@ -106,7 +106,7 @@ class Occurrences:
             elif self._slop:
                 held = within_slop(tokens, words, self._slop)
             else:
-                held = _adjacent(tokens, words)
+                held = next(adjacent_places(tokens, words), None) is not None
             if held:
                 return True
         return False
@@ -134,29 +134,35 @@ def _with_all(words: Sequence[str], text: Sentences) -> set[int]:
     return numbers or set()
 
 
-def _adjacent(tokens: Sequence[str], words: tuple[str, ...]) -> bool:
+def adjacent_places(tokens: Sequence[str], words: tuple[str, ...]) -> Iterator[int]:
+    """The positions at which the words stand beside each other, in order."""
     first, length = words[0], len(words)
     for at, token in enumerate(tokens):
         if token == first and tuple(tokens[at : at + length]) == words:
-            return True
-    return False
+            yield at
 
 
 def within_slop(tokens: Sequence[str], words: tuple[str, ...], slop: int) -> bool:
-    """Whether distinct positions p_i of the words have max(p_i - i) - min(p_i - i) <= slop.
+    """Whether distinct positions p_i of the words have max(p_i - i) - min(p_i - i) <= slop."""
+    return next(loosened_places(tokens, words, slop), None) is not None
 
-    A window of that width slides over the shifted positions p_i - i; within it the words are
-    matched to distinct positions one by one, with exchange (augmenting paths) where two want the
-    same one.
+
+def loosened_places(
+    tokens: Sequence[str], words: tuple[str, ...], slop: int
+) -> Iterator[list[list[int]]]:
+    """The ways in which a phrase with slop is matched: of each word the positions that it may have.
+
+    A window of the width of the slop slides over the shifted positions p_i - i; within it the words
+    are matched to distinct positions one by one, with exchange (augmenting paths) where two want
+    the same one.
     """
     places = [[at for at, token in enumerate(tokens) if token == word] for word in words]
     if not all(places):
-        return False
+        return
     shifted = sorted({at - i for i, found in enumerate(places) for at in found})
     for low in shifted:
         options = [
             [at for at in found if low <= at - i <= low + slop] for i, found in enumerate(places)
         ]
         if all(options) and have_distinct(options):
-            return True
-    return False
+            yield options

@@ -22,6 +22,7 @@ from arag_search.cli.messages import INTERRUPTED
 from arag_search.cli.run_progress import open_run_progress
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
+from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judge import Judge
 from arag_search.evaluation.verdict_cache import VerdictCache
 from bench import BenchError
@@ -32,15 +33,14 @@ from bench.ablation.design import Design
 from bench.ablation.papers import paper_tables
 from bench.ablation.places import Places
 from bench.ablation.plots import check_matplotlib
-from bench.ablation.report import Report, claim_lines, declaration, write_report
+from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
 from bench.ablation.runner import chosen_keys, named, run_cells
 from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
 from bench.ablation.values import load_values
 from bench.arguments import command_line, positive
-from bench.bootstrap import SEED
 from bench.data_sets import DATA
 from bench.fingerprints import code_fingerprint
-from bench.report import circumstances
+from bench.report import circumstances, write_results
 from bench.workbench import say
 
 CELLS = "cells"
@@ -92,6 +92,8 @@ def _ablate(given: argparse.Namespace, command: str, choose: ChooseModel) -> int
     run = {**circumstances(command), **fingerprints(suite)}
     report = Report(analysis, missing, paper_tables(suite.name), places.work, run)
     path = write_report(report, given.out or places.work / REPORT, pictures=not given.no_plots)
+    if given.json:
+        write_results(given.json, [figure(report)], run)
     print("\n".join(claim_lines(analysis)))
     print(f"\nReport: {path}")
     return 0
@@ -171,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--judge", metavar="MODEL", help="a model that judges answers: JudgeAcc")
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
     add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
+    add("--json", type=Path, metavar="FILE", help="write the figures there too, with what is in it")
     add("--no-plots", action="store_true", help="a report without pictures")
     add("--dry-run", action="store_true", help="check and list, run nothing")
     return parser

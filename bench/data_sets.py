@@ -10,10 +10,10 @@ from random import Random
 
 from arag_search.engines.deletions import check_compact
 from arag_search.errors import AragError
+from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.questions import Question
 from arag_search.index import Index, open_index
 from arag_search.vectors.base import Encoder
-from bench.bootstrap import SEED
 from bench.workbench import kept_index
 from index_jobs.embed import embed_index
 from index_jobs.embed_plan import EmbedOptions

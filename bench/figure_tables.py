@@ -6,6 +6,7 @@ a function in ``TABLES``, and its mark in a document (see bench/figures.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -249,6 +250,72 @@ def retrieval(kept: Kept) -> list[str]:
     return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
 
 
+def gold_chain(kept: Kept) -> list[str]:
+    """Tokens to evidence and full evidence by passages, data set and interface: the main policy,
+    and the range over all."""
+    lines: list[str] = []
+    measures = ("TokensToEvidence", "FullEvidence")
+    if kept.has("gold_chain"):
+        figure = kept.figure("gold_chain/gold_chain")
+        rows = {(*_levels(row.what), row.what.rsplit(", ", 1)[1]): row for row in figure.rows}
+        over = {
+            (one["data_set"], one["passages"], one["interface"], one["measure"]): one
+            for one in figure.details["over_policies"]
+        }
+        for at in dict.fromkeys(key[:3] for key in rows):
+            cells = [
+                cell
+                for measure in measures
+                for cell in (_with_range(rows[*at, measure]), _over(over[*at, measure]))
+            ]
+            lines.append(_line([at[1], at[0], at[2], *cells]))
+    head = ("T [95%]", "T over policies", "full evidence [95%]", "over policies")
+    return table(
+        ("passages", "data set", "interface", *head),
+        lines,
+        "bench.ablate bench/suites/gold_chain.yaml",
+    )
+
+
+def gold_chain_claims(kept: Kept) -> list[str]:
+    """What may be said of each pair of interfaces, by passages."""
+    lines: list[str] = []
+    passages: list[str] = []
+    if kept.has("gold_chain"):
+        claims = kept.figure("gold_chain/gold_chain").details["claims"]
+        passages = list(dict.fromkeys(one["passages"] for one in claims))
+        said: dict[str, list[str]] = {}
+        for one in claims:
+            said.setdefault(f"{one['first']} to {one['second']}", []).append(_claim(one))
+        lines = [_line([pair, *cells]) for pair, cells in said.items()]
+    return table(
+        ("tokens to evidence", *passages), lines, "bench.ablate bench/suites/gold_chain.yaml"
+    )
+
+
+def _levels(what: str) -> tuple[str, str, str]:
+    """Data set, passages and interface of a row of the gold chain."""
+    set_name, levels = what.split(": ", 1)
+    passages, _, interface, *_ = levels.split(", ")
+    return set_name, passages, interface
+
+
+def _over(found: Mapping[str, Any]) -> str:
+    return f"{shown_number(found['least'])} to {shown_number(found['most'])}"
+
+
+def _claim(found: Mapping[str, Any]) -> str:
+    ahead = {"first": found["first"], "second": found["second"]}.get(found["outcome"])
+    said = (
+        f"**{ahead} beats**" if ahead else found["outcome"].replace("depends", "depends on policy")
+    )
+    low, high = (math.exp(found[bound]) for bound in ("low", "high"))
+    first, second = found["resolved_for"]
+    return (
+        f"{said}: x {low:.2f} to x {high:.2f} (resolved {first} : {second} of {found['policies']})"
+    )
+
+
 def growth(kept: Kept) -> list[str]:
     """Build rate, size and median latency by engine and size, and what KILT would take."""
     lines: list[str] = []
@@ -319,6 +386,8 @@ TABLES: Mapping[str, Table] = {
     "replay": replay,
     "agreement": agreement,
     "retrieval": retrieval,
+    "gold chain": gold_chain,
+    "gold chain claims": gold_chain_claims,
     "growth": growth,
 }
 """By the name that stands in the mark."""

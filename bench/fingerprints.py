@@ -36,7 +36,7 @@ _AGENT_SUITES = (
 )  # fmt: skip
 NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_AGENT_SUITES, (*_OF_SUITE, "prompt")),
-    **dict.fromkeys(("gold_chain", "gold_chain_full"), (*_OF_SUITE, "policy")),
+    **dict.fromkeys(("gold_chain", "gold_chain_full", "gold_chain_words"), (*_OF_SUITE, "policy")),
     "agent_loop": ("corpus", "preset"),
     "agent_run": ("corpus", "preset"),
     "efficiency": ("corpus", "seed"),

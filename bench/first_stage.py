@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.measures import evidence_recall, gold_names, title_names
 from arag_search.evaluation.questions import Question
 from arag_search.index import Index
@@ -14,7 +15,6 @@ from arag_search.query.problems import QueryError
 from arag_search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.question_words import content_words, words_query
 
 CUTS = (5, 20)

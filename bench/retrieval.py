@@ -20,11 +20,11 @@ import orjson
 
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
+from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.evaluation.questions import Question, load_questions
 from arag_search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from bench.arguments import command_line, positive
-from bench.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from bench.data_sets import DATA, SETS, drawn, open_kept
 from bench.fingerprints import encoder_of, questions_of
 from bench.first_stage import (

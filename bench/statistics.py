@@ -1,8 +1,8 @@
 """What may be said of differences between conditions that were measured on the same questions.
 
-Estimates and intervals come from ``bench.bootstrap``; here are the tests and their correction.
-Everything works on a table with a row a question and a column a comparison: 10,000 draws for 500
-questions and 100 columns take about a second.
+Estimates and intervals come from ``arag_search.evaluation.bootstrap``; here are the tests and their
+correction. Everything works on a table with a row a question and a column a comparison: 10,000
+draws for 500 questions and 100 columns take about a second.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.bootstrap import RESAMPLES, SEED
+from arag_search.evaluation.bootstrap import RESAMPLES, SEED
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,6 +17,7 @@ from arag_search.index import Index
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from tests.browser import browser  # noqa: F401
 from tests.commands import SAMPLE, Command, Done
 from tests.examples import examples
 from tests.opensearch_indexes import opensearch  # noqa: F401

@@ -111,7 +111,8 @@ def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again
 ) -> None:
     chosen = Chosen()
     out = work / "out"
-    words = command(work, AGENTS, "--out", str(out))
+    kept = work / "kept.json"
+    words = command(work, AGENTS, "--out", str(out), "--json", str(kept))
     assert main(words, chosen) == 0, capsys.readouterr().err
     first = capsys.readouterr()
     assert "- F1: logical_read against 2 steps" in first.out
@@ -123,6 +124,17 @@ def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again
     assert sum(name.endswith("seed-2") for name in runs) == 2
     report = json.loads((out / "trial.json").read_bytes())["figures"]["trial"]
     assert {"command", "code", "suite", "seed", "commit"} <= report["run"].keys()
+    assert json.loads(kept.read_bytes())["figures"]["trial"] == report
+    spread = {
+        (one["data_set"], one["preset"], one["measure"]): (one["least"], one["most"])
+        for one in report["details"]["over_policies"]
+    }
+    for row in report["rows"]:
+        set_name, levels = row["what"].split(": ")
+        _, preset, *_, measure = levels.split(", ")
+        least, most = spread[set_name, preset, measure]
+        assert least <= row["value"] <= most
+    assert any(least < most for least, most in spread.values())
     fingerprints = report["details"]["fingerprints"]
     assert {"preset", "index", "model", "questions", "prompt", "seeds"} <= fingerprints.keys()
     assert len(fingerprints["preset"]) == 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from arag_search.evaluation.bootstrap import Interval
 from bench import BenchError
 from bench.ablation.analysis import MACRO, Analysis, analyse
 from bench.ablation.cells import Key
@@ -28,7 +29,6 @@ from bench.ablation.search_sums import SUMS
 from bench.ablation.searching import searched
 from bench.ablation.suite import Suite
 from bench.ablation.values import load_values
-from bench.bootstrap import Interval
 from tests.ablations import SETS, Computed, Values, halved, suite_of
 
 pytestmark = pytest.mark.bench

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
 from arag_search.evaluation.questions import Question
 from arag_search.results import SearchHit
 from bench import BenchError
-from bench.bootstrap import Interval, intervals, resampled_means
 from bench.first_stage import (
     MACRO,
     SEARCHES,

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
+from arag_search.evaluation.bootstrap import Interval
 from bench.ablation.claims import ClaimRule, Policy, claim
-from bench.bootstrap import Interval
 
 pytestmark = pytest.mark.bench
 
@@ -56,6 +56,16 @@ def test_too_few_orders_are_no_claim_however_clear() -> None:
     found: dict[Policy, Interval] = {(("order", order),): BELOW for order in ORDERS[:3]}
     assert outcome(found) == "too few policies"
     assert outcome({**found, (("order", "4"),): OPEN}) == "depends"
+
+
+def test_a_regime_of_names_that_was_not_measured_is_missing_for_a_claim() -> None:
+    declared = over({}, BELOW)
+    surface = {one: each for one, each in declared.items() if one[0] == ("names", "surface")}
+    assert outcome(surface) == "first"
+    found = claim(surface, RULE, lower_is_better=True, declared=list(declared))
+    assert (found.outcome, found.policies) == ("too few policies", 6)
+    spared = {**surface, next(iter(surface)): OPEN}
+    assert claim(spared, RULE, lower_is_better=True, declared=list(declared)).outcome == "depends"
 
 
 def test_without_policy_factors_one_interval_decides() -> None:

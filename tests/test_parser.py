@@ -265,6 +265,12 @@ def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["<a href=javascript:x>", "a=b:c", "x+y:(a OR b)", 'é&:"a b"'])
+def test_what_can_be_no_name_of_a_field_is_unknown_where_no_index_is(text: str) -> None:
+    with pytest.raises(QueryError, match="there is no field"):
+        parse(text, ANY_SCHEMA)
+
+
 def test_an_unknown_field_in_a_scope_is_told_the_fields_of_filters() -> None:
     with pytest.raises(QueryError) as caught:
         parse_scope("author:goldoni", SCHEMA)

@@ -15,7 +15,7 @@ from arag_search.agent.run import run
 from arag_search.agent.run_folder import read_description, read_records
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
-from arag_search.cli.trajectories import hits_text
+from arag_search.agent.wording import hits_text
 from arag_search.config import load_preset, preset_names
 from arag_search.errors import ConfigError, NotServedError, RunError
 from arag_search.evaluation.questions import Question

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from bench.bootstrap import RESAMPLES, intervals, resampled_means
+from arag_search.evaluation.bootstrap import RESAMPLES, intervals, resampled_means
 from bench.statistics import (
     DataSet,
     corrected_level,

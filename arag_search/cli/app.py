@@ -33,6 +33,7 @@ _WITH_INDEX = (
     "questions",
     "run",
     "score",
+    "view",
     "unavailable",
 )
 
@@ -119,6 +120,7 @@ def _command() -> Any:
     from arag_search.cli.search import search_command
     from arag_search.cli.show import show_command
     from arag_search.cli.unavailable import unavailable_command
+    from arag_search.cli.view import view_command
 
     app = typer.Typer(
         name="arag-search",
@@ -161,6 +163,7 @@ def _command() -> Any:
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
+    app.command("view")(view_command)
     app.command(
         "unavailable", short_help="Take evidence away, to see whether a model then says so."
     )(unavailable_command)

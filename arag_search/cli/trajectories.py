@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from arag_search.agent.record import Record, Step
+from arag_search.agent.wording import citation_warning, hits_text
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import is_refusal
 from arag_search.index import Index
 from arag_search.query import analysis
 from arag_search.results import join_sentences
@@ -44,16 +44,6 @@ def _items(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def hits_text(step: Step) -> str:
-    """How many passages a step found, read, or that it went wrong."""
-    if step.status == "error":
-        return "refused"
-    shown = len(step.hit_ids)
-    if step.total_hits is None:
-        return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
-    return f"{shown} of {step.total_hits:,} hits"
-
-
 def answer_text(record: Record, index: Index) -> str:
     """The answer, why, and the passages that it rests on."""
     lines = [record.answer_short or record.answer]
@@ -70,16 +60,6 @@ def answer_text(record: Record, index: Index) -> str:
     if warning := citation_warning(record):
         lines += ["", warning]
     return "\n".join(lines)
-
-
-def citation_warning(record: Record) -> str:
-    """What is wrong with the citations of an answer; empty where nothing is, or the answer is that
-    there is none."""
-    if record.citation == "wrong":
-        return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
-    if record.citation == "uncited" and not is_refusal(record.answer_short):
-        return "Uncited: the answer names no passage that it rests on."
-    return ""
 
 
 def _evidence(chunk: Chunk, words: frozenset[str], answer: str) -> str:

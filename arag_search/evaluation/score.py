@@ -13,14 +13,10 @@ from statistics import fmean
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import (
-    RUN_FILE,
-    RunDescription,
-    read_description,
-    read_records,
-)
-from arag_search.errors import ArgumentError, QuestionsError, RunError
+from arag_search.agent.run_folder import RunDescription
+from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.agreement import Agreement, agreement
+from arag_search.evaluation.asked import AskedRun, asked_run
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judge import Judge, Judgement, Verdict
 from arag_search.evaluation.measure_names import JUDGE_ACC, Measure
@@ -32,7 +28,7 @@ from arag_search.evaluation.measured import (
     measures_json,
 )
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
 from arag_search.index import Index
@@ -87,6 +83,7 @@ class Score:
     ``failures`` are the categories of the wrong answers to questions that have one, by question;
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     ``measures`` that were asked for, by question, and ``means`` those over the same groups as rows.
+    ``located`` is the evidence in the index that was given, None without one.
     """
 
     run: RunDescription
@@ -99,6 +96,7 @@ class Score:
     values: Mapping[str, Values] = field(default_factory=dict[str, Values])
     means: tuple[Means, ...] = ()
     judged: Judged | None = None
+    located: LocatedEvidence | None = None
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """How often each category stands, in the groups of the rows."""
@@ -152,18 +150,31 @@ def score(
     labels: Mapping[str, Verdict] | None = None,
 ) -> Score:
     """Score the run in a folder against the questions that it was given, or those of another file
-    with the same ids.
-
-    With ``index``, which the run searched, evidence is looked for by its passages, else by titles;
-    rankings need it. With ``judge`` JudgeAcc is among the measures, and its verdicts are compared
-    with ``labels`` by question id.
+    with the same ids, as ``score_run`` does.
 
     Raises RunError where there is no run, or the questions are not its own or unknown;
     QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
+    run = asked_run(folder, questions_file)
+    return score_run(run, measures=measures, index=index, judge=judge, labels=labels)
+
+
+def score_run(
+    run: AskedRun,
+    *,
+    measures: Sequence[Measure] = (),
+    index: Index | None = None,
+    judge: Judge | None = None,
+    labels: Mapping[str, Verdict] | None = None,
+) -> Score:
+    """Score a run.
+
+    With ``index``, which the run searched, evidence is looked for by its passages, else by titles;
+    rankings need it. With ``judge`` JudgeAcc is among the measures, and its verdicts are compared
+    with ``labels`` by question id. Raises as ``score`` for what is given.
+    """
     measures = _measurable(measures, index, judge)
-    run, notes = _opened(Path(folder), questions_file)
-    asked, records = run.questions, run.records
+    asked, records, notes = run.questions, run.records, list(run.notes)
     scores = tuple(score_question(one, records.get(one.id)) for one in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _searched(run.description, index):
@@ -183,44 +194,8 @@ def score(
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
+        located=located,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What a folder holds: questions that were asked, records by question id."""
-
-    description: RunDescription
-    questions: tuple[Question, ...]
-    records: Mapping[str, Record]
-
-
-def _opened(folder: Path, questions_file: Path | str | None) -> tuple[_Run, list[str]]:
-    """The run, and notes on which questions it is scored against."""
-    description = read_description(folder)
-    records = read_records(folder).by_id
-    if not (questions_file or description.questions):
-        raise RunError(
-            "The run does not say which file its questions are from.",
-            where=str(folder / RUN_FILE),
-            do="Name the file to score against with --questions.",
-        )
-    questions = load_questions(questions_file or description.questions)
-    notes: list[str] = []
-    if questions_fingerprint(questions) != description.fingerprints.get("questions"):
-        if questions_file is None:
-            raise RunError(
-                "The file of questions has changed since the run.",
-                where=description.questions,
-                do="Name the file to score against with --questions.",
-            )
-        notes.append("Scored against other questions or answers than the run was given.")
-    asked = questions[: description.limit]
-    _check_known(records, asked, folder)
-    without = sum(not one.answers for one in asked)
-    if without:
-        notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
-    return _Run(description, asked, records), notes
 
 
 def _searched(run: RunDescription, index: Index) -> bool:
@@ -293,7 +268,7 @@ def _judge_notes(judged: Judged | None) -> list[str]:
 
 
 def _failures(
-    run: _Run,
+    run: AskedRun,
     scores: Sequence[QuestionScore],
     judged: Judged | None,
     located: LocatedEvidence | None,
@@ -333,19 +308,6 @@ def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
         steps=mean(lambda one: one.steps),
         seconds=mean(lambda one: one.seconds),
     )
-
-
-def _check_known(
-    records: Mapping[str, Record], questions: Sequence[Question], folder: Path
-) -> None:
-    unknown = sorted(set(records) - {one.id for one in questions})
-    if unknown:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        raise RunError(
-            f"The questions lack some that have a record: {', '.join(unknown[:3])}{more}.",
-            where=str(folder),
-            allowed="the questions of the run, or others with the same ids",
-        )
 
 
 def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:

@@ -14,7 +14,7 @@ from arag_search.corpus import nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis, problems
 from arag_search.query.dates import period_ms
-from arag_search.query.fields import Schema
+from arag_search.query.fields import Schema, is_field_name
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.problems import Findings
 from arag_search.query.tree import (
@@ -75,10 +75,11 @@ class ClauseReader:
         self.findings = findings
 
     def field(self, name: str) -> FieldRef:
-        """The field of this name; "unknown" where the schema lacks it and is not open."""
+        """The field of this name; "unknown" where the schema lacks it and is not open, and where no
+        field can be called so."""
         kind = self.schema.kind(name)
         if kind is None:
-            if not self.schema.open:
+            if not (self.schema.open and is_field_name(name)):
                 return FieldRef(name, "unknown")
             self.findings.note(problems.NOTE_UNCHECKED_FIELD.format(name=name))
             return FieldRef(name, "guess")

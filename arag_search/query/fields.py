@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,6 +23,13 @@ DOC_ID = "doc_id"
 """The one metadata field that every index has."""
 RESERVED_FIELDS = frozenset({TITLE, CONTENT, DOC_ID, "id", "text", "sentences", "part", "parts"})
 """Names that a build cannot declare as metadata."""
+
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+
+
+def is_field_name(name: str) -> bool:
+    """Whether a field can be called so: a letter, then letters, digits and ``_.-``."""
+    return _NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -21,6 +20,7 @@ from arag_search.corpus import is_unicode, nfc
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.dates import period_ms
+from arag_search.query.fields import is_field_name
 from arag_search.query.printing import (
     field_text,
     keyword_text,
@@ -484,7 +484,7 @@ def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
 
 
 def _check_field_name(name: str) -> None:
-    if not re.fullmatch(r"[^\W\d][\w.-]*", name):
+    if not is_field_name(name):
         raise ArgumentError(f'The field name "{name}".', allowed="a letter, then letters, digits")
 
 

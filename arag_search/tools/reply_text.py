@@ -29,17 +29,54 @@ class ShownPassage(NamedTuple):
     text: str
 
 
-def passages_in(
-    reply: str, *, of_read: bool = False, ids: Collection[str] | None = None
-) -> list[ShownPassage]:
-    """The passages in a reply, in its order, without those that chunk_read names because they were
-    read before.
+class ReplyPart(NamedTuple):
+    """A passage with all that a reply says of it: ``about`` is the line of chunk_read under the
+    header, ``below`` are our lines after the text; empty where there are none."""
 
-    ``of_read`` is for its replies, which say under a header what is known of a chunk. ``ids`` are
-    those that the reply shows where they are known: then nothing else passes for a header.
+    id: str
+    header: str
+    title: str
+    about: str
+    text: str
+    below: str
+
+    @property
+    def was_read_before(self) -> bool:
+        """Whether the reply only says so."""
+        return self.title == READ_BEFORE
+
+    @property
+    def was_shown_before(self) -> bool:
+        """Whether the text is left out for that."""
+        return self.header.endswith(SHOWN_BEFORE)
+
+
+class ReplyParts(NamedTuple):
+    """A reply, taken apart: what stands above the passages, which may be all of it, and these."""
+
+    above: str
+    passages: tuple[ReplyPart, ...]
+
+    def joined(self) -> str:
+        """The reply that was taken apart, but for empty lines where a text begins or ends."""
+        lines = [self.above]
+        for one in self.passages:
+            lines += [one.header, one.about, one.text, one.below]
+        return "\n".join(line for line in lines if line)
+
+
+def reply_parts(
+    reply: str, *, of_read: bool = False, ids: Collection[str] | None = None
+) -> ReplyParts:
+    """A reply, taken apart.
+
+    ``of_read`` is for replies of chunk_read, which say under a header what is known of a chunk.
+    ``ids`` are those that the reply shows where they are known: then nothing else passes for a
+    header.
     """
-    found: list[ShownPassage] = []
-    header: tuple[str, str] | None = None
+    found: list[ReplyPart] = []
+    above = ""
+    header: re.Match[str] | None = None
     body: list[str] = []
     for line in (*reply.split("\n"), None):
         match = None if line is None else _HEADER.match(line)
@@ -47,11 +84,21 @@ def passages_in(
         if line is not None and not is_header:
             body.append(line)
             continue
-        if header is not None and header[1] != READ_BEFORE:
-            found.append(_passage(*header, body, of_read))
-        if match is not None:
-            header, body = (match[1], match[2]), []
-    return found
+        if header is None:
+            above = "\n".join(body)
+        else:
+            found.append(_part(header, body, of_read))
+        header, body = match, []
+    return ReplyParts(above, tuple(found))
+
+
+def passages_in(
+    reply: str, *, of_read: bool = False, ids: Collection[str] | None = None
+) -> list[ShownPassage]:
+    """The passages in a reply, in its order, without those that chunk_read names because they were
+    read before; taken apart as by ``reply_parts``."""
+    parts = reply_parts(reply, of_read=of_read, ids=ids).passages
+    return [ShownPassage(one.id, one.title, one.text) for one in parts if not one.was_read_before]
 
 
 def offers_more(reply: str) -> bool:
@@ -59,10 +106,12 @@ def offers_more(reply: str) -> bool:
     return reply.rpartition("\n")[2].startswith(_MORE)
 
 
-def _passage(chunk_id: str, header: str, lines: list[str], of_read: bool) -> ShownPassage:
-    title = _PART.sub("", header.removesuffix(SHOWN_BEFORE))
+def _part(header: re.Match[str], lines: list[str], of_read: bool) -> ReplyPart:
+    title = _PART.sub("", header[2].removesuffix(SHOWN_BEFORE))
+    about = ""
+    below: list[str] = []
     if of_read and lines and _ABOUT.match(lines[0]):
-        del lines[0]
+        about = lines.pop(0)
     while lines and _FOOT.match(lines[-1]):
-        del lines[-1]
-    return ShownPassage(chunk_id, title, "\n".join(lines))
+        below.insert(0, lines.pop())
+    return ReplyPart(header[1], header[0], title, about, "\n".join(lines), "\n".join(below))

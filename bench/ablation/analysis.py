@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench import BenchError
 from bench.ablation.claims import Claim, Policy, claim
 from bench.ablation.design import Contrast, Design, Stratum
 from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
-from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.statistics import (
     DataSet,
     holm,
@@ -81,6 +81,24 @@ class Analysis:
     def total(self) -> str:
         """The name under which claims are made: MACRO, or the only data set."""
         return self.set_names[-1]
+
+    def estimate(
+        self, measure: str, set_name: str, stratum: Stratum, level: str, policy: Policy
+    ) -> Interval | None:
+        """Of a level of the compared factor; None where there is none."""
+        condition = self.design.condition(stratum, policy, level)
+        return self.estimates.get((measure, set_name, condition))
+
+    def over_policies(
+        self, measure: str, set_name: str, stratum: Stratum, level: str
+    ) -> tuple[float, float] | None:
+        """The least and the largest estimate of a level; None where there is none."""
+        found = [
+            each.value
+            for policy in self.policies
+            if (each := self.estimate(measure, set_name, stratum, level, policy))
+        ]
+        return (min(found), max(found)) if found else None
 
 
 def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
@@ -266,7 +284,10 @@ def _claims(
     for (one, name, policy), each in found.items():
         if name == total and one.measure == design.suite.comparison.primary:
             over.setdefault(one, {})[policy] = each.interval
-    return {one: claim(over[one], design.rule, lower_is_better=lower) for one in over}
+    return {
+        one: claim(over[one], design.rule, lower_is_better=lower, declared=design.policies_of(one))
+        for one in over
+    }
 
 
 def natural(measure: Comparable, value: float) -> float:

@@ -8,12 +8,12 @@ resolved".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from bench.bootstrap import Interval
+from arag_search.evaluation.bootstrap import Interval
 
 Outcome = Literal["first", "second", "depends", "not resolved", "too few policies"]
 Policy = tuple[tuple[str, str], ...]
@@ -66,9 +66,16 @@ class Claim:
     resolution: float
 
 
-def claim(found: Mapping[Policy, Interval], rule: ClaimRule, *, lower_is_better: bool) -> Claim:
+def claim(
+    found: Mapping[Policy, Interval],
+    rule: ClaimRule,
+    *,
+    lower_is_better: bool,
+    declared: Collection[Policy] = (),
+) -> Claim:
     """The claim that the intervals of first less second allow, one for each policy, all at the
-    corrected level."""
+    corrected level. ``declared`` are the policies that a claim has to hold over, where not all of
+    them were measured."""
 
     def wins(interval: Interval, first: bool) -> bool:
         is_below = first == lower_is_better
@@ -77,10 +84,10 @@ def claim(found: Mapping[Policy, Interval], rule: ClaimRule, *, lower_is_better:
     sides = [
         {policy for policy, each in found.items() if wins(each, first)} for first in (True, False)
     ]
-    groups = rule.groups(list(found))
+    groups = rule.groups(list({*declared, *found}))
     values = [each.value for each in found.values()]
     return Claim(
-        _outcome(sides[0], sides[1], groups, rule),
+        _outcome(sides[0], sides[1], found, groups, rule),
         len(found),
         (len(sides[0]), len(sides[1])),
         min(values),
@@ -90,7 +97,11 @@ def claim(found: Mapping[Policy, Interval], rule: ClaimRule, *, lower_is_better:
 
 
 def _outcome(
-    first: set[Policy], second: set[Policy], groups: list[list[Policy]], rule: ClaimRule
+    first: set[Policy],
+    second: set[Policy],
+    measured: Collection[Policy],
+    groups: list[list[Policy]],
+    rule: ClaimRule,
 ) -> Outcome:
     if not first and not second:
         return "not resolved"
@@ -101,5 +112,4 @@ def _outcome(
     needed = [rule.needed(group) for group in groups]
     if all(count >= least for count, least in zip(reached, needed, strict=True)):
         return "first" if first else "second"
-    is_whole = all(count == len(group) for count, group in zip(reached, groups, strict=True))
-    return "too few policies" if is_whole else "depends"
+    return "too few policies" if len(ahead) == len(measured) else "depends"

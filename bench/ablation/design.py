@@ -102,6 +102,10 @@ class Design:
             self.condition(one.stratum, policy, one.second),
         )
 
+    def policies_of(self, one: Contrast) -> list[Policy]:
+        """The policies under which there are both sides of a contrast, measured or not."""
+        return [each for each in self.policies if set(self.sides(one, each)) <= self.conditions]
+
     def _combinations(self, factors: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
         levels = product(*(self.suite.experiment.factors[one] for one in factors))
         made = [tuple(zip(factors, each, strict=True)) for each in levels]
@@ -116,4 +120,4 @@ class Design:
         return [one for one in made if self._is_asked(one)]
 
     def _is_asked(self, one: Contrast) -> bool:
-        return any(set(self.sides(one, policy)) <= self.conditions for policy in self.policies)
+        return bool(self.policies_of(one))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.ablation.analysis import Analysis
 from bench.ablation.design import Stratum
 from bench.ablation.values import QuestionLine, SetValues
-from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 
 
 @dataclass(frozen=True, slots=True)

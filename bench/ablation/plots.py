@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
 from bench import BenchError
 from bench.ablation.analysis import Analysis, natural
@@ -15,7 +16,6 @@ from bench.ablation.groups import Group, groups
 from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
 from bench.ablation.wording import levels_text
-from bench.bootstrap import LEVEL, Interval
 
 if TYPE_CHECKING:
     import numpy as np

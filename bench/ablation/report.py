@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
 from arag_search.durable import write_atomically
+from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from bench.ablation.analysis import Analysis, natural
 from bench.ablation.cells import Key
 from bench.ablation.design import Contrast, Design, Stratum
@@ -39,7 +41,6 @@ from bench.ablation.wording import (
     table,
     value_text,
 )
-from bench.bootstrap import LEVEL, SEED, Interval
 from bench.report import Figure, Row, write_results
 from bench.statistics import ALPHA, PERMUTATIONS
 
@@ -279,6 +280,7 @@ def figure(report: Report) -> Figure:
             "level": LEVEL,
             "corrected_levels": list(analysis.design.levels),
         },
+        "over_policies": list(_over_policies(analysis)),
         "claims": [{**_contrast(one), **asdict(each)} for one, each in analysis.claims.items()],
         "differences": [
             {**_contrast(one), "data_set": set_name, "policy": dict(policy), **asdict(each)}
@@ -319,6 +321,20 @@ def _row(name: str, set_name: str, condition: Condition, each: Interval) -> Row:
     )
     levels = ", ".join(level for _, level in condition)
     return Row(f"{set_name}: {levels}, {name}", value, measure.unit, low, high)
+
+
+def _over_policies(analysis: Analysis) -> Iterator[dict[str, Any]]:
+    """The least and the largest estimate of every level."""
+    design = analysis.design
+    names = product(design.suite.shown_measures, analysis.set_names, design.strata, design.compared)
+    for measure, set_name, stratum, level in names:
+        over = analysis.over_policies(measure, set_name, stratum, level)
+        if over is not None:
+            least, most = (round(natural(MEASURES[measure], one), 6) for one in over)
+            levels = {**dict(stratum), design.suite.comparison.factor: level}
+            yield {
+                "measure": measure, "data_set": set_name, **levels, "least": least, "most": most
+            }  # fmt: skip
 
 
 def _contrast(one: Contrast) -> dict[str, Any]:

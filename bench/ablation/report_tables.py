@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.score import NOT_MEASURED
 from bench.ablation.analysis import MACRO, Analysis
-from bench.ablation.claims import Policy
 from bench.ablation.design import Contrast, Stratum
 from bench.ablation.groups import Group, groups
 from bench.ablation.measure import MEASURES
 from bench.ablation.searching import OVERLAP, RECOVERY, Searched, searched
-from bench.ablation.values import Condition, SetValues, Totals
+from bench.ablation.values import SetValues, Totals
 from bench.ablation.wording import (
     change_text,
     difference_text,
@@ -22,7 +22,6 @@ from bench.ablation.wording import (
     tested_text,
     value_text,
 )
-from bench.bootstrap import LEVEL
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
@@ -49,36 +48,19 @@ def _measure_row(
     analysis: Analysis, stratum: Stratum, name: str, set_name: str, level: str
 ) -> list[str]:
     measure = MEASURES[name]
-    over = [
-        found.value
-        for policy in analysis.policies
-        if (found := analysis.estimates.get(_key(analysis, stratum, policy, name, set_name, level)))
-    ]
-    main = analysis.estimates.get(
-        _key(analysis, stratum, analysis.design.main, name, set_name, level)
-    )
-    if main is None:
+    main = analysis.estimate(name, set_name, stratum, level, analysis.design.main)
+    over = analysis.over_policies(name, set_name, stratum, level)
+    if main is None or over is None:
         return []
-    spread = f"{value_text(measure, min(over))} to {value_text(measure, max(over))}"
+    least, most = (value_text(measure, one) for one in over)
     questions = analysis.questions.get((name, set_name, stratum))
     return [
         set_name,
         level,
         estimate_text(measure, main),
-        *([spread] if len(analysis.policies) > 1 else []),
+        *([f"{least} to {most}"] if len(analysis.policies) > 1 else []),
         f"{questions:,}" if questions is not None else "",
     ]
-
-
-def _key(
-    analysis: Analysis,
-    stratum: Stratum,
-    policy: Policy,
-    name: str,
-    set_name: str,
-    level: str,
-) -> tuple[str, str, Condition]:
-    return (name, set_name, analysis.design.condition(stratum, policy, level))
 
 
 def contrast_tables(analysis: Analysis, stratum: Stratum) -> list[str]:

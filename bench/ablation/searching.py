@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench.ablation.analysis import MACRO, Analysis
 from bench.ablation.design import Stratum
 from bench.ablation.search_sums import SUMS
 from bench.ablation.values import Condition, SetValues
-from bench.bootstrap import LEVEL, Interval, intervals, resampled_means
 
 if TYPE_CHECKING:
     import numpy as np

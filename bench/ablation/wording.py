@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from arag_search.evaluation.bootstrap import Interval
 from bench.ablation.analysis import MACRO, Difference, natural
 from bench.ablation.claims import Claim, Policy
 from bench.ablation.design import Contrast, Stratum
 from bench.ablation.measure import MEASURES, Comparable
-from bench.bootstrap import Interval
 
 
 def value_text(measure: Comparable, value: float) -> str:

@@ -1,0 +1,26 @@
+"""What a step found and what an answer cites, in words, wherever a record is shown."""
+
+from __future__ import annotations
+
+from arag_search.agent.record import Record, Step
+from arag_search.evaluation.measures import is_refusal
+
+
+def hits_text(step: Step) -> str:
+    """How many passages a step found, read, or that it went wrong."""
+    if step.status == "error":
+        return "refused"
+    shown = len(step.hit_ids)
+    if step.total_hits is None:
+        return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
+    return f"{shown} of {step.total_hits:,} hits"
+
+
+def citation_warning(record: Record) -> str:
+    """What is wrong with the citations of an answer; empty where nothing is, or the answer is that
+    there is none."""
+    if record.citation == "wrong":
+        return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
+    if record.citation == "uncited" and not is_refusal(record.answer_short):
+        return "Uncited: the answer names no passage that it rests on."
+    return ""

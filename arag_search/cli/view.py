@@ -1,0 +1,103 @@
+"""arag-search view: a run, or two, as a page for a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PAGE_FILE = "view.html"
+COMPARISON_FILE = "compare.html"
+
+
+def view_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="DIR")],
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of another run, to be shown beside it.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page.  [default: view.html in DIR; with --compare, compare.html]",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Gold answers from this file.  [default: the one the run was given]",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    no_gold: Annotated[
+        bool,
+        typer.Option("--no-gold", help="Show the records without gold answers, evidence, scores."),
+    ] = False,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The index that was searched: evidence is what was visible of its passages, not "
+            "the titles shown.",
+            metavar="INDEX",
+            show_default=False,
+        ),
+    ] = None,
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser of this machine.")
+    ] = False,
+) -> int:
+    """Make a page that shows a run in a browser, question by question.
+
+    One file that needs no network and no server: figures with intervals, a table of questions to
+    sort and filter, and of each question the queries as they were understood, what they found, when
+    the evidence was met, what it cost, and the answer with what it cites. A run that goes on, or
+    was stopped, is shown as far as it is.
+
+    Examples:
+
+    \b
+      arag-search view runs/a --open
+      arag-search view runs/a --compare runs/b --out a-and-b.html
+    """
+    from arag_search.cli.results import print_text
+    from arag_search.errors import ArgumentError
+    from arag_search.index import open_index
+    from arag_search.viewer.view import view
+
+    if no_gold and questions is not None:
+        raise ArgumentError("--no-gold and --questions exclude each other.", do="Leave one out.")
+    folders = [folder] if compare is None else [folder, compare]
+    path = out or folder / (PAGE_FILE if compare is None else COMPARISON_FILE)
+    if index is None:
+        made = view(folders, questions, gold=not no_gold)
+    else:
+        with open_index(index) as opened:
+            made = view(folders, questions, gold=not no_gold, index=opened)
+    made.write(path)
+    noun = "question" if made.questions == 1 else "questions"
+    print_text(f"{path}: {made.questions:,} {noun}, {len(made.html) / 1e6:.1f} MB")
+    if open_it:
+        _open(path)
+    return 0
+
+
+def _open(path: Path) -> None:
+    """Let the browser show a page. Raises RunError where there is none."""
+    import webbrowser
+
+    from arag_search.errors import RunError
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        raise RunError(
+            "No browser could be started; the page is written.",
+            where=str(path),
+            do="Open the file in a browser yourself.",
+        )

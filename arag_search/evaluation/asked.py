@@ -1,0 +1,104 @@
+"""A run together with the questions that it was to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from arag_search.agent.record import Record
+from arag_search.agent.run_folder import (
+    RECORDS_FILE,
+    RUN_FILE,
+    RunDescription,
+    StoredRecords,
+    read_description,
+    read_records,
+)
+from arag_search.errors import RunError
+from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRun:
+    """What a folder holds: what the run is, the questions that it was to answer, the records by
+    question id. ``notes`` are what a reader must know of questions and files."""
+
+    description: RunDescription
+    questions: tuple[Question, ...]
+    records: Mapping[str, Record]
+    notes: tuple[str, ...]
+
+
+def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> AskedRun:
+    """The run in a folder with the questions that it was given, or those of another file with the
+    same ids.
+
+    Raises RunError where there is no run, the questions are not its own, or a record belongs to
+    none of them; QuestionsError for a file that cannot be read.
+    """
+    folder = Path(folder)
+    description = read_description(folder)
+    stored = read_records(folder)
+    if not (questions_file or description.questions):
+        raise RunError(
+            "The run does not say which file its questions are from.",
+            where=str(folder / RUN_FILE),
+            do="Name the file to score against with --questions.",
+        )
+    questions = load_questions(questions_file or description.questions)
+    notes = _unfinished(folder, stored)
+    if questions_fingerprint(questions) != description.fingerprints.get("questions"):
+        if questions_file is None:
+            raise RunError(
+                "The file of questions has changed since the run.",
+                where=description.questions,
+                do="Name the file to score against with --questions.",
+            )
+        notes.append("Scored against other questions or answers than the run was given.")
+    asked = questions[: description.limit]
+    _check_known(stored.by_id, asked, folder)
+    without = sum(not one.answers for one in asked)
+    if without:
+        notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
+    return AskedRun(description, asked, stored.by_id, tuple(notes))
+
+
+def recorded_run(folder: Path | str) -> AskedRun:
+    """The run in a folder with the questions that have a record, as they were asked, without gold
+    answers. Raises RunError where there is no run, or no record."""
+    folder = Path(folder)
+    description = read_description(folder)
+    stored = read_records(folder)
+    if not stored.by_id:
+        raise RunError(
+            "No question has a record yet.",
+            where=str(folder / RECORDS_FILE),
+            do="Go on with the run first.",
+        )
+    questions = tuple(Question(id, one.question, ()) for id, one in stored.by_id.items())
+    notes = _unfinished(folder, stored)
+    if len(questions) < description.asked:
+        notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
+    return AskedRun(description, questions, stored.by_id, tuple(notes))
+
+
+def _unfinished(folder: Path, stored: StoredRecords) -> list[str]:
+    """A note on a last record that a crash, or a run that goes on, has left in the middle."""
+    path = folder / RECORDS_FILE
+    if not path.exists() or path.stat().st_size <= stored.size:
+        return []
+    return ["The last record is not whole and is left out: the run was stopped, or goes on."]
+
+
+def _check_known(
+    records: Mapping[str, Record], questions: tuple[Question, ...], folder: Path
+) -> None:
+    unknown = sorted(set(records) - {one.id for one in questions})
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        raise RunError(
+            f"The questions lack some that have a record: {', '.join(unknown[:3])}{more}.",
+            where=str(folder),
+            allowed="the questions of the run, or others with the same ids",
+        )

@@ -1,0 +1,254 @@
+/* The overview above the table: what the runs are, what they are worth, how values lie. */
+
+/** All of it, for the page's data. */
+function overviewSections(data) {
+  return [
+    element(
+      "header",
+      { class: "title" },
+      element("h1", null, data.runs.length === 2 ? "Two runs compared" : runName(data.runs[0])),
+      element("div", { class: "runs" }, data.runs.map((run) => runFacts(run, data.runs.length))),
+      noteList(data.notes),
+    ),
+    element(
+      "div",
+      { class: "figures" },
+      element(
+        "section",
+        { class: "card measures", "aria-labelledby": "measures" },
+        element("h2", { id: "measures" }, "Measures"),
+        measuresTable(data),
+        data.overview.types.map((types, at) => typesTable(data, types, at)),
+      ),
+      element(
+        "div",
+        { class: "beside" },
+        distributions(data),
+        whyWrong(data),
+      ),
+    ),
+  ];
+}
+
+/** What a run is called: how it answers, and who. */
+function runName(run) {
+  return [isolated(run.preset), element("span", { class: "muted" }, " by ", isolated(run.model))];
+}
+
+function runFacts(run, runs) {
+  return element(
+    "div",
+    { class: "run" },
+    runs === 2 && element("p", { class: "name" }, runLabel(run), " ", runName(run)),
+    element(
+      "dl",
+      { class: "facts" },
+      run.facts.map(([name, value]) =>
+        element("div", null, element("dt", null, name), element("dd", null, isolated(value))),
+      ),
+    ),
+    noteList(run.notes),
+  );
+}
+
+/** A or B. */
+function runLabel(run) {
+  return element("span", { class: `label label-${run.label}` }, hidden("run "), run.label);
+}
+
+function noteList(notes) {
+  if (!notes.length) return null;
+  return element(
+    "ul",
+    { class: "notes" },
+    notes.map((note) => element("li", null, isolated(note))),
+  );
+}
+
+function measuresTable(data) {
+  const { measures, level } = data.overview;
+  const isTwo = data.runs.length === 2;
+  const hasIntervals = measures.some((one) => one.runs.some((run) => run.low !== null));
+  const heads = data.runs.map((run) => (isTwo ? ["mean of ", runLabel(run)] : "mean"));
+  if (isTwo) heads.push("B less A");
+  return element(
+    "table",
+    { class: isTwo ? "numbers compared" : "numbers alone" },
+    element(
+      "caption",
+      null,
+      `Means over all questions${hasIntervals ? `, with ${level * 100} % intervals (bootstrap over questions)` : ""}.`,
+    ),
+    element(
+      "thead",
+      null,
+      element(
+        "tr",
+        null,
+        element("th", { scope: "col" }, "measure"),
+        heads.map((head) => element("th", { scope: "col", class: "figure" }, head)),
+      ),
+    ),
+    element("tbody", null, measures.map((one) => measureRow(one, isTwo))),
+  );
+}
+
+function measureRow(measure, isTwo) {
+  const estimates = isTwo ? [...measure.runs, measure.difference] : measure.runs;
+  return element(
+    "tr",
+    null,
+    element(
+      "th",
+      { scope: "row" },
+      measure.name,
+      element("span", { class: "meaning" }, measure.meaning),
+    ),
+    estimates.map((one, at) => estimateCell(measure, one, at === 2)),
+  );
+}
+
+function estimateCell(measure, estimate, isDifference) {
+  const value = estimate.value;
+  const sign = isDifference && value > 0 ? "+" : "";
+  const hasInterval = estimate.low !== null && estimate.low !== estimate.high;
+  return element(
+    "td",
+    { class: "figure" },
+    element(
+      "div",
+      { class: "estimate" },
+      element("span", { class: "value" }, sign, written(value, measure.unit)),
+      hasInterval &&
+        element(
+          "span",
+          { class: "bounds" },
+          hidden("interval from "),
+          `${written(estimate.low, measure.unit)} to ${written(estimate.high, measure.unit)}`,
+        ),
+      hasInterval && measure.unit === "share" && intervalPlot(estimate, isDifference),
+    ),
+  );
+}
+
+function typesTable(data, types, at) {
+  if (types.length < 2) return null;
+  const { measures } = data.overview;
+  return element(
+    "details",
+    { class: "types" },
+    element(
+      "summary",
+      null,
+      "By type of question",
+      data.runs.length === 2 && [", ", runLabel(data.runs[at])],
+    ),
+    element(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Means by type of question" },
+      element(
+        "table",
+        { class: "numbers" },
+        element(
+          "thead",
+          null,
+          element(
+            "tr",
+            null,
+            element("th", { scope: "col" }, "type"),
+            element("th", { scope: "col", class: "figure" }, "questions"),
+            measures.map((one) => element("th", { scope: "col", class: "figure" }, one.name)),
+          ),
+        ),
+        element(
+          "tbody",
+          null,
+          types.map((row) =>
+            element(
+              "tr",
+              null,
+              element("th", { scope: "row" }, isolated(row.type)),
+              element("td", { class: "figure" }, count(row.questions)),
+              measures.map((one) =>
+                element("td", { class: "figure" }, written(row.values[one.name], one.unit)),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function distributions(data) {
+  const drawn = [
+    ["Steps", "stepCount", "tokens"],
+    ["Retrieved tokens", "retrieved", "tokens"],
+    ["Seconds", "seconds", "seconds"],
+  ].map(([name, field, unit]) => histogram(name, unit, seriesOf(data, field)));
+  if (!drawn.some(Boolean)) return null;
+  return element(
+    "section",
+    { class: "card", "aria-labelledby": "distributions" },
+    element("h2", { id: "distributions" }, "Distributions"),
+    element("p", { class: "small muted" }, "Questions with a record", data.runs.length === 2 && "; A is filled, B is outlined", "."),
+    drawn,
+  );
+}
+
+function seriesOf(data, field) {
+  return data.runs.map((run, at) => ({
+    label: data.runs.length === 2 ? run.label : "",
+    values: data.questions
+      .map((one) => one.runs[at]?.[field])
+      .filter((value) => value !== null && value !== undefined),
+  }));
+}
+
+function whyWrong(data) {
+  const totals = data.overview.failures.map((one) => one.all);
+  const wrong = totals.map((one) => Object.values(one).reduce((sum, each) => sum + each, 0));
+  if (!wrong.some(Boolean)) return null;
+  return element(
+    "section",
+    { class: "card", "aria-labelledby": "why-wrong" },
+    element("h2", { id: "why-wrong" }, "Why answers are wrong"),
+    element(
+      "table",
+      { class: "numbers" },
+      element(
+        "thead",
+        null,
+        element(
+          "tr",
+          null,
+          element("th", { scope: "col" }, "category"),
+          data.runs.map((run) =>
+            element("th", { scope: "col", class: "figure" }, data.runs.length === 2 ? runLabel(run) : "answers"),
+          ),
+        ),
+      ),
+      element(
+        "tbody",
+        null,
+        data.overview.categories
+          .filter(([name]) => totals.some((one) => one[name]))
+          .map(([name, meaning]) =>
+            element(
+              "tr",
+              null,
+              element("th", { scope: "row" }, name, element("span", { class: "meaning" }, meaning)),
+              totals.map((one, at) =>
+                element(
+                  "td",
+                  { class: "figure" },
+                  element("span", { class: "value" }, count(one[name])),
+                  wrong[at] > 0 && shareBar(one[name] / wrong[at]),
+                ),
+              ),
+            ),
+          ),
+      ),
+    ),
+  );
+}

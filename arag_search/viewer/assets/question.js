@@ -1,0 +1,250 @@
+/* One question: its answer with what it cites, its evidence, its tokens, its steps; of two runs all
+ * of it side by side. */
+
+/** The page of a question. `place` says where it stands among those chosen. */
+function questionSections(data, question, place) {
+  const isTwo = data.runs.length === 2;
+  return [
+    element(
+      "header",
+      { class: "title" },
+      pager(place),
+      element("h1", { tabindex: -1, dir: "auto" }, isolated(question.text)),
+      element(
+        "p",
+        { class: "muted" },
+        element("span", { class: "id" }, isolated(question.id)),
+        question.type !== null && [" · ", isolated(question.type)],
+        isTwo && [" · ", element("strong", null, data.differences[question.difference])],
+      ),
+      goldLine(question),
+    ),
+    isTwo ? sideBySide(data, question) : alone(data, question),
+  ];
+}
+
+function pager(place) {
+  const link = (target, word, key) =>
+    target === null
+      ? element("span", { class: "off" }, word)
+      : element("a", { href: target, "aria-keyshortcuts": key }, word, " ", element("kbd", { "aria-hidden": "true" }, key));
+  return element(
+    "nav",
+    { class: "pager", "aria-label": "Questions" },
+    element("a", { href: "#/" }, "All questions"),
+    link(place.previous, "Previous", "k"),
+    link(place.next, "Next", "j"),
+    element("span", { class: "muted" }, place.text),
+  );
+}
+
+function goldLine(question) {
+  if (!question.answerable) return element("p", { class: "gold" }, "There is no answer: to say so is right.");
+  if (!question.gold.length) return null;
+  return element(
+    "p",
+    { class: "gold" },
+    "Gold answer: ",
+    question.gold.map((one, at) => [at > 0 && " or ", element("strong", null, isolated(one))]),
+  );
+}
+
+function alone(data, question) {
+  const shown = question.runs[0];
+  return element(
+    "div",
+    { class: "columns" },
+    element("div", { class: "aside" }, answerCard(data, shown, ""), evidenceCard(shown, ""), tokensCard(shown)),
+    element(
+      "section",
+      { class: "steps", "aria-labelledby": "steps" },
+      element("h2", { id: "steps" }, "Steps"),
+      noSteps(shown),
+      element("ol", null, (shown.steps ?? []).map((_, at) => element("li", null, stepCard(data, shown, at, "")))),
+    ),
+  );
+}
+
+function sideBySide(data, question) {
+  const sides = data.runs.map((run, at) => ({ run, shown: question.runs[at] }));
+  const longest = Math.max(...sides.map((one) => one.shown?.steps?.length ?? 0));
+  return [
+    element(
+      "div",
+      { class: "pair" },
+      sides.map(({ run, shown }) =>
+        element(
+          "section",
+          { class: "side", "aria-label": `Run ${run.label}` },
+          element("h2", null, runLabel(run), " ", runName(run)),
+          shown
+            ? [answerCard(data, shown, run.label), evidenceCard(shown, run.label), tokensCard(shown)]
+            : element("p", { class: "card muted" }, "This run was not asked the question."),
+        ),
+      ),
+    ),
+    element(
+      "section",
+      { class: "steps", "aria-labelledby": "steps" },
+      element("h2", { id: "steps" }, "Steps, side by side"),
+      element("ol", null, Array.from({ length: longest }, (_, at) => stepPair(data, sides, at))),
+    ),
+  ];
+}
+
+function stepPair(data, sides, at) {
+  const steps = sides.map(({ shown }) => shown?.steps?.[at]);
+  const isSame = steps[0] && steps[1] && callOf(steps[0]) === callOf(steps[1]);
+  return element(
+    "li",
+    null,
+    isSame && element("p", { class: "same" }, `Step ${at + 1}: the same call in both.`),
+    element(
+      "div",
+      { class: "pair" },
+      sides.map(({ run, shown }) =>
+        shown?.steps?.[at]
+          ? element("div", { class: "side" }, runLabel(run), stepCard(data, shown, at, run.label))
+          : element("div", { class: "side" }, runLabel(run), element("p", { class: "step muted" }, `No step ${at + 1}.`)),
+      ),
+    ),
+  );
+}
+
+/** What makes two calls the same. */
+function callOf(step) {
+  return JSON.stringify([step.tool, step.query?.typed ?? null, step.arguments]);
+}
+
+function noSteps(shown) {
+  if (shown.steps?.length) return null;
+  const why = shown.status === "missing" ? "There is no record of this question yet." : "It was answered without a step.";
+  return element("p", { class: "muted" }, shown.status === "failed" ? "It failed before the first step." : why);
+}
+
+function answerCard(data, shown, label) {
+  const titles = titlesById(data, shown);
+  return element(
+    "section",
+    { class: "card answer-card", "aria-label": `Answer${label && ` of run ${label}`}` },
+    element("p", { class: "over" }, resultBadge(shown), " ", statusText(shown), shown.exact && element("span", { class: "muted" }, "exact match")),
+    shown.failure !== null && shown.failure !== undefined && element("p", { class: "said said-error", dir: "auto" }, isolated(shown.failure)),
+    shown.answer && element("p", { class: "short", dir: "auto" }, isolated(shown.answer)),
+    shown.explanation && element("p", { class: "explanation", dir: "auto" }, isolated(shown.explanation)),
+    shown.failureKind && element("p", { class: "small" }, "Why it is wrong: ", element("strong", null, shown.failureKind), `, ${meaningOf(data, shown.failureKind)}.`),
+    shown.asked !== undefined && element("p", { class: "said said-error" }, "The run asked: ", isolated(shown.asked)),
+    shown.cited?.length > 0 && [
+      element("h3", null, "Cites"),
+      element("ul", { class: "cited" }, shown.cited.map(([id, at]) => citation(id, at, titles, label))),
+    ],
+    shown.warning && element("p", { class: "said said-error" }, isolated(shown.warning)),
+    shown.reply && replyOfModel(shown),
+  );
+}
+
+function meaningOf(data, kind) {
+  return data.overview.categories.find(([name]) => name === kind)[1];
+}
+
+function replyOfModel(shown) {
+  return element(
+    "details",
+    { class: "reply" },
+    element("summary", null, "The answer as the model wrote it"),
+    element("pre", { dir: "auto" }, isolated(shown.reply)),
+  );
+}
+
+function citation(id, at, titles, label) {
+  return element(
+    "li",
+    null,
+    element("span", { class: "id" }, "[", isolated(id), "]"),
+    " ",
+    titles.has(id) && isolated(titles.get(id)),
+    " ",
+    at === null
+      ? element("span", { class: "result result-wrong" }, icon("wrong"), "never shown")
+      : ["first shown in ", stepLink(at, label)],
+  );
+}
+
+function titlesById(data, shown) {
+  const titles = new Map();
+  for (const step of shown.steps ?? []) {
+    for (const one of step.passages) {
+      if (data.texts[one.title] && !one.before && !titles.has(one.id)) titles.set(one.id, data.texts[one.title]);
+    }
+  }
+  return titles;
+}
+
+/** Goes to a step of the question. */
+function stepLink(at, label) {
+  return element(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      onclick: () => {
+        const step = document.getElementById(stepId(label, at));
+        step.scrollIntoView({ block: "start" });
+        step.focus({ preventScroll: true });
+      },
+    },
+    `step ${at + 1}`,
+  );
+}
+
+function evidenceCard(shown, label) {
+  if (!shown.evidence.length) return null;
+  const cell = (at) =>
+    element("td", null, at === null ? element("span", { class: "result result-none" }, icon("none"), "never") : stepLink(at, label));
+  return element(
+    "section",
+    { class: "card", "aria-label": `Evidence${label && ` of run ${label}`}` },
+    element("h3", null, "Gold evidence"),
+    shown.evidence.map((set, at) =>
+      element(
+        "table",
+        { class: "evidence" },
+        element("caption", { class: shown.evidence.length > 1 ? "small" : "hidden" }, shown.evidence.length > 1 ? `Set ${at + 1}; any set would do` : "When each piece was met"),
+        element(
+          "thead",
+          null,
+          element("tr", null, ["evidence", "first shown", "first read"].map((head) => element("th", { scope: "col" }, head))),
+        ),
+        element(
+          "tbody",
+          null,
+          set.map(([name, first, read]) => element("tr", null, element("th", { scope: "row" }, isolated(name)), cell(first), cell(read))),
+        ),
+      ),
+    ),
+  );
+}
+
+function tokensCard(shown) {
+  if (!shown.steps) return null;
+  const [prompt, completion, isCounted] = shown.usage;
+  return element(
+    "section",
+    { class: "card", "aria-label": "Tokens and time" },
+    element("h3", null, "Tokens and time"),
+    element(
+      "p",
+      null,
+      element("strong", null, count(shown.retrieved)),
+      ` retrieved tokens in ${plural(shown.steps.length, "step")}, ${seconds(shown.seconds)} s`,
+    ),
+    tokensPlot(shown.steps),
+    element(
+      "p",
+      { class: "small muted" },
+      `${plural(prompt, "prompt token")}, ${plural(completion, "completion token")}`,
+      isCounted && " (counted by us)",
+      shown.cost !== null && `, $${shown.cost.toFixed(4)}`,
+      ".",
+    ),
+  );
+}

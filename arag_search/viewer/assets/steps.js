@@ -1,0 +1,158 @@
+/* One step: the query as it was understood, what the reply says, passages, tokens so far. */
+
+/** A step of a run. `at` counts from 0; `evidence` are the pieces that it met first. */
+function stepCard(data, shown, at, label) {
+  const step = shown.steps[at];
+  const soFar = shown.steps.slice(0, at + 1).reduce((sum, one) => sum + one.retrieved, 0);
+  return element(
+    "article",
+    { class: `step step-${step.status}`, id: stepId(label, at), tabindex: -1, "aria-label": `Step ${at + 1}${label ? ` of run ${label}` : ""}: ${plain(step.tool)}` },
+    element(
+      "header",
+      null,
+      element("h3", null, element("span", { class: "ordinal" }, hidden("Step "), at + 1), " ", isolated(step.tool)),
+      element(
+        "p",
+        { class: "meta" },
+        step.status === "error"
+          ? element("span", { class: "result result-wrong" }, icon("wrong"), step.hits)
+          : step.hits,
+        ` · ${plural(step.retrieved, "retrieved token")} · ${seconds(step.seconds)} s`,
+      ),
+    ),
+    metEvidence(shown, at),
+    step.reasoning && element("blockquote", { class: "reasoning", dir: "auto" }, isolated(step.reasoning)),
+    queryBlock(data, step),
+    argumentList(step),
+    replyAbove(step),
+    step.passages.length > 0 &&
+      element("ol", { class: "passages" }, step.passages.map((one) => passageItem(data, one))),
+    element(
+      "p",
+      { class: "so-far" },
+      `${count(soFar)} retrieved tokens so far; the reply has ${plural(step.result, "token")}`,
+    ),
+    replyDetails(data, step),
+  );
+}
+
+function stepId(label, at) {
+  return `step-${label}${at + 1}`;
+}
+
+/** Which evidence a step shows or reads first. */
+function metEvidence(shown, at) {
+  const met = [];
+  for (const set of shown.evidence) {
+    for (const [name, first, read] of set) {
+      if (first === at) met.push([read === at ? "shows and reads" : "shows", name]);
+      else if (read === at) met.push(["reads", name]);
+    }
+  }
+  if (!met.length) return null;
+  return element(
+    "ul",
+    { class: "met", "aria-label": "Evidence met here first" },
+    met.map(([how, name]) => element("li", null, `${how} `, element("strong", null, isolated(name)))),
+  );
+}
+
+function queryBlock(data, step) {
+  const query = step.query;
+  if (!query) return null;
+  const read = understood(query);
+  const isOther = query.typed !== read && `(${query.typed})` !== read;
+  return element(
+    "div",
+    { class: "query-block" },
+    query.pieces.length > 0 &&
+      element("p", { class: "query" }, hidden("Query as understood: "), element("code", null, queryPieces(query.pieces, data.kinds))),
+    (isOther || !query.pieces.length) && step.tool !== "keyword_search" &&
+      element(
+        "p",
+        { class: query.pieces.length ? "typed" : "query" },
+        query.pieces.length > 0 && "typed as ",
+        element("code", null, isolated(query.typed)),
+      ),
+    query.problems.length > 0 &&
+      element(
+        "ol",
+        { class: "problems", "aria-label": "Problems of the query" },
+        query.problems.map(([column, piece, message]) =>
+          element("li", null, `column ${column}, `, element("code", null, isolated(piece)), ": ", isolated(message)),
+        ),
+      ),
+    query.mended !== null &&
+      element("p", { class: "typed" }, "to be written as ", element("code", null, isolated(query.mended))),
+  );
+}
+
+function argumentList(step) {
+  if (!step.arguments.length) return null;
+  return element(
+    "dl",
+    { class: "arguments" },
+    step.arguments.map(([name, value]) =>
+      element("div", null, element("dt", null, isolated(name || "arguments")), element("dd", null, isolated(value))),
+    ),
+  );
+}
+
+/** A query as its reply repeats it; empty where that is not known. */
+function understood(query) {
+  return query ? query.pieces.map(([, text]) => text).join("") : "";
+}
+
+/** What a reply says above its passages: its notes, or all of it. What its first line says of a
+ * search stands above already, as hits and query. */
+function replyAbove(step) {
+  if (step.query?.problems.length) return null;
+  const read = understood(step.query);
+  const [first, ...notes] = step.above.split("\n");
+  const isRepeated = step.passages.length > 0 && read !== "" && first.includes(read);
+  const text = isRepeated ? notes.join("\n") : step.above;
+  if (!text) return null;
+  return element(
+    "p",
+    { class: step.status === "error" ? "said said-error" : "said", dir: "auto" },
+    isolated(text),
+  );
+}
+
+function passageItem(data, one) {
+  const title = data.texts[one.title];
+  const text = data.texts[one.text];
+  return element(
+    "li",
+    null,
+    element(
+      "h4",
+      null,
+      element("span", { class: "id" }, "[", isolated(one.id), "]"),
+      " ",
+      one.before === "read" ? "read before" : marked(title, one.titleMarks),
+      one.before === "shown" && element("span", { class: "muted" }, " (shown before)"),
+    ),
+    one.about && element("p", { class: "about" }, isolated(one.about)),
+    text && passageText(text, one.textMarks),
+    one.below && element("p", { class: "below" }, isolated(one.below)),
+  );
+}
+
+/** The reply as the model saw it, put together when it is asked for. */
+function replyDetails(data, step) {
+  const made = element("details", { class: "reply" }, element("summary", null, "The reply as the model saw it"));
+  made.addEventListener(
+    "toggle",
+    () => made.append(element("pre", { dir: "auto" }, isolated(wholeReply(data, step)))),
+    { once: true },
+  );
+  return made;
+}
+
+function wholeReply(data, step) {
+  if (step.reply !== undefined) return data.texts[step.reply];
+  const lines = [step.above];
+  for (const one of step.passages) lines.push(one.header, one.about, data.texts[one.text], one.below);
+  return lines.filter(Boolean).join("\n");
+}

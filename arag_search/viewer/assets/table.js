@@ -1,0 +1,337 @@
+/* The table of questions: filtered, sorted, and the order in which one goes from one to the next. */
+
+const ROWS_AT_ONCE = 150;
+const RESULTS = { right: "right", wrong: "wrong", untold: "not told" };
+
+/** What an answer is worth, as a word. */
+function resultOf(shown) {
+  if (!shown || shown.right === null) return "untold";
+  return shown.right ? "right" : "wrong";
+}
+
+/** The same with its sign. */
+function resultBadge(shown) {
+  if (!shown) return element("span", { class: "result result-none" }, icon("none"), "not asked");
+  const result = resultOf(shown);
+  const word = shown.refused && result === "wrong" ? "wrong (no answer)" : RESULTS[result];
+  const sign = result === "untold" ? "none" : result;
+  return element("span", { class: `result result-${sign}` }, icon(sign), word);
+}
+
+class QuestionTable {
+  constructor(data, onChange) {
+    this.data = data;
+    this.onChange = onChange;
+    this.columns = columnsOf(data);
+    this.filters = filtersOf(data);
+    this.chosen = Object.fromEntries(this.filters.map((one) => [one.name, ""]));
+    this.text = "";
+    this.sort = data.runs.length === 2
+      ? { column: this.columns.find((one) => one.name === "difference"), ascending: true }
+      : { column: this.columns[0], ascending: true };
+    this.rows = new Map();
+    this.order = data.questions.map((_, at) => at);
+    this.searched = data.questions.map((one) => searchedText(one));
+    this.arrange();
+  }
+
+  /** The section, made once; its rows are moved about afterwards. */
+  section() {
+    if (!this.made) this.made = this.make();
+    this.show();
+    return this.made;
+  }
+
+  make() {
+    this.search = element("input", {
+      type: "search",
+      id: "search",
+      placeholder: "question, answer or id",
+      oninput: () => {
+        this.text = this.search.value;
+        this.change();
+      },
+    });
+    this.found = element("p", { class: "found", role: "status" });
+    this.heads = this.columns.map((column) => this.head(column));
+    this.body = element("tbody", { role: "rowgroup" });
+    this.more = element("button", { type: "button", onclick: () => this.showMore() }, "More questions");
+    new IntersectionObserver((seen) => {
+      if (seen.some((one) => one.isIntersecting)) this.showMore();
+    }, { rootMargin: "800px" }).observe(this.more);
+    return element(
+      "section",
+      { class: "questions", "aria-labelledby": "questions" },
+      element("div", { class: "over" }, element("h2", { id: "questions" }, "Questions"), this.found),
+      element(
+        "form",
+        { class: "filters", role: "search", "aria-label": "Questions", onsubmit: (event) => event.preventDefault() },
+        labelled("Search", this.search),
+        this.filters.map((one) => this.select(one)),
+        this.sortSelect(),
+        element("button", { type: "button", class: "quiet", onclick: () => this.clear() }, "Show all"),
+      ),
+      (this.list = element(
+        "table",
+        { class: "list", role: "table", "aria-labelledby": "questions" },
+        element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, this.heads)),
+        this.body,
+      )),
+      this.more,
+    );
+  }
+
+  head(column) {
+    const button = element(
+      "button",
+      { type: "button", onclick: () => this.sortBy(column) },
+      column.head,
+      element("span", { class: "arrow" }),
+    );
+    return element(
+      "th",
+      { scope: "col", role: "columnheader", class: column.isNumber ? "figure" : null, "aria-sort": "none" },
+      button,
+    );
+  }
+
+  select(filter) {
+    filter.select = element(
+      "select",
+      {
+        onchange: () => {
+          this.chosen[filter.name] = filter.select.value;
+          this.change();
+        },
+      },
+      element("option", { value: "" }, "all"),
+      filter.options.map(([value, word]) => element("option", { value }, plain(word))),
+    );
+    return labelled(filter.head, filter.select);
+  }
+
+  /** Where the heads of columns are not to be seen. */
+  sortSelect() {
+    this.sorting = element(
+      "select",
+      {
+        onchange: () => {
+          const [at, way] = this.sorting.value.split(" ");
+          this.sortBy(this.columns[Number(at)], way === "ascending");
+        },
+      },
+      this.columns.flatMap((column, at) =>
+        ["ascending", "descending"].map((way) =>
+          element("option", { value: `${at} ${way}` }, `${column.word ?? column.head}, ${way}`),
+        ),
+      ),
+    );
+    return labelled("Sorted by", this.sorting, "narrow");
+  }
+
+  clear() {
+    this.text = this.search.value = "";
+    for (const one of this.filters) this.chosen[one.name] = one.select.value = "";
+    this.change();
+  }
+
+  sortBy(column, ascending) {
+    const isSame = this.sort.column === column;
+    this.sort = { column, ascending: ascending ?? (isSame ? !this.sort.ascending : true) };
+    this.change();
+  }
+
+  change() {
+    this.arrange();
+    this.show();
+    this.onChange();
+  }
+
+  /** Choose and order the questions. */
+  arrange() {
+    const words = this.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = this.filters.filter((one) => this.chosen[one.name] !== "");
+    this.order = this.data.questions
+      .map((_, at) => at)
+      .filter((at) => {
+        const one = this.data.questions[at];
+        return (
+          words.every((word) => this.searched[at].includes(word)) &&
+          wanted.every((filter) => filter.values(one).includes(this.chosen[filter.name]))
+        );
+      });
+    const { column, ascending } = this.sort;
+    const keys = new Map(this.order.map((at) => [at, column.key(this.data.questions[at], at)]));
+    const sign = ascending ? 1 : -1;
+    this.order.sort((a, b) => compared(keys.get(a), keys.get(b), sign) || a - b);
+  }
+
+  /** The first rows in the order as it is; the others come when one has scrolled so far. */
+  show() {
+    const way = this.sort.ascending ? "ascending" : "descending";
+    this.body.replaceChildren();
+    this.showMore();
+    this.list.setAttribute("aria-rowcount", this.order.length + 1);
+    this.columns.forEach((column, at) => {
+      const isSorted = column === this.sort.column;
+      this.heads[at].setAttribute("aria-sort", isSorted ? way : "none");
+      const arrow = this.heads[at].querySelector(".arrow");
+      arrow.replaceChildren(...(isSorted ? [icon(this.sort.ascending ? "up" : "down")] : []));
+    });
+    this.sorting.value = `${this.columns.indexOf(this.sort.column)} ${way}`;
+    const all = this.data.questions.length;
+    this.found.textContent =
+      this.order.length === all ? plural(all, "question") : `${count(this.order.length)} of ${plural(all, "question")}`;
+  }
+
+  showMore() {
+    const shown = this.body.childElementCount;
+    this.body.append(...this.order.slice(shown, shown + ROWS_AT_ONCE).map((at) => this.rowOf(at)));
+    this.more.hidden = this.body.childElementCount === this.order.length;
+  }
+
+  rowOf(at) {
+    let row = this.rows.get(at);
+    if (row === undefined) {
+      const cells = this.columns.map((column) => cellOf(column, this.data.questions[at], at));
+      row = element("tr", { role: "row" }, cells);
+      this.rows.set(at, row);
+    }
+    return row;
+  }
+
+  /** Put the focus on a question, if it is among those chosen. */
+  focus(at) {
+    const place = this.order.indexOf(at);
+    if (place < 0) return;
+    while (this.body.childElementCount <= place) this.showMore();
+    this.rowOf(at).querySelector("a").focus();
+  }
+}
+
+/** A control under its label. */
+function labelled(text, control, kind = "") {
+  control.id ||= `choose-${text.toLowerCase().replaceAll(" ", "-")}`;
+  return element("div", { class: `field ${kind}` }, element("label", { for: control.id }, text), control);
+}
+
+/** Values without a number stand last, whichever way. */
+function compared(a, b, sign) {
+  const isNone = (value) => value === null || value === undefined;
+  if (isNone(a) || isNone(b)) return Number(isNone(a)) - Number(isNone(b));
+  if (typeof a === "string") return sign * a.localeCompare(b, "en", { numeric: true });
+  return sign * (a - b);
+}
+
+function searchedText(question) {
+  const answers = question.runs.map((one) => one?.answer ?? "");
+  return [question.id, question.text, ...question.gold, ...answers].join("\n").toLowerCase();
+}
+
+function cellOf(column, question, at) {
+  const attributes = {
+    role: column.isRowHead ? "rowheader" : "cell",
+    scope: column.isRowHead ? "row" : null,
+    class: column.isNumber ? "figure" : `cell-${column.name}`,
+    "data-label": column.word ?? column.head,
+  };
+  return element(column.isRowHead ? "th" : "td", attributes, column.cell(question, at));
+}
+
+/** Every column: name, head (and word where the head is no name), key to sort by, cell. */
+function columnsOf(data) {
+  const any = (test) => data.questions.some((one) => one.runs.some((run) => run && test(run)));
+  const columns = [
+    { name: "number", head: "#", word: "number", isNumber: true, key: (_, at) => at, cell: (_, at) => count(at + 1) },
+    {
+      name: "question",
+      head: "question",
+      isRowHead: true,
+      key: (one) => one.text,
+      cell: (one) => questionCell(one, data.runs),
+    },
+  ];
+  if (data.questions.some((one) => one.type !== null)) {
+    columns.push({ name: "type", head: "type", key: (one) => one.type, cell: (one) => isolated(one.type ?? "–") });
+  }
+  if (data.runs.length === 2) {
+    const names = Object.keys(data.differences);
+    columns.push({
+      name: "difference",
+      head: "difference",
+      key: (one) => names.indexOf(one.difference),
+      cell: (one) => data.differences[one.difference],
+    });
+  }
+  const ofRuns = data.runs.map((run, at) => runColumns(run, at, data.runs.length === 2, any));
+  ofRuns[0].forEach((_, at) => columns.push(...ofRuns.map((one) => one[at])));
+  return columns;
+}
+
+function runColumns(run, at, isTwo, any) {
+  const head = (word) => (isTwo ? `${word} ${run.label}` : word);
+  const of = (field) => (one) => one.runs[at]?.[field] ?? null;
+  const columns = [];
+  if (any((one) => one.right !== null)) {
+    columns.push({
+      name: "result",
+      head: head("result"),
+      key: (one) => resultOf(one.runs[at]),
+      cell: (one) => resultBadge(one.runs[at]),
+    });
+  }
+  if (!isTwo) {
+    columns.push({ name: "status", head: "status", key: of("status"), cell: (one) => statusText(one.runs[at]) });
+    if (any((one) => one.recall !== null)) {
+      columns.push(number("evidence", head("evidence"), of("recall"), (value) => written(value, "share").slice(0, 4)));
+    }
+  }
+  columns.push(number("steps", head("steps"), of("stepCount"), count));
+  columns.push(number("tokens", head("tokens"), of("retrieved"), count));
+  if (!isTwo) columns.push(number("seconds", head("seconds"), of("seconds"), seconds));
+  return columns;
+}
+
+function number(name, head, key, write) {
+  return { name, head, isNumber: true, key, cell: (one) => write(key(one)) };
+}
+
+function statusText(shown) {
+  return element("span", { class: `status status-${shown.status}` }, shown.status);
+}
+
+function questionCell(question, runs) {
+  const answers = question.runs.map((one, at) =>
+    one?.answer
+      ? element("span", { class: "answer" }, runs.length === 2 && [runLabel(runs[at]), " "], isolated(one.answer))
+      : null,
+  );
+  return [
+    element("a", { href: questionAddress(question) }, isolated(question.text)),
+    element("span", { class: "answers" }, answers),
+  ];
+}
+
+function questionAddress(question) {
+  return `#/question/${encodeURIComponent(question.id)}`;
+}
+
+/** What can be chosen, of what there is more than one of. */
+function filtersOf(data) {
+  const each = (field) => (one) => one.runs.map((run) => run?.[field] ?? "").filter(Boolean);
+  const filters = [
+    { name: "result", head: "Result", values: (one) => one.runs.filter(Boolean).map(resultOf), words: RESULTS },
+    { name: "status", head: "Status", values: each("status") },
+    { name: "type", head: "Type", values: (one) => (one.type === null ? [] : [one.type]) },
+    { name: "why", head: "Why wrong", values: each("failureKind") },
+  ];
+  if (data.runs.length === 2) {
+    filters[0] = { name: "difference", head: "Difference", values: (one) => [one.difference], words: data.differences };
+  }
+  for (const filter of filters) {
+    const values = new Set(data.questions.flatMap(filter.values));
+    const known = filter.words ? Object.keys(filter.words).filter((one) => values.has(one)) : [...values].sort();
+    filter.options = known.map((value) => [value, filter.words?.[value] ?? value]);
+  }
+  return filters.filter((one) => one.options.length > 1);
+}

@@ -1,0 +1,91 @@
+"""How the query of a step was read, told only where the reply of the step says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from arag_search.agent.record import Step
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.trajectories import arguments_of
+from arag_search.query import analysis
+from arag_search.query.fields import Schema
+from arag_search.query.groups import Operator
+from arag_search.query.parser import parse
+from arag_search.query.pieces import Piece, pieces
+from arag_search.query.printing import quoted
+from arag_search.query.problems import Problem, QueryError
+from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.vectors.search import words_query
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A query as it was understood.
+
+    ``typed`` is what was asked for, as text. ``pieces`` are of its canonical text, none where it
+    was refused or what the reply says of it is something else. ``leaves`` are what it looks for.
+    ``problems`` are why it was refused, ``mended`` is what was to be written instead.
+    """
+
+    typed: str
+    pieces: tuple[Piece, ...] = ()
+    leaves: tuple[TextLeaf, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    mended: str | None = None
+
+
+def reading_of(step: Step, schema: Schema) -> Reading | None:
+    """The query of a step; None where it has none."""
+    given = arguments_of(step)
+    keywords = given.get("keywords")
+    if step.tool_name == "keyword_search" and isinstance(keywords, list):
+        return _keywords([str(one) for one in cast(list[object], keywords)])
+    query = given.get("query")
+    if not isinstance(query, str):
+        return None
+    if step.tool_name == "logical_search":
+        return _logical(
+            query, "AND" if given.get("default_operator") == "AND" else "OR", step, schema
+        )
+    if step.tool_name == "hybrid_search":
+        tree, _ = words_query(query)
+        return Reading(query, leaves=_text_leaves(tree))
+    return Reading(query)
+
+
+def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
+    """Parsed with and without operators, which the preset decides: the reply tells which it was."""
+    for operators in (True, False):
+        try:
+            parsed = parse(query, schema, default_operator=default_operator, operators=operators)
+        except QueryError as error:
+            if step.status == "error" and step.tool_output.startswith(str(error)):
+                return Reading(query, problems=error.problems, mended=error.mended)
+            continue
+        if step.status != "error" and parsed.understood in step.tool_output:
+            made = tuple(pieces(parsed.understood))
+            return Reading(query, pieces=made, leaves=_text_leaves(parsed.tree))
+    return Reading(query)
+
+
+def _text_leaves(tree: Node | None) -> tuple[TextLeaf, ...]:
+    if tree is None:
+        return ()
+    return tuple(leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf))
+
+
+def _keywords(keywords: Sequence[str]) -> Reading:
+    """Each keyword is looked for as a phrase."""
+    leaves: list[TextLeaf] = []
+    for one in keywords:
+        try:
+            if analysis.terms(one):
+                leaves.append(Phrase(one))
+        except ArgumentError:  # half a character, which no text holds
+            continue
+    shown = [
+        piece for one in keywords for piece in (Piece("blank", " "), Piece("phrase", quoted(one)))
+    ]
+    return Reading(", ".join(keywords), pieces=tuple(shown[1:]), leaves=tuple(leaves))

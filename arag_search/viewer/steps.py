@@ -1,0 +1,95 @@
+"""The steps of records as a page shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from arag_search.agent.record import Record, Step
+from arag_search.agent.wording import hits_text
+from arag_search.evaluation.trajectories import SEARCH_TOOLS, arguments_of
+from arag_search.marking import places
+from arag_search.query.fields import Schema
+from arag_search.query.tree import TextLeaf
+from arag_search.tools.reply_text import ReplyPart, reply_parts
+from arag_search.viewer.reading import Reading, reading_of
+from arag_search.viewer.texts import Texts, utf16_places
+
+_QUERY_ARGUMENTS = frozenset({"query", "keywords"})
+
+
+class Steps:
+    """Makes steps ready to be shown. ``schema`` is that of the index, open where it is not
+    known; ``texts`` takes what is shown of passages."""
+
+    def __init__(self, texts: Texts, schema: Schema) -> None:
+        self._texts = texts
+        self._schema = schema
+
+    def of(self, record: Record) -> list[dict[str, Any]]:
+        """The steps of a record, in order."""
+        return [self._step(step) for step in record.trajectory]
+
+    def _step(self, step: Step) -> dict[str, Any]:
+        reading = reading_of(step, self._schema)
+        parts = reply_parts(
+            step.tool_output, of_read=step.tool_name == "chunk_read", ids=frozenset(step.hit_ids)
+        )
+        leaves = reading.leaves if reading is not None else ()
+        found: dict[str, Any] = {
+            "tool": step.tool_name,
+            "searches": step.tool_name in SEARCH_TOOLS,
+            "arguments": _arguments(step),
+            "query": None if reading is None else _reading(reading),
+            "reasoning": step.reasoning,
+            "status": step.status,
+            "hits": hits_text(step),
+            "retrieved": step.retrieved_tokens,
+            "result": step.result_tokens,
+            "seconds": step.seconds,
+            "above": parts.above,
+            "passages": [self._passage(one, leaves) for one in parts.passages],
+        }
+        if parts.joined() != step.tool_output:
+            found["reply"] = self._texts.number(step.tool_output)
+        return found
+
+    def _passage(self, one: ReplyPart, leaves: tuple[TextLeaf, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "id": one.id,
+            "title": self._texts.number(one.title),
+            "header": one.header,
+            "text": self._texts.number(one.text),
+            "titleMarks": utf16_places(one.title, places(one.title, leaves, "title")),
+            "textMarks": utf16_places(one.text, places(one.text, leaves, "content")),
+            "about": one.about,
+            "below": one.below,
+        }
+        if one.was_read_before or one.was_shown_before:
+            found["before"] = "read" if one.was_read_before else "shown"
+        return {name: value for name, value in found.items() if value not in ("", [])}
+
+
+def _arguments(step: Step) -> list[list[str]]:
+    """Names and values of what a tool was called with beside the query; the text of what is no
+    JSON object under an empty name."""
+    if not isinstance(step.tool_input, Mapping):
+        return [["", _text(step.tool_input)]]
+    shown = dict(arguments_of(step))
+    if step.tool_name in SEARCH_TOOLS:
+        shown = {name: value for name, value in shown.items() if name not in _QUERY_ARGUMENTS}
+    return [[name, _text(value)] for name, value in shown.items()]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "typed": reading.typed,
+        "pieces": [list(one) for one in reading.pieces],
+        "problems": [[one.column, one.piece, one.message] for one in reading.problems],
+        "mended": reading.mended,
+    }

@@ -1,0 +1,94 @@
+"""The picture of the viewer in README: a question of the sample corpus, as offline answers it.
+
+    python -m bench.viewer_picture
+
+Needs the Chromium of the system, and Playwright (group dev), which drives it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag_search.agent.models.choose import choose_model
+from arag_search.agent.run import RunOptions, run
+from arag_search.config import load_preset
+from arag_search.durable import write_atomically
+from arag_search.errors import AragError
+from arag_search.evaluation.questions import load_questions
+from arag_search.index import open_index
+from arag_search.viewer.view import view
+from bench import BenchError
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PICTURE = Path(__file__).parent / "results" / "viewer.png"
+PRESET = "logical_read"
+QUESTION = "s01"
+SIZE = (1280, 800)
+
+
+def main() -> int:
+    """Write the picture. Exit code 1 for a failure."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+            write_atomically(PICTURE, picture(browser, sample_page(Path(folder))))
+    except AragError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(PICTURE)
+    return 0
+
+
+def sample_page(folder: Path) -> Path:
+    """The page of a run over the sample corpus, made in an empty folder."""
+    preset = load_preset(PRESET)
+    with as_file(files("arag_search") / "sample") as sample:
+        build_index([str(sample / "corpus.jsonl")], folder / "index", BuildOptions())
+        questions = load_questions(sample / "questions.jsonl")
+        options = RunOptions(questions_file=str(sample / "questions.jsonl"))
+        model = choose_model("offline", preset=preset)
+        with open_index(folder / "index") as index:
+            run(index, questions, preset, model, folder / "run", options=options)
+            made = view([folder / "run"], index=index)
+    made.write(folder / "view.html")
+    return folder / "view.html"
+
+
+@contextmanager
+def open_browser() -> Generator[Browser]:
+    """The browser of the system. Raises BenchError where it, or what drives it, is not there."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise BenchError("Playwright is not installed.", do="Run uv sync --group dev.") from error
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise BenchError("Chromium is not installed.", do="Run apt-get install chromium.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium)
+        yield browser
+        browser.close()
+
+
+def picture(browser: Browser, page: Path) -> bytes:
+    """What a browser shows of a question, as PNG."""
+    width, height = SIZE
+    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+    tab.goto(f"{page.as_uri()}#/question/{QUESTION}")
+    made = tab.screenshot()
+    tab.close()
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

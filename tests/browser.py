@@ -1,0 +1,91 @@
+"""A real browser for tests: Chromium as the system has it, watched while it shows a page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Route
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+DESK = (1440, 900)
+PHONE = (390, 844)
+TIMEOUT_MS = 20_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium for the tests of one module: while it runs, nothing else can run an event loop."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        reason = f"no Chromium is installed ({', '.join(NAMES)}): apt-get install chromium"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path)
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Watched:
+    """What happened beside the page: ``said`` on its console and by dialogs, ``asked`` of the
+    network."""
+
+    said: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+
+    def check_quiet(self) -> None:
+        """Nothing may have happened."""
+        assert self.said == []
+        assert self.asked == []
+
+    def note_message(self, message: ConsoleMessage) -> None:
+        self.said.append(f"{message.type}: {message.text}")
+
+    def note_dialog(self, dialog: Dialog) -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def answer(self, route: Route) -> None:
+        if route.request.url.startswith("file:") and route.request.is_navigation_request():
+            route.continue_()
+        else:
+            self.asked.append(route.request.url)
+            route.abort()
+
+
+def open_page(
+    browser: Browser, path: Path, *, size: tuple[int, int] = DESK, dark: bool = False
+) -> tuple[Page, Watched]:
+    """A page from disk, and what happens beside it."""
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+    )
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    watched = Watched()
+    page.route("**/*", watched.answer)
+    page.on("console", watched.note_message)
+    page.on("pageerror", lambda error: watched.said.append(f"error: {error}"))
+    page.on("dialog", watched.note_dialog)
+    page.goto(path.absolute().as_uri())
+    return page, watched
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page is wider than what shows it."""
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )

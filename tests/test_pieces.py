@@ -1,0 +1,47 @@
+"""The pieces of canonical queries."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from arag_search.query.parser import parse
+from arag_search.query.pieces import pieces
+from arag_search.query.problems import QueryError
+from tests.strategies import trees
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("vivaldi", "word:vivaldi"),
+        ('"four seasons"~2^3', 'phrase:"four seasons" weight:~2^3'),
+        ("librett*^2", "prefix:librett* weight:^2"),
+        ("a AND NOT b", "group:( word:a operator:AND operator:NOT word:b group:)"),
+        ("(a OR b)^2", "group:( word:a operator:OR word:b group:) weight:^2"),
+        ("title:griselda", "field:title: word:griselda"),
+        ('content:"a b"', 'field:content: phrase:"a b"'),
+        ('lang:"en GB"', 'filter:lang: value:"en GB"'),
+        ("year:[1670 TO 1680]", "filter:year: value:[1670 TO 1680]"),
+        ("year:>=1670", "filter:year: value:>=1670"),
+        (r"\AND", r"word:\AND"),
+        (r"a\:b", r"word:a\:b"),
+    ],
+)
+def test_a_piece_is_told_by_its_kind(query: str, told: str) -> None:
+    text = parse(query).understood
+    shown = [f"{kind}:{one}" for kind, one in pieces(text) if kind != "blank"]
+    assert " ".join(shown) == told
+
+
+@given(trees())
+def test_the_pieces_joined_are_the_text(tree: object) -> None:
+    text = str(tree)
+    assert "".join(one.text for one in pieces(text)) == text
+
+
+def test_a_text_that_is_no_query_is_cut_into_pieces_all_the_same() -> None:
+    for text in ("", '"', "a \\", "(((", "x: ^~", "\u202e AND"):
+        assert "".join(one.text for one in pieces(text)) == text
+        with pytest.raises(QueryError):
+            parse(text)

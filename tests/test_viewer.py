@@ -1,0 +1,332 @@
+"""What a page is made of: its data, its policy, and when there is none."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.agent.run_folder import RECORDS_FILE
+from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
+from arag_search.query.fields import ANY_SCHEMA
+from arag_search.viewer.page import SCRIPTS, json_in_html, page
+from arag_search.viewer.reading import reading_of
+from arag_search.viewer.texts import Texts, utf16_places
+from arag_search.viewer.view import view
+from tests.commands import Command
+from tests.passages import VIVALDI, index_of
+from tests.records import read, record, search
+from tests.viewed_runs import answered, asked, run_folder
+
+GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
+FOUND = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
+QUERY = {"query": '"carlo goldoni" AND died', "top_k": 1}
+
+
+def shown(html: bytes) -> Any:
+    """The data in a page."""
+    found = re.search(rb'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def of(folder: Path, *others: Path, **options: Any) -> Any:
+    return shown(view([folder, *others], **options).html)
+
+
+# One question
+
+
+def test_a_step_has_its_query_as_understood_its_passages_and_what_is_marked(tmp_path: Path) -> None:
+    step = search("a.1", text=FOUND, asked=QUERY)
+    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris", step)]))
+    (told,) = data["questions"][0]["runs"][0]["steps"]
+    assert [piece for piece in told["query"]["pieces"] if piece[0] != "blank"] == [
+        ["group", "("], ["phrase", '"carlo goldoni"'], ["operator", "AND"], ["word", "died"],
+        ["group", ")"],
+    ]  # fmt: skip
+    assert told["arguments"] == [["top_k", "1"]]
+    assert told["above"] == '1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.'
+    (passage,) = told["passages"]
+    text, title = data["texts"][passage["text"]], data["texts"][passage["title"]]
+    assert (passage["id"], title, text) == ("a.1", "Carlo Goldoni", "Goldoni died in Paris.")
+    assert [title[slice(*passage["titleMarks"])], text[slice(*passage["textMarks"])]] == [
+        "Carlo Goldoni", "died"
+    ]  # fmt: skip
+    assert passage["below"] == "More: offset=1. Full text: chunk_read."
+
+
+def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
+    records = [answered(id, "Paris", search("a.1", text=FOUND, asked=QUERY)) for id in "qr"]
+    data = of(run_folder(tmp_path / "a", [asked("q"), asked("r")], records))
+    assert data["texts"].count("Goldoni died in Paris.") == 1
+
+
+def test_evidence_has_the_steps_at_which_it_was_first_shown_and_read(tmp_path: Path) -> None:
+    triple = ["Carlo Goldoni", "place of death", "Paris"]
+    steps = (
+        search(),
+        search("a.1", text="1 of 1 passage for x\n[a.1] Carlo Goldoni\nHe wrote."),
+        read("a.1", text="[a.1] Carlo Goldoni\nHe wrote. He died in Paris."),
+    )
+    questions = [asked("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])]
+    data = of(run_folder(tmp_path / "a", questions, [answered("q", "Rome", *steps)]))
+    (told,) = data["questions"][0]["runs"]
+    assert told["evidence"] == [[["Carlo Goldoni", 1, 2], ["Venice", None, None]]]
+    assert (told["right"], told["failureKind"]) == (False, "never shown")
+
+
+def test_a_citation_names_the_step_that_showed_it_first_and_one_never_shown_says_so(
+    tmp_path: Path,
+) -> None:
+    made = answered("q", "Paris", search(), search("a.1"), read("a.1"))
+    made = replace(made, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
+    (told,) = of(run_folder(tmp_path / "a", [asked("q")], [made]))["questions"][0]["runs"]
+    assert told["cited"] == [["a.1", 1], ["b.9", None]]
+    assert told["warning"] == "Wrongly cited, never shown to the model: b.9."
+
+
+def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else() -> None:
+    step = search("a.1", text="1 of 1 passage for (goldoni AND died)\n[a.1]", asked=QUERY)
+    reading = reading_of(step, ANY_SCHEMA)
+    assert reading is not None
+    assert (reading.pieces, reading.leaves, reading.typed) == ((), (), QUERY["query"])
+
+
+def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() -> None:
+    typed = "vivaldi OR NOT opera"
+    from arag_search.tools.logical_search import LogicalSearch
+
+    refused = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
+    step = search(text=refused.text, asked={"query": typed}, status="error")
+    reading = reading_of(step, ANY_SCHEMA)
+    assert reading is not None
+    assert [(one.column, one.piece) for one in reading.problems] == [(12, "NOT opera")]
+    assert reading.mended == "(vivaldi AND NOT opera)"
+    other = reading_of(replace(step, tool_output="Tool not run: something else."), ANY_SCHEMA)
+    assert other is not None
+    assert other.problems == ()
+
+
+@pytest.mark.parametrize("given", ["not JSON", 7, None, [1], {"query": 3}, {"keywords": "x"}])
+def test_arguments_of_any_shape_are_shown(tmp_path: Path, given: Any) -> None:
+    step = replace(search(status="error", text="Tool not run."), tool_input=given)
+    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "x", step)]))
+    assert data["questions"][0]["runs"][0]["steps"][0]["above"] == "Tool not run."
+
+
+def test_a_reply_that_cannot_be_put_together_again_is_stored_whole(tmp_path: Path) -> None:
+    text = "1 of 1 passage for x\n[a.1] A\n"
+    data = of(
+        run_folder(tmp_path / "a", [asked("q")], [answered("q", "x", search("a.1", text=text))])
+    )
+    assert data["texts"][data["questions"][0]["runs"][0]["steps"][0]["reply"]] == text
+
+
+def test_places_are_counted_as_a_browser_counts() -> None:
+    assert utf16_places("a𝒳b𝒳", [(2, 3), (3, 4)]) == [3, 4, 4, 6]
+    texts = Texts()
+    assert [texts.number(one) for one in "aba"] == [0, 1, 0]
+
+
+# Figures
+
+
+def test_measures_have_intervals_and_two_runs_a_difference(tmp_path: Path) -> None:
+    questions = [asked(str(at)) for at in range(8)]
+    one = run_folder(tmp_path / "a", questions, [answered(str(at), "Paris") for at in range(8)])
+    other = run_folder(
+        tmp_path / "b",
+        questions,
+        [answered(str(at), "Rome" if at % 2 else "Paris") for at in range(8)],
+    )
+    measures = {each["name"]: each for each in of(one, other)["overview"]["measures"]}
+    exact = measures["EM"]
+    assert [each["value"] for each in exact["runs"]] == [1.0, 0.5]
+    assert exact["runs"][1]["low"] < 0.5 < exact["runs"][1]["high"]
+    assert exact["difference"]["value"] == -0.5
+    assert -1 <= exact["difference"]["low"] < -0.5 < exact["difference"]["high"] <= 0
+    assert "Cost" not in measures
+
+
+def test_without_numpy_there_are_means_and_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arag_search.viewer.overview.find_spec", lambda name: None)
+    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")]))
+    assert data["overview"]["measures"][0]["runs"][0]["value"] == 1.0
+    assert data["overview"]["measures"][0]["runs"][0]["low"] is None
+    assert "no intervals" in data["notes"][0]
+
+
+def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Path) -> None:
+    answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
+    questions = [asked(id) for id in (*answers, "e", "f")]
+    folders = [
+        run_folder(
+            tmp_path / str(at),
+            questions[: 6 - at],
+            [
+                *(answered(id, short[at]) for id, short in answers.items()),
+                answered("e", "", status="failed" if at else "forced"),
+            ],
+        )
+        for at in (0, 1)
+    ]
+    data = of(*folders)
+    assert [one["difference"] for one in data["questions"]] == [
+        "first", "second", "answer", "same", "status", "one"
+    ]  # fmt: skip
+    assert data["questions"][5]["runs"][1] is None
+    assert "different files of questions: 5 questions are in both" in data["notes"][0]
+
+
+# Runs that are not whole, and pages that are not made
+
+
+def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "a", [asked("q"), asked("r")], [answered("q", "Paris")])
+    with (folder / RECORDS_FILE).open("ab") as file:
+        file.write(b'{"question_id": "r", "ques')
+    data = of(folder)
+    assert [one["runs"][0]["status"] for one in data["questions"]] == ["answered", "missing"]
+    notes = data["runs"][0]["notes"]
+    assert "The last record is not whole and is left out: the run was stopped, or goes on." in notes
+    assert "1 question has no record yet and counts as 0: the same run asks again." in notes
+
+
+def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "a", [asked("q")], [])
+    assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+    (folder / RECORDS_FILE).unlink()
+    assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+
+
+def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    (folder / "questions.jsonl").unlink()
+    with pytest.raises(QuestionsError, match="Or show the records without gold"):
+        view([folder])
+    data = of(folder, gold=False)
+    assert data["questions"][0]["text"] == "Where did Goldoni die?"
+    assert data["questions"][0]["runs"][0]["right"] is None
+    assert [one["name"] for one in data["overview"]["measures"]] == [
+        "RetrievedTokens", "Steps", "Seconds"
+    ]  # fmt: skip
+
+
+def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    other = run_folder(tmp_path / "b", [asked("r")], [answered("r", "Paris")])
+    with pytest.raises(RunError) as caught:
+        view([one, other])
+    assert str(caught.value) == (
+        "The two runs share no question.\n"
+        f"Where: {one} and {other}\n"
+        "Allowed: two runs over the same questions, or with some of the same ids"
+    )
+    third = run_folder(tmp_path / "c", [asked("q", "Who?")], [answered("q", "Paris")])
+    with pytest.raises(RunError, match="ask something else under the same id: q"):
+        view([one, third])
+
+
+def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    other = run_folder(tmp_path / "b", [asked("q")], [answered("q", "Paris")])
+    path = other / "run.json"
+    path.write_text(path.read_text().replace('"index":"i"', '"index":"j"'))
+    assert "The runs searched different indexes" in of(one, other)["notes"][0]
+
+
+@pytest.mark.parametrize("broken", ["nothing", "no run", "broken run", "broken record"])
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None:
+    folder = tmp_path / "a"
+    if broken != "nothing":
+        folder = run_folder(folder, [asked("q")], [answered("q", "x"), answered("q", "y")])
+    if broken == "no run":
+        (folder / "run.json").unlink()
+    if broken == "broken run":
+        (folder / "run.json").write_text("{")
+    if broken == "broken record":
+        path = folder / RECORDS_FILE
+        path.write_bytes(path.read_bytes()[9:])
+    with pytest.raises(AragError):
+        view([folder])
+
+
+def test_a_page_does_not_replace_what_is_no_page(tmp_path: Path, arag: Command) -> None:
+    folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    done = arag("view", str(folder))
+    assert (done.code, done.out) == (
+        0, f"{folder}/view.html: 1 question, {(folder / 'view.html').stat().st_size / 1e6:.1f} MB\n"
+    )  # fmt: skip
+    assert arag("view", str(folder)).code == 0
+    before = (folder / RECORDS_FILE).read_bytes()
+    done = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
+    assert done.code == 1
+    assert "would replace a file that is no page" in done.err
+    assert (folder / RECORDS_FILE).read_bytes() == before
+    with pytest.raises(ArgumentError, match="is a folder"):
+        view([folder]).write(folder)
+
+
+def test_options_that_exclude_each_other_and_a_browser_that_is_not_there(
+    tmp_path: Path, arag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")]))
+    assert arag("view", folder, "--no-gold", "--questions", "x").code == 1
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)))
+    done = arag("view", folder, "--open")
+    assert (done.code, opened) == (1, [(tmp_path / "a" / "view.html").as_uri()])
+    assert "No browser could be started; the page is written." in done.err
+
+
+# The page
+
+
+def test_data_in_a_page_can_neither_end_its_element_nor_a_line_of_javascript() -> None:
+    hostile = {"</script><script>alert(1)</script>": "<!-- & \u2028 \u2029 ' \" {{ 7 * 7 }}"}
+    written = json_in_html(hostile)
+    assert not set("<>&\u2028\u2029") & set(written.decode())
+    assert json.loads(written) == hostile
+
+
+def test_the_policy_admits_the_one_style_and_the_one_script_alone() -> None:
+    html = page("<b>{{ title }}", {"a": 1}).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    rules = policy[1].replace("&#39;", "'")
+    for name, element in (
+        ("script", r"<script>(.*?)</script>"),
+        ("style", r"<style>(.*?)</style>"),
+    ):
+        (text,) = re.findall(element, html, re.S)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in rules
+    assert rules.startswith("default-src 'none'")
+    assert "unsafe" not in rules
+    assert "&lt;b&gt;{{ title }}" in html
+    assert "http" not in re.sub(r'http-equiv|"http://www.w3.org/2000/svg"', "", html)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_make_text_never_markup(name: str) -> None:
+    from importlib.resources import files
+
+    text = (files("arag_search.viewer") / "assets" / name).read_text(encoding="utf-8")
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert forbidden not in text
+    assert "</" not in text
+
+
+def test_a_record_that_asked_something_else_says_so(tmp_path: Path) -> None:
+    made = replace(record("q", "Paris"), question="Who was Goldoni?")
+    data = of(run_folder(tmp_path / "a", [asked("q")], [made]))
+    assert data["questions"][0]["runs"][0]["asked"] == "Who was Goldoni?"

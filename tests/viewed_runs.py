@@ -1,0 +1,60 @@
+"""Folders of runs, written by hand, for what shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from arag_search.agent.record import Record, Step
+from arag_search.agent.run_folder import RECORDS_FILE, RUN_FILE, RunDescription
+from arag_search.evaluation.questions import load_questions, questions_fingerprint
+from tests.records import record
+
+
+def asked(id: str, text: str = "Where did Goldoni die?", **more: Any) -> dict[str, Any]:
+    """A question as a file has it."""
+    return {"id": id, "question": text, "answer": "Paris", **more}
+
+
+def answered(id: str, short: str, *steps: Step, question: str = "", **more: Any) -> Record:
+    """A record whose steps are numbered, of a question as ``asked`` writes it."""
+    numbered = [replace(step, step=number) for number, step in enumerate(steps, 1)]
+    made = record(id, short, *numbered, **more)
+    return replace(made, question=question or "Where did Goldoni die?")
+
+
+def run_folder(
+    folder: Path,
+    questions: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
+    **described: Any,
+) -> Path:
+    """A run with a file of its questions beside its records."""
+    folder.mkdir(parents=True)
+    file = folder / "questions.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, questions)))
+    description = RunDescription(
+        **{
+            "created": "2026-01-02T03:04:05+00:00",
+            "preset": "logical_read",
+            "index": "my-index",
+            "filter": None,
+            "model": "offline",
+            "questions": str(file),
+            "count": len(questions),
+            "limit": None,
+            **described,
+        },
+        fingerprints={
+            "index": "i",
+            "questions": questions_fingerprint(load_questions(file)),
+            "code": "0.1.0",
+        },
+    )
+    (folder / RUN_FILE).write_bytes(orjson.dumps(description.model_dump()))
+    (folder / RECORDS_FILE).write_bytes(b"".join(one.to_line() for one in records))
+    return folder
