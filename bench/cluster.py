@@ -20,10 +20,12 @@ _PATIENT = ConnectionOptions(attempt_timeout_s=30.0)
 
 
 class LocalCluster:
-    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts."""
+    """A cluster that ``cluster.up`` has started. ``url`` lists all its hosts, ``short_lived`` is
+    how its nodes were started, and are again."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *, short_lived: bool = False) -> None:
         self._data = data
+        self._short_lived = short_lived
         hosts = [each.url.removeprefix("http://") for each in self.nodes]
         self.url = f"http://{','.join(hosts)}"
         self._client = Client.connect(parse_address(f"{self.url}/any"), _PATIENT)
@@ -68,7 +70,7 @@ class LocalCluster:
 
     def revive(self) -> None:
         """Start the nodes that were killed, and wait until all copies are there."""
-        cluster.up(self._data, owned=True)
+        cluster.up(self._data, owned=True, short_lived=self._short_lived)
         self.wait_until_green()
 
     def wait_until_green(self) -> None:
@@ -94,14 +96,17 @@ class LocalCluster:
 
 
 @contextmanager
-def local_cluster(data: Path, nodes: int = 3) -> Generator[LocalCluster]:
-    """A cluster of 1 or 3 nodes with 512 MB each in an empty folder, ended afterwards.
+def local_cluster(
+    data: Path, nodes: int = 3, *, short_lived: bool = False
+) -> Generator[LocalCluster]:
+    """A cluster of 1 or 3 nodes with 512 MB each in an empty folder, ended afterwards. What is to
+    be timed is not ``short_lived``.
 
     Raises EngineError where it cannot be started.
     """
-    cluster.up(data, nodes=nodes, port=0, owned=True)
+    cluster.up(data, nodes=nodes, port=0, owned=True, short_lived=short_lived)
     try:
-        made = LocalCluster(data)
+        made = LocalCluster(data, short_lived=short_lived)
     except BaseException:
         cluster.down(data)
         raise

@@ -27,7 +27,7 @@ def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     data = tmp_path_factory.mktemp("opensearch")
     try:
-        started = cluster.up(data, port=0, owned=True)
+        started = cluster.up(data, port=0, owned=True, short_lived=True)
     except EngineError as error:
         no_server(str(error))
     else:
@@ -40,7 +40,8 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
     """Three nodes, green, which a test that kills one has to revive."""
     with ExitStack() as stack:
         try:
-            made = stack.enter_context(local_cluster(tmp_path_factory.mktemp("three-nodes")))
+            place = tmp_path_factory.mktemp("three-nodes")
+            made = stack.enter_context(local_cluster(place, short_lived=True))
         except EngineError as error:
             no_server(str(error))
         else:

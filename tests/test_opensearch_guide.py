@@ -211,7 +211,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
 @pytest.fixture
 def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
     """A node of its own: a snapshot repository is not for a cluster that is others', too."""
-    yield cluster.up(tmp_path, port=0, owned=True).url
+    yield cluster.up(tmp_path, port=0, owned=True, short_lived=True).url
     cluster.down(tmp_path)
 
 

@@ -103,7 +103,7 @@ def test_of_two_builders_at_once_the_second_is_told_and_the_first_finishes(
 @pytest.fixture
 def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[cluster.ClusterStatus]:
     """A node that may be killed."""
-    yield cluster.up(tmp_path / "node", port=0, owned=True)
+    yield cluster.up(tmp_path / "node", port=0, owned=True, short_lived=True)
     cluster.down(tmp_path / "node")
 
 
@@ -145,7 +145,7 @@ def test_a_node_that_is_killed_is_waited_for_and_named_if_it_stays_away(
     with pytest.raises(UnavailableError) as caught:
         build_index(["c.jsonl"], address, impatient, killing)
     client = Client(parse_address(address), ConnectionOptions())
-    cluster.up(own_node.data, owned=True)
+    cluster.up(own_node.data, owned=True, short_lived=True)
     (physical,) = (each for each in client.call("GET", "/arag-test-kills-*") if each[-1] != "s")
     client.close()
     assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")

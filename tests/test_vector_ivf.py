@@ -348,7 +348,7 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
 
 @pytest.mark.training
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
-    rows, dimension = 10_000, 320
+    rows, dimension = 10_000, 40  # a rotation is trained on no fewer rows
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
     vectors = near + 0.6 * unit_vectors(rows, 2, dimension)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -360,10 +360,10 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
     made = publish_sidecar(
         tmp_path / "work",
         tmp_path,
-        encoder=EncoderIdentity(kind="hashing", name="wide", revision="1", dimension=dimension),
+        encoder=EncoderIdentity(kind="hashing", name="rotated", revision="1", dimension=dimension),
         units=("passage",),
         dtype="float32",
-        index="OPQ64_256,IVF64,PQ64",
+        index="OPQ8_32,IVF64,PQ8",
         manifest=manifest,
         threads=2,
     )

@@ -99,6 +99,29 @@ def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else()
     assert (reading.pieces, reading.leaves, reading.typed) == ((), (), QUERY["query"])
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "head", "read_as", "looks_for"),
+    [
+        ("keyword_search", {"keywords": ["Carlo Goldoni", "?"]}, "", '"Carlo Goldoni" "?"',
+         ['"Carlo Goldoni"']),
+        ("hybrid_search", {"query": "Who was Goldoni?"}, "", "", ["who", "was", "goldoni"]),
+        ("semantic_search", {"query": "Who was Goldoni?"}, "", "", []),
+        ("logical_search", {"query": "goldoni died"}, "goldoni died)", "(goldoni died)",
+         ["goldoni", "died"]),
+        ("logical_search", {"query": "goldoni died", "default_operator": "AND"},
+         "goldoni AND died)", "(goldoni AND died)", ["goldoni", "died"]),
+    ],
+)  # fmt: skip
+def test_each_tool_looks_for_what_its_query_says(
+    tool: str, given: dict[str, Any], head: str, read_as: str, looks_for: list[str]
+) -> None:
+    step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", asked=given, tool=tool)
+    reading = reading_of(step, ANY_SCHEMA)
+    assert reading is not None
+    assert "".join(one.text for one in reading.pieces) == read_as
+    assert [str(leaf) for leaf in reading.leaves] == looks_for
+
+
 def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() -> None:
     typed = "vivaldi OR NOT opera"
     from arag_search.tools.logical_search import LogicalSearch
