@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -71,14 +71,14 @@ class Served:
         preset: Preset = PRESET,
         workers: Workers | None = None,
         scope: Scope | None = None,
+        indexes: Mapping[str, Index] | None = None,
     ) -> None:
         self.engine = engines[0] if engines else MoodyEngine()
-        names = ("memory", "other", "third")
         self.workers = workers or Workers()
-        served = [
-            ServedIndex.of(name, Index(engine, name, scope), preset)
-            for name, engine in zip(names, engines or (self.engine,), strict=False)
-        ]
+        if indexes is None:
+            named = zip(("memory", "other"), engines or (self.engine,), strict=False)
+            indexes = {name: Index(engine, name, scope) for name, engine in named}
+        served = [ServedIndex.of(name, index, preset) for name, index in indexes.items()]
         self.server: Server[Any, Any] = build_server(Catalogue(served), preset, self.workers)
 
     def serve(self, talk: Callable[[ClientSession], Awaitable[None]]) -> None:

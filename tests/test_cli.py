@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read", "check",
-    "info", "presets", "questions", "run", "show", "score", "unavailable",
+    "info", "presets", "questions", "run", "show", "score", "view", "unavailable",
     "opensearch",
 )  # fmt: skip
 
@@ -63,6 +63,7 @@ def test_without_arguments_the_commands_are_listed(
         "  run          Answer a file of questions, each with a record of every step.",
         "  show         Show one question of a run, step by step.",
         "  score        Score a run against gold answers, overall and by type.",
+        "  view         Make a page that shows a run in a browser.",
         "  unavailable  Take evidence away, to see whether a model then says so.",
         "  opensearch   Start and end local OpenSearch nodes, without Docker.",
     ]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mcp import ClientSession
+from pydantic import AnyUrl
 
 import arag_search
 from arag_search.corpus import nfc
@@ -15,6 +17,7 @@ from arag_search.tokens import count_tokens
 from bench.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
+from tests.mcp_servers import Served, text_of
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -65,6 +68,21 @@ def test_a_real_corpus_is_indexed_and_answers(indexes: dict[str, Index], name: s
     assert [chunk.ordinal for chunk in chunks] == sorted(chunk.ordinal for chunk in chunks)
     read = index.chunk_read([chunks[-1].id])[0]
     assert read.chunk == chunks[-1]
+
+
+def test_a_model_searches_a_real_corpus_over_mcp_and_reads_a_chunk(
+    indexes: dict[str, Index],
+) -> None:
+    async def talk(client: ClientSession) -> None:
+        found = await client.call_tool("logical_search", {"query": '"lothair ii" AND bertha'})
+        first = found.meta["arag_search"]["ids"][0]
+        assert text_of(found).splitlines()[1].startswith(f"[{first}] ")
+        read = text_of(await client.call_tool("chunk_read", {"chunk_ids": [first]}))
+        address = AnyUrl(f"arag://wiki/chunk/{first}")
+        assert (await client.read_resource(address)).contents[0].text == read
+        assert "Bertha" in read
+
+    Served(indexes={"wiki": indexes["2wikimultihopqa/corpus.jsonl"]}).serve(talk)
 
 
 def test_the_chunks_of_a_document_are_its_text(indexes: dict[str, Index]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from arag_search.config import load_preset
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
-from arag_search.mcp_server.served import ServedIndex, named_locations
+from arag_search.mcp_server.served import ServedIndex, named_locations, served_preset
 from tests.passages import VIVALDI, index_of
 
 
@@ -61,6 +61,22 @@ def test_a_preset_that_the_index_cannot_serve_is_refused() -> None:
         "Preset direct_answer has no tools to serve.\nAllowed: a preset with tools\n"
         "Do: See them with: arag-search presets"
     )
+
+
+def test_tools_are_taken_from_a_preset_or_named_and_show_passages_whole_where_none_reads_them() -> (
+    None
+):
+    assert served_preset(None, None) == load_preset("logical_read")
+    assert served_preset("arag_full", None) == load_preset("arag_full")
+    named = served_preset(None, "keyword_search, chunk_read")
+    assert named.tools == ("keyword_search", "chunk_read")
+    assert (named.full_text, named.max_result_tokens) == (False, 4_000)
+    named = served_preset(None, "keyword_search")
+    assert (named.full_text, named.max_result_tokens) == (True, 12_000)
+    for wrong in ("", "keyword_search,", "reset", "chunk_read,chunk_read"):
+        with pytest.raises(ConfigError) as raised:
+            served_preset(None, wrong)
+        assert raised.value.where == "--tools"
 
 
 def test_descriptions_share_their_lines_and_name_the_index_of_the_others() -> None:

@@ -199,7 +199,7 @@ def test_a_client_that_vanishes_ends_the_server() -> None:
         server.stdin.flush()
         assert server.stdout.readline()
         server.stdout.close()
-        server.stdin.write(SEARCH * 50)
+        server.stdin.write(SEARCH * 50 + b"not json\n" * 50)
         server.stdin.close()
         assert server.wait(10) == 0
 

@@ -163,7 +163,7 @@ def _command() -> Any:
     app.command("run")(run_command)
     app.command("show")(show_command)
     app.command("score")(score_command)
-    app.command("view")(view_command)
+    app.command("view", short_help="Make a page that shows a run in a browser.")(view_command)
     app.command(
         "unavailable", short_help="Take evidence away, to see whether a model then says so."
     )(unavailable_command)

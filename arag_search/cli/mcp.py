@@ -114,10 +114,10 @@ def mcp_command(
     """
     from arag_search.extras import check_extra
     from arag_search.index import open_index
-    from arag_search.mcp_server.served import ServedIndex
+    from arag_search.mcp_server.served import ServedIndex, served_preset
 
     check_extra("mcp", "mcp")
-    settings = _preset(preset, tools)
+    settings = served_preset(preset, tools)
     locations = _locations(indexes, vectors)
     if transport is TransportName.http:
         entrance = _listening(host, port, token_env, allow_host)
@@ -147,29 +147,6 @@ def mcp_command(
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
-
-
-def _preset(preset: str | None, tools: str | None) -> Preset:
-    from arag_search.config import DEFAULT_PRESET, changed_preset, load_preset
-
-    if preset is not None and tools is not None:
-        raise ArgumentError(
-            "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
-        )
-    found = load_preset(preset or DEFAULT_PRESET)
-    if tools is None:
-        return found
-    names = [name.strip() for name in tools.split(",")]
-    return changed_preset(found, {"tools": names, **_replies(names)}, "--tools")
-
-
-def _replies(tools: list[str]) -> dict[str, object]:
-    """Where passages cannot be read, searches show them whole."""
-    from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
-
-    if "chunk_read" in tools:
-        return {}
-    return {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
 
 
 def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:

@@ -35,7 +35,8 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
 MAX_PORT = 65_535
 MAX_REQUEST_BYTES = 1 << 20
-MAX_CONNECTIONS = 256
+MAX_CONNECTIONS = 512
+"""More are answered with status 503. A client holds one for its stream and one for its requests."""
 MAX_SESSIONS = 256
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request, or an open stream, after which a session is forgotten."""

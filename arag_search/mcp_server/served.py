@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.agent.toolbox import tools_of
-from arag_search.config import Preset
+from arag_search.config import DEFAULT_PRESET, Preset, changed_preset, load_preset
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.index import Index
-from arag_search.tools.base import Tool
+from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
@@ -42,6 +42,26 @@ class ServedIndex:
                 do="See them with: arag-search presets",
             )
         return ServedIndex(name, index, tools_of(preset, index))
+
+
+def served_preset(preset: str | None, tools: str | None) -> Preset:
+    """The preset of a name or path, the default one, or that with these tools instead, separated
+    by commas. Where none of them reads passages, searches show passages whole.
+
+    Raises ArgumentError where both are given, and ConfigError.
+    """
+    if preset is not None and tools is not None:
+        raise ArgumentError(
+            "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
+        )
+    found = load_preset(preset or DEFAULT_PRESET)
+    if tools is None:
+        return found
+    names = [name.strip() for name in tools.split(",")]
+    changes: dict[str, object] = {"tools": names}
+    if "chunk_read" not in names:
+        changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
+    return changed_preset(found, changes, "--tools")
 
 
 def named_locations(given: Sequence[str]) -> dict[str, str]:

@@ -144,14 +144,12 @@ async def _receive(
 ) -> None:
     async with to_server, to_client, aclosing(_lines(reading)) as lines:
         async for line in lines:
-            message, is_request = _parsed(line)
-            if not is_request:
-                await to_client.send(SessionMessage(message))
-                continue
-            open_requests.asked(message)
+            message, is_understood = _parsed(line)
+            if is_understood:
+                open_requests.asked(message)
             try:
-                await to_server.send(SessionMessage(message))
-            except anyio.BrokenResourceError:
+                await (to_server if is_understood else to_client).send(SessionMessage(message))
+            except anyio.BrokenResourceError:  # nobody is left at the other end
                 return
         with anyio.move_on_after(_DRAIN_S):
             await open_requests.done()
@@ -178,7 +176,10 @@ async def _lines(reading: int) -> AsyncGenerator[bytes | None]:
     begun, is_too_long = bytearray(), False
     while True:
         await _ready(anyio.wait_readable, reading)
-        piece = os.read(reading, _PIECE_BYTES)
+        try:
+            piece = os.read(reading, _PIECE_BYTES)
+        except OSError:  # a socket whose other end was closed before it had read everything
+            piece = b""
         pieces = piece.split(b"\n")
         for at, part in enumerate(pieces, 1):
             begun += part

@@ -13,7 +13,7 @@ from arag_search.errors import UnavailableError
 
 AT_ONCE = 8
 """Calls that run at the same time."""
-WAITING = 64
+WAITING = 248
 """Calls that may wait for their turn; a further one is refused."""
 TIMEOUT_S = 120.0
 """Seconds until a call is given up, its wait included. Longer than an engine goes on trying."""
