@@ -307,6 +307,8 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c_though_clients_ar
 
         async def main() -> None:
             with anyio.fail_after(20):
+                async with connected(match[1], TOKEN) as client:  # and ends its session
+                    assert (await client.list_prompts()).prompts
                 async with connected(match[1], TOKEN) as client:
                     found = await client.call_tool("logical_search", {"query": "vivaldi"})
                     assert "passages for vivaldi" in text_of(found)

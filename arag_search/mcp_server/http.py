@@ -139,16 +139,16 @@ async def serve_http(
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     web = _WebServer(config)
-    logger = logging.getLogger("mcp")
+    # The SDK tells of every stream that ends with its session, with a traceback.
+    logger = logging.getLogger("mcp.server.streamable_http")
     level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
         async with anyio.create_task_group() as group:
             async with manager.run():
                 group.start_soon(web.serve, [listening.socket])
                 await stopping.wait()
-                # Sessions end before connections, whose open streams would be waited for. The SDK
-                # tells of each such stream, with a traceback.
-                logger.setLevel(logging.CRITICAL)
+            # The sessions have ended, so that no connection waits for an open stream.
             web.should_exit = True
     finally:
         logger.setLevel(level)
