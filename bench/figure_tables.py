@@ -232,7 +232,8 @@ def agreement(kept: Kept) -> list[str]:
     if kept.has("replay"):
         figure = kept.figure("replay/agreement")
         lines = [_line([row.what, shown_number(row.value)]) for row in figure.rows]
-        lines += _gaps(figure.details["gaps"], 2)
+        gaps = figure.details["gaps"]
+        lines += _gaps({peer: gaps[peer] for peer in ("bm25s", "pyserini") if peer in gaps}, 2)
     return table(("same words, k1 and b", "of the queries"), lines, "bench.replay")
 
 
