@@ -74,9 +74,6 @@ def test_the_agent_walks_as_the_fast_run_does(
             hops = searcher.walk(CHAIN, setting)
             assert [hop.found for hop in hops] == [True, True]
             assert searcher.walk(CHAIN, setting) == hops  # whatever was asked before
-            prepared = Searcher(index, interface, reply)
-            prepared.prepare([CHAIN], setting)
-            assert prepared.walk(CHAIN, setting) == hops
 
 
 def test_what_a_hop_costs_is_what_the_tool_counts(index: Index) -> None:

@@ -100,12 +100,11 @@ class GoldChainExperiment:
         walks otherwise."""
         searcher = self._searcher(key)
         setting = _setting(key)
-        asked = self._ground(key).asked
-        chains = [one.chain(cast(Names, key["names"]), SEED) for one in asked]
-        audited = _audited(key, len(asked))
-        searcher.prepare(chains, setting)
+        names = cast(Names, key["names"])
+        audited = _audited(key, len(self._ground(key).asked))
         rows: list[CellRow] = []
-        for number, (one, chain) in enumerate(zip(asked, chains, strict=True)):
+        for number, one in enumerate(self._ground(key).asked):
+            chain = one.chain(names, SEED)
             if number in audited:
                 searcher.audit(chain, setting)
             hops = searcher.walk(chain, setting)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ class RememberedIndex(Index):
 
     With ``depth`` a search is run for so many passages without their text, pages are cut from
     these, and the text comes from memory: for replies that show whole passages. With depth 0 every
-    page is searched for as it is asked, once. ``latest`` are the ids of the last page of a thread.
+    page is searched for as it is asked, once. ``latest`` are the ids of the last page.
     """
 
     def __init__(self, index: Index, *, depth: int) -> None:
@@ -27,16 +26,7 @@ class RememberedIndex(Index):
         self._depth = depth
         self._chunks = {chunk.id: chunk for chunk in index.scan()} if depth else {}
         self._found: dict[Any, SearchResult] = {}
-        self._latest = threading.local()
-
-    @property
-    def latest(self) -> tuple[str, ...]:
-        """The ids of the page that this thread was given last; none before."""
-        return getattr(self._latest, "ids", ())
-
-    def forget_latest(self) -> None:
-        """Nothing was found yet."""
-        self._latest.ids = ()
+        self.latest: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Forget what was found; the other index is not closed."""
@@ -98,7 +88,7 @@ class RememberedIndex(Index):
             self._found[key] = found
         if self._depth:
             found = self._cut(found, offset, count)
-        self._latest.ids = tuple(hit.id for hit in found.hits)
+        self.latest = tuple(hit.id for hit in found.hits)
         return found
 
     def _cut(self, found: SearchResult, offset: int, count: int) -> SearchResult:

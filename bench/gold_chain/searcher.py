@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +32,6 @@ from bench.gold_chain.queries import Interface, Search
 from bench.gold_chain.remembered import RememberedIndex
 from bench.gold_chain.replies import reply_of
 
-THREADS = 2
 _NO_LIMIT = 1_000
 
 
@@ -72,7 +69,7 @@ class Searcher:
     """Walks chains at one interface, with one kind of reply.
 
     Each call is made once for each set of passages that were shown before; the result is the text
-    that the tool gives. One thread may use it.
+    that the tool gives. Not safe for several threads.
     """
 
     def __init__(self, index: Index, interface: Interface, reply: ReplyLevel) -> None:
@@ -85,16 +82,6 @@ class Searcher:
         self._tools = tools_of(self.preset, self._index)
         self._answers: dict[Call, _Answers] = {}
         self._texts: dict[str, str] = {}
-
-    def prepare(self, chains: Sequence[Chain], setting: Setting) -> None:
-        """Make the calls that hops begin with, several at once: they take most of a cell's time."""
-        alone = [replace(one, links=(link,)) for one in chains for link in one.links]
-        calls = dict.fromkeys(next(walk(one, setting), None) for one in alone)
-        missing = [call for call in calls if call is not None and call not in self._answers]
-        with ThreadPoolExecutor(THREADS) as pool:
-            made = pool.map(lambda call: self._made(call, ReadSet()), missing)
-            for call, (kept, found) in zip(missing, made, strict=True):
-                self._answers[call] = _Answers(found, {frozenset(): kept})
 
     def walk(self, chain: Chain, setting: Setting) -> tuple[HopOutcome, ...]:
         """How the hops of a chain end. ``setting`` is of this interface and reply."""
@@ -156,7 +143,7 @@ class Searcher:
     def _made(self, call: Call, read_set: ReadSet) -> tuple[_Kept, frozenset[str]]:
         """Call the tool; its result, and all that it came upon."""
         after = ReadSet({}, set(read_set.read), set(read_set.shown))
-        self._index.forget_latest()
+        self._index.latest = ()
         result = self._tools[call.tool].run(call.arguments, after)
         found = {call.chunk_id} if isinstance(call, ReadCall) else set(self._index.latest)
         reply = reply_of(call, result.text, result.ids)
