@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 from arag_search.durable import write_atomically
 from arag_search.errors import ArgumentError
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
+from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
 from arag_search.vectors.records import VECTORS_VERSION
 from arag_search.vectors.shards import StoredType
 from index_jobs.embed_shards import finished_shards
@@ -19,7 +20,6 @@ from index_jobs.options import MAX_WORKERS
 
 DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000
-DEFAULT_BATCH_SIZE = 64
 MAX_BATCH_SIZE = 8_192
 BATCHES_A_PIECE = 32
 """So many batches of the encoder are encoded at once: enough that sorting them by length is worth
@@ -38,7 +38,8 @@ class EmbedOptions:
     ``vectors`` is the folder of the sidecars (None: see ``vectors_root``). ``index`` is "auto",
     "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, but
     whole passages. ``workers`` are processes that encode, 0 is this one; with ``ray`` they are
-    workers of the cluster (None: as many as suit). ``device`` None is chosen by the encoder.
+    workers of the cluster (None: as many as suit). ``device`` and ``batch_size`` None are chosen by
+    the encoder.
     ``only_missing`` takes over what the newest sidecar of the same encoder has. ``overwrite``
     replaces vectors and a stopped embedding of another plan. Raises ArgumentError.
     """
@@ -49,7 +50,7 @@ class EmbedOptions:
     shard_rows: int = DEFAULT_SHARD_ROWS
     dtype: StoredType = "float32"
     workers: int | None = None
-    batch_size: int = DEFAULT_BATCH_SIZE
+    batch_size: int | None = None
     device: str | None = None
     only_missing: bool = False
     overwrite: bool = False
@@ -58,12 +59,12 @@ class EmbedOptions:
     @property
     def piece_rows(self) -> int:
         """How many rows are encoded at once."""
-        return self.batch_size * BATCHES_A_PIECE
+        return (self.batch_size or DEFAULT_BATCH_SIZE) * BATCHES_A_PIECE
 
     def __post_init__(self) -> None:
         for option, value, low, high in (
             ("--shard-size", self.shard_rows, 1, MAX_SHARD_ROWS),
-            ("--batch-size", self.batch_size, 1, MAX_BATCH_SIZE),
+            ("--batch-size", 1 if self.batch_size is None else self.batch_size, 1, MAX_BATCH_SIZE),
             ("--workers", self.workers or 0, 0, MAX_WORKERS),
         ):
             if not low <= value <= high:

@@ -32,7 +32,7 @@ class EncoderChoice:
 
     name: str
     device: str | None
-    batch_size: int
+    batch_size: int | None
 
     def open(self) -> Encoder:
         """Open it. Raises what ``open_encoder`` raises."""

@@ -78,8 +78,13 @@ def embed_command(
         ),
     ] = None,
     batch_size: Annotated[
-        int, typer.Option(help="Rows that the model encodes at once.", metavar="N")
-    ] = 64,
+        int | None,
+        typer.Option(
+            help="Rows that the model encodes at once.  [default: 16 on a CPU, else 64]",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(

@@ -21,12 +21,12 @@ from arag_search.vectors.encoders.endpoint import (
     MAX_TOKENS_VARIABLE,
     EndpointEncoder,
 )
+from arag_search.vectors.encoders.endpoint import (
+    DEFAULT_BATCH_SIZE as ENDPOINT_BATCH_SIZE,
+)
 from arag_search.vectors.encoders.hashing import DEFAULT_DIMENSION, HashingEncoder
 from arag_search.vectors.encoders.loading import AUTO_DEVICE
-from arag_search.vectors.encoders.sentence_transformer import (
-    DEFAULT_BATCH_SIZE,
-    SentenceTransformerEncoder,
-)
+from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
 
 DEFAULT_ENCODER = "Qwen/Qwen3-Embedding-0.6B"
 HASHING = "hashing"
@@ -41,7 +41,7 @@ def open_encoder(
     name: str,
     *,
     device: str | None = None,
-    batch_size: int = DEFAULT_BATCH_SIZE,
+    batch_size: int | None = None,
     query_instruction: str | None = None,
     dimension: int | None = None,
     threads: int | None = None,
@@ -76,7 +76,7 @@ def open_encoder(
             model,
             base_url=base_url,
             key=key,
-            batch_size=batch_size,
+            batch_size=ENDPOINT_BATCH_SIZE if batch_size is None else batch_size,
             query_instruction=query_instruction or "",
             dimension=dimension,
             max_tokens=_max_tokens(variables),
