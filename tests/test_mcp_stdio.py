@@ -20,7 +20,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import JSONRPCMessage
 
-from arag_search.mcp_server.http import DEFAULT_HOST, DEFAULT_PORT, PATH
+from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from tests.commands import Command
 from tests.mcp_servers import text_of
 
@@ -39,7 +39,6 @@ def noisy(run):
         sys.__stdout__.write("noise of a stream\\n")
         subprocess.run(["echo", "noise of a child"], check=True)
         assert sys.stdin.read() == ""
-        warnings.warn("noise of a warning")
         logging.getLogger("other").error("noise of a log")
         jvm.java("java.lang.System").out.println("noise of Java")
         return run(*arguments)
@@ -49,6 +48,7 @@ def noisy_start(start):
     def call(*arguments):
         print("noise of print at the start")
         os.write(1, b"noise of a library at the start\\n")
+        warnings.warn("noise of a warning at the start")  # the SDK swallows those of calls
         return start(*arguments)
     return call
 
@@ -166,7 +166,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     assert told.count("The message is no JSON-RPC 2.0.") >= 3
     for of in ("print", "a library", "a stream", "a child", "a log", "Java"):
         assert f"noise of {of}\n".encode() in err, of
-    for of in ("print", "a library"):
+    for of in ("print", "a library", "a warning"):
         assert f"noise of {of} at the start\n".encode() in err, of
 
 
