@@ -67,6 +67,15 @@ def slow(*arguments):
 
 LogicalSearch._call = slow
 """
+PATIENT = """
+close = Workers.close
+
+def patient(workers):
+    print("ending", flush=True)
+    return close(workers, 60)
+
+Workers.close = patient
+"""
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -189,6 +198,19 @@ def test_a_signal_ends_the_server_in_the_middle_of_a_call(
         assert server.stderr.read() == said
         lines = server.stdout.read().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [0]
+
+
+def test_a_second_ctrl_c_does_not_wait_for_calls() -> None:
+    with started(SLOW + PATIENT, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING + SEARCH)
+        server.stdin.flush()
+        for said in (b"at work\n", b"ending\n"):
+            assert server.stderr.readline() == said
+            server.send_signal(signal.SIGINT)
+        assert server.wait(5) == 130
+        assert server.stderr.read() == b"arag-search: interrupted.\n"
 
 
 def test_a_client_that_vanishes_ends_the_server() -> None:

@@ -205,5 +205,7 @@ def _serve(
     else:
         serve = over_http(server, entrance)
         say(f"Serving {', '.join(one.name for one in served)} at {entrance.url}; end with Ctrl-C.")
-    code = run_until_signalled(serve)
-    return code, workers.close()
+    try:
+        return run_until_signalled(serve), workers.close()
+    except KeyboardInterrupt:  # asked again while calls are waited for
+        return INTERRUPTED, False
