@@ -54,18 +54,25 @@ def test_a_reply_is_cut_into_what_it_shows_of_each_passage() -> None:
 
 def test_a_title_is_shown_with_its_passage_and_its_answer_visible_with_the_text() -> None:
     (found,) = sightings_by_title(ASKED, record("q", "x", NOTHING, SNIPPET, WHOLE))
-    assert found == [Sighting("Ann", 1, 2), Sighting("Bea", None, None)]
+    assert found == [Sighting("Ann", 1, 2, 2), Sighting("Bea", None, None, None)]
 
 
 def test_subjects_are_met_by_titles_with_more_in_brackets() -> None:
     question = Question("q", "?", ("Bea",), evidence=(("Ann", "mother", "Bea"),))
     step = search("a.1", text="head\n[a.1] Ann (singer)\nText.")
-    assert sightings_by_title(question, record("q", "x", step)) == [[Sighting("Ann", 0, 0)]]
+    assert sightings_by_title(question, record("q", "x", step)) == [[Sighting("Ann", 0, 0, None)]]
 
 
 def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
     (found,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, SECOND, WHOLE))
-    assert found == [Sighting("Ann", 0, 2), Sighting("Bea", 1, 1)]
+    assert found == [Sighting("Ann", 0, 2, 2), Sighting("Bea", 1, 1, None)]
+
+
+def test_a_passage_is_read_where_chunk_read_shows_text_of_it_whether_or_not_the_answer() -> None:
+    named = read("a.1", text="[a.1] This chunk has been read before.")
+    unsaid = read("a.1", text="[a.1] Ann, part 1 of 2\nAnn was a singer.")
+    (found,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, named, unsaid, WHOLE))
+    assert found[0] == Sighting("Ann", 0, 3, 2)
 
 
 @pytest.mark.parametrize(

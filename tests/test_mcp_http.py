@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -15,17 +16,23 @@ from contextlib import asynccontextmanager
 import anyio
 import httpx
 import pytest
+from anyio.abc import SocketStream
 from mcp import ClientSession, McpError
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Message
 
 from arag_search.errors import ArgumentError
-from arag_search.mcp_server.http import HttpLimits, Listening, listen, serve_http
+from arag_search.mcp_server.gate import Gate
+from arag_search.mcp_server.http import HttpLimits, serve_http
+from arag_search.mcp_server.listening import Listening, listen
 from tests.commands import Command
 from tests.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
 
 pytestmark = pytest.mark.servers
 
 TOKEN = "correct-horse-battery-staple"
+SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
 READ = {"chunk_ids": ["scarlatti.1"]}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 INITIALIZE = {
@@ -81,6 +88,18 @@ async def connected(url: str, token: str | None = None) -> AsyncIterator[ClientS
     ):
         await client.initialize()
         yield client
+
+
+async def connected_socket(listening: Listening) -> SocketStream:
+    host, port = listening.socket.getsockname()
+    return await anyio.connect_tcp(host, port)
+
+
+async def answered(listening: Listening, request: bytes) -> bytes:
+    """All that comes back until the server closes the connection."""
+    async with await connected_socket(listening) as stream:
+        await stream.send(request)
+        return b"".join([piece async for piece in stream])
 
 
 async def posted(listening: Listening, **headers: str) -> httpx.Response:
@@ -175,12 +194,12 @@ def test_only_who_shows_the_token_is_let_in(token: str) -> None:
         ({"Host": "localhost:1"}, 200),
         ({"Host": "[::1]:8765"}, 200),
         ({"Host": "search.example.org"}, 200),
-        ({"Host": "search.example.org:443"}, 200),
+        ({"Host": "Search.Example.ORG:443"}, 200),
         ({"Host": "evil.example.org"}, 421),
         ({"Host": "localhost.evil.example.org"}, 421),
         ({"Host": "127.0.0.1.evil.example.org:8765"}, 421),
         ({"Origin": "http://localhost:6274"}, 200),
-        ({"Origin": "https://search.example.org"}, 200),
+        ({"Origin": "https://Search.example.org"}, 200),
         ({"Origin": "https://evil.example.org"}, 403),
         ({"Origin": "null"}, 403),
         ({"Content-Type": "text/plain"}, 400),
@@ -188,12 +207,45 @@ def test_only_who_shows_the_token_is_let_in(token: str) -> None:
     ],
 )
 def test_pages_of_other_sites_are_kept_out_by_host_origin_and_type(
-    headers: dict[str, str], status: int
+    headers: dict[str, str], status: int, token: str
 ) -> None:
     async def talk(listening: Listening) -> None:
-        assert (await posted(listening, **headers)).status_code == status
+        answer = await posted(listening, Authorization=f"Bearer {TOKEN}", **headers)
+        assert answer.status_code == status
 
-    over_http(talk, allowed_hosts=("search.example.org",))
+    over_http(talk, token_env=token, allowed_hosts=("search.EXAMPLE.org",))
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        (
+            {"Host": "10.0.0.7:8765"},
+            "The server does not go by this name.\nWhere: Host: 10.0.0.7:8765\n"
+            "Allowed: names of loopback, and those that the server was started with\n"
+            "Do: Where clients call it so: start the server with --allow-host NAME",
+        ),
+        (
+            {"Origin": "https://evil.example.org/" + "x" * 80},
+            "Pages of this origin may not use the server.\n"
+            f"Where: Origin: https://evil.example.org/{'x' * 55}...\n"
+            "Allowed: names of loopback, and those that the server was started with\n"
+            "Do: Where the page is to be let in: start the server with --allow-host NAME",
+        ),
+        (
+            {"Content-Type": "text/plain"},
+            "The request is no JSON by its type.\nWhere: Content-Type: text/plain\n"
+            "Allowed: Content-Type: application/json\nDo: Send JSON, and say so.",
+        ),
+    ],
+)
+def test_who_is_kept_out_is_told_which_header_is_wrong_and_what_to_do(
+    headers: dict[str, str], text: str
+) -> None:
+    async def talk(listening: Listening) -> None:
+        assert (await posted(listening, **headers)).text == text
+
+    over_http(talk)
 
 
 def test_there_is_one_path() -> None:
@@ -217,27 +269,131 @@ def test_a_request_that_is_too_large_or_too_slow_is_ended() -> None:
         async with httpx.AsyncClient(timeout=20) as http:
             answer = await http.post(listening.url, content=b"x" * 2_000, headers=HEADERS)
             assert answer.status_code == 413
-
-            async def endless() -> AsyncIterator[bytes]:
-                while True:
-                    yield b"x" * 500
-
-            with contextlib.suppress(httpx.TransportError):  # cut off while it still sends
-                answer = await http.post(listening.url, content=endless(), headers=HEADERS)
-                assert answer.status_code == 413
-        host, port = listening.socket.getsockname()
-        async with await anyio.connect_tcp(host, port) as stream:
-            await stream.send(
-                b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                b"Content-Length: 500\r\n\r\n{"
-            )
-            received = b"".join([piece async for piece in stream])
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        piece = b"1f4\r\n" + b"x" * 500 + b"\r\n"
+        received = await answered(
+            listening, head + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * piece
+        )
+        assert received.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in received
+        received = await answered(listening, head + b"Content-Length: 500\r\n\r\n{")
         assert received.startswith(b"HTTP/1.1 408 ")
         assert b"connection: close" in received
         assert received.endswith(b"The request did not arrive within 0.3 s.\nDo: Try again.")
         assert (await posted(listening)).status_code == 200
 
     over_http(talk, limits=HttpLimits(max_request_bytes=1_000, read_timeout_s=0.3))
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET /mcp HTTP/1.1\r\nX-Slow: ",
+        b"PUT /mcp HTTP/1.1\r\nHost: localhost\r\n\r\nGET /mcp HTTP/1.1\r\nX-Slow: ",
+    ],
+    ids=["nothing", "a first head", "a second head"],
+)
+def test_a_connection_that_never_ends_the_head_of_a_request_is_closed_at_the_limit(
+    begun: bytes,
+) -> None:
+    async def talk(listening: Listening) -> None:
+        async with await connected_socket(listening) as stream, anyio.create_task_group() as group:
+
+            async def trickle() -> None:
+                with contextlib.suppress(anyio.BrokenResourceError):
+                    await stream.send(begun)
+                    while begun:
+                        await anyio.sleep(0.05)
+                        await stream.send(b"x")
+
+            began = anyio.current_time()
+            group.start_soon(trickle)
+            with contextlib.suppress(anyio.BrokenResourceError), anyio.fail_after(3):
+                async for _ in stream:
+                    pass
+            assert 0.25 < anyio.current_time() - began < 2
+            group.cancel_scope.cancel()
+
+    over_http(talk, limits=HttpLimits(read_timeout_s=0.3))
+
+
+def test_a_call_may_take_longer_than_a_request_to_arrive() -> None:
+    engine = MoodyEngine()
+
+    async def talk(listening: Listening) -> None:
+        async with connected(listening.url) as client, anyio.create_task_group() as group:
+            engine.held.clear()
+
+            async def let_go() -> None:
+                await anyio.sleep(0.5)
+                engine.held.set()
+
+            group.start_soon(let_go)
+            assert not (await client.call_tool("chunk_read", READ)).isError
+
+    over_http(talk, served=Served(engine), limits=HttpLimits(read_timeout_s=0.2))
+
+
+# The end
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -> None:
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    sent: list[Message] = []
+
+    async def main() -> None:
+        stopping = anyio.Event()
+        if is_early:
+            stopping.set()
+
+        async def receive() -> Message:
+            stopping.set()  # at the latest while the request is read
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        manager = StreamableHTTPSessionManager(Served().server)
+        with listen("127.0.0.1", 0, None) as listening:
+            await Gate(manager, listening, stopping, 5)(scope, receive, send)
+
+    anyio.run(main)
+    assert (sent[0]["status"], sent[1]["body"]) == (
+        503,
+        b"The server is ending.\nDo: Try again when it is back.",
+    )
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+def test_the_log_tells_of_failures_and_not_of_streams_that_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    closed, broken = anyio.ClosedResourceError(), anyio.BrokenResourceError()
+
+    async def talk(listening: Listening) -> None:
+        await posted(listening)
+        for at, error in enumerate(
+            [
+                closed,
+                broken,
+                ExceptionGroup("", [closed, ExceptionGroup("", [broken])]),
+                OSError(),
+                ExceptionGroup("", [closed, OSError()]),
+            ]
+        ):
+            logging.getLogger("mcp.server.streamable_http").error("Failure %d.", at, exc_info=error)
+        logging.getLogger("mcp.server.streamable_http").error("No exception.")
+
+    over_http(talk)
+    assert caplog.messages == ["Failure 3.", "Failure 4.", "No exception."]
 
 
 # Listening
@@ -249,9 +405,7 @@ def test_another_host_than_loopback_needs_a_token_and_the_token_is_no_toy(
     for host in ("0.0.0.0", "::", "", "example.org", "10.0.0.1"):
         with pytest.raises(ArgumentError) as raised:
             listen(host, 0, None)
-        assert raised.value.do == (
-            "Put a long random token into a variable, and name it with --token-env NAME."
-        )
+        assert raised.value.do == SET_A_TOKEN
     with pytest.raises(ArgumentError, match="There is no token in the variable NOT_SET"):
         listen("127.0.0.1", 0, "NOT_SET")
     for poor in ("   ", "shrt", "with blanks in between them", "ünïcödé-ünïcödé-ünïcödé"):
@@ -263,6 +417,48 @@ def test_another_host_than_loopback_needs_a_token_and_the_token_is_no_toy(
     listening = listen("0.0.0.0", 0, "GOOD")
     assert (listening.token, listening.names) == (TOKEN, ("0.0.0.0",))
     listening.socket.close()
+
+
+def test_another_name_than_those_of_loopback_needs_a_token_too(token: str) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        listen("127.0.0.1", 0, None, ["LocalHost", "Search.example.org"])
+    assert str(raised.value) == (
+        "Other machines could reach the server as search.example.org, and no token is set.\n"
+        "Where: --allow-host\nAllowed: names of loopback; any other one with --token-env\n"
+        f"Do: {SET_A_TOKEN}"
+    )
+    with listen("127.0.0.1", 0, None, ["LocalHost", "::1"]) as listening:
+        assert listening.names == ("127.0.0.1", "localhost", "[::1]")
+    with listen("127.0.0.1", 0, token, ["Search.example.org", "[2001:DB8::7]"]) as listening:
+        assert listening.names == ("127.0.0.1", "search.example.org", "[2001:db8::7]")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        " ",
+        "https://x.org",
+        "x.org:443",
+        "x.org/mcp",
+        "*",
+        "*.x.org",
+        "[::1",
+        "[::1]:80",
+        "ü.de",
+    ],
+)
+def test_what_is_no_name_of_a_host_is_refused_before_a_socket_is_opened(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.create_server", lambda *_, **__: pytest.fail("opened"))
+    with pytest.raises(ArgumentError) as raised:
+        listen("127.0.0.1", 0, None, ["localhost", given])
+    assert str(raised.value) == (
+        f'"{given}" is no name of a host.\nWhere: --allow-host\n'
+        "Allowed: a name or an IP address, without scheme, port and path\n"
+        "Do: Write it so, such as: --allow-host search.example.org"
+    )
 
 
 def test_a_port_or_an_address_that_cannot_be_had_is_told(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import anyio
 import pytest
@@ -13,7 +14,7 @@ from pydantic import AnyUrl
 from arag_search.config import changed_preset
 from arag_search.engines.memory import MemoryEngine
 from arag_search.mcp_server.session import Session
-from arag_search.mcp_server.workers import AT_ONCE, Workers
+from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
 from tests.mcp_servers import (
     DOWN,
@@ -205,6 +206,14 @@ def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> No
     assert engine.most_at_work == AT_ONCE
 
 
+def test_the_readme_says_how_many_calls_there_may_be_and_how_long() -> None:
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    assert (
+        f"{AT_ONCE} calls run at once, {WAITING} more wait, and each is given up after "
+        f"{TIMEOUT_S:g} s."
+    ) in " ".join(readme.split())
+
+
 def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_given_up() -> None:
     engine = MoodyEngine()
     served = Served(engine, workers=Workers(at_once=1, waiting=1, timeout_s=0.2))
@@ -361,6 +370,10 @@ def test_chunks_and_documents_have_addresses() -> None:
         assert (await contents(client, f"arag://memory/chunk/{odd}.1")).endswith("Text 10.")
         assert (await contents(client, f"arag://memory/document/{odd}")).endswith("Text 10.")
         assert (await contents(client, f"arag://memory/chunk/{'x' * 300}.1")).endswith("Text 12.")
+        assert (await contents(client, "arag://memory/chunk/...1")).endswith("Text 11.")
+        for steps in ("..", "%2E%2E"):
+            error = await unread(client, f"arag://memory/document/{steps}")
+            assert error.message.startswith("There is nothing at this address.")
 
     Served(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
 
@@ -441,7 +454,10 @@ def test_a_client_is_told_who_serves_and_how_to_begin() -> None:
         told = await client.initialize()
         assert told.serverInfo.name == "arag-search"
         assert told.instructions is not None
-        assert "Call reset when a new question begins." in told.instructions
+        assert (
+            "What was read is not shown again. Call reset when a new question begins, or to read a "
+            "passage again that you no longer have."
+        ) in told.instructions
         assert told.capabilities.tools is not None
         assert told.capabilities.prompts is not None
         assert told.capabilities.resources is not None

@@ -73,6 +73,8 @@ def test_tools_are_taken_from_a_preset_or_named_and_show_passages_whole_where_no
     assert (named.full_text, named.max_result_tokens) == (False, 4_000)
     named = served_preset(None, "keyword_search")
     assert (named.full_text, named.max_result_tokens) == (True, 12_000)
+    with pytest.raises(ConfigError, match='There is no preset ""'):
+        served_preset("", None)
     for wrong in ("", "keyword_search,", "reset", "chunk_read,chunk_read"):
         with pytest.raises(ConfigError) as raised:
             served_preset(None, wrong)

@@ -20,7 +20,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import JSONRPCMessage
 
-from arag_search.mcp_server.http import DEFAULT_HOST, DEFAULT_PORT, PATH
+from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from tests.commands import Command
 from tests.mcp_servers import text_of
 
@@ -39,7 +39,6 @@ def noisy(run):
         sys.__stdout__.write("noise of a stream\\n")
         subprocess.run(["echo", "noise of a child"], check=True)
         assert sys.stdin.read() == ""
-        warnings.warn("noise of a warning")
         logging.getLogger("other").error("noise of a log")
         jvm.java("java.lang.System").out.println("noise of Java")
         return run(*arguments)
@@ -49,6 +48,7 @@ def noisy_start(start):
     def call(*arguments):
         print("noise of print at the start")
         os.write(1, b"noise of a library at the start\\n")
+        warnings.warn("noise of a warning at the start")  # the SDK swallows those of calls
         return start(*arguments)
     return call
 
@@ -66,6 +66,15 @@ def slow(*arguments):
     time.sleep(60)
 
 LogicalSearch._call = slow
+"""
+PATIENT = """
+close = Workers.close
+
+def patient(workers):
+    print("ending", flush=True)
+    return close(workers, 60)
+
+Workers.close = patient
 """
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -166,7 +175,7 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
     assert told.count("The message is no JSON-RPC 2.0.") >= 3
     for of in ("print", "a library", "a stream", "a child", "a log", "Java"):
         assert f"noise of {of}\n".encode() in err, of
-    for of in ("print", "a library"):
+    for of in ("print", "a library", "a warning"):
         assert f"noise of {of} at the start\n".encode() in err, of
 
 
@@ -189,6 +198,19 @@ def test_a_signal_ends_the_server_in_the_middle_of_a_call(
         assert server.stderr.read() == said
         lines = server.stdout.read().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [0]
+
+
+def test_a_second_ctrl_c_does_not_wait_for_calls() -> None:
+    with started(SLOW + PATIENT, "my-index") as server:
+        assert server.stdin is not None
+        assert server.stderr is not None
+        server.stdin.write(BEGINNING + SEARCH)
+        server.stdin.flush()
+        for said in (b"at work\n", b"ending\n"):
+            assert server.stderr.readline() == said
+            server.send_signal(signal.SIGINT)
+        assert server.wait(5) == 130
+        assert server.stderr.read() == b"arag-search: interrupted.\n"
 
 
 def test_a_client_that_vanishes_ends_the_server() -> None:

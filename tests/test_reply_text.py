@@ -55,6 +55,13 @@ def test_a_line_of_the_corpus_passes_for_no_header_where_the_ids_are_known() -> 
     assert shown.text == "One.\n[b.1] Two.\nMore: of this"
 
 
+def test_an_id_may_hold_brackets_where_the_ids_are_known() -> None:
+    reply = "2 of 2 passages for a\n[a[1]] A, part 1 of 2\nOne.\n[b] c] B\nTwo.\n[a[1]]close"
+    assert passages_in(reply, ids=["a[1]", "b] c"]) == [
+        ShownPassage("a[1]", "A", "One."), ShownPassage("b] c", "B", "Two.\n[a[1]]close")
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) -> None:
     random = Random(seed)

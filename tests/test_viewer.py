@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from arag_search.agent.run_folder import RECORDS_FILE
+from arag_search.agent.run_folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
 from arag_search.query.fields import ANY_SCHEMA
+from arag_search.viewer.comparison import difference
 from arag_search.viewer.page import SCRIPTS, json_in_html, page
 from arag_search.viewer.reading import reading_of
+from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts, utf16_places
 from arag_search.viewer.view import view
 from tests.commands import Command
@@ -68,7 +70,9 @@ def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     assert data["texts"].count("Goldoni died in Paris.") == 1
 
 
-def test_evidence_has_the_steps_at_which_it_was_first_shown_and_read(tmp_path: Path) -> None:
+def test_evidence_has_the_steps_at_which_it_was_first_shown_its_text_visible_and_read(
+    tmp_path: Path,
+) -> None:
     triple = ["Carlo Goldoni", "place of death", "Paris"]
     steps = (
         search(),
@@ -78,8 +82,15 @@ def test_evidence_has_the_steps_at_which_it_was_first_shown_and_read(tmp_path: P
     questions = [asked("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])]
     data = of(run_folder(tmp_path / "a", questions, [answered("q", "Rome", *steps)]))
     (told,) = data["questions"][0]["runs"]
-    assert told["evidence"] == [[["Carlo Goldoni", 1, 2], ["Venice", None, None]]]
+    assert told["evidence"] == [[["Carlo Goldoni", 1, 2, 2], ["Venice", None, None, None]]]
     assert (told["right"], told["failureKind"]) == (False, "never shown")
+
+
+def test_a_snippet_makes_text_visible_and_reads_nothing(tmp_path: Path) -> None:
+    step = search("a.1", text=FOUND, asked=QUERY)
+    questions = [asked("q", supporting_titles=["Carlo Goldoni"])]
+    data = of(run_folder(tmp_path / "a", questions, [answered("q", "Paris", step)]))
+    assert data["questions"][0]["runs"][0]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
 
 
 def test_a_citation_names_the_step_that_showed_it_first_and_one_never_shown_says_so(
@@ -137,11 +148,48 @@ def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() ->
     assert other.problems == ()
 
 
-@pytest.mark.parametrize("given", ["not JSON", 7, None, [1], {"query": 3}, {"keywords": "x"}])
-def test_arguments_of_any_shape_are_shown(tmp_path: Path, given: Any) -> None:
-    step = replace(search(status="error", text="Tool not run."), tool_input=given)
+@pytest.mark.parametrize("tool", ["logical_search", "keyword_search", "chunk_read"])
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("not JSON", [["", "not JSON"]]),
+        (7, [["", "7"]]),
+        (None, [["", "null"]]),
+        ([1], [["", "[1]"]]),
+        ({"query": 3}, [["query", "3"]]),
+        ({"query": ["a"], "top_k": "3"}, [["query", '["a"]'], ["top_k", '"3"']]),
+        ({"keywords": "x"}, [["keywords", "x"]]),
+        ({"keywords": "[1]"}, [["keywords", '"[1]"']]),
+        ({"keywords": [1, "a"]}, [["keywords", '[1, "a"]']]),
+        ({"keywords": []}, [["keywords", "[]"]]),
+    ],
+)
+def test_arguments_of_any_shape_are_shown(
+    tmp_path: Path, tool: str, given: Any, told: list[list[str]]
+) -> None:
+    step = replace(search(status="error", text="Tool not run.", tool=tool), tool_input=given)
     data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "x", step)]))
-    assert data["questions"][0]["runs"][0]["steps"][0]["above"] == "Tool not run."
+    shown = data["questions"][0]["runs"][0]["steps"][0]
+    assert (shown["above"], shown["query"], shown["arguments"]) == ("Tool not run.", None, told)
+
+
+def test_a_query_stands_among_the_arguments_where_its_tool_takes_none() -> None:
+    given = {"query": "Goldoni", "keywords": ["Goldoni"]}
+    step = search(asked=given, tool="keyword_search")
+    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", step))
+    assert told["arguments"] == [["query", "Goldoni"]]
+    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", search(asked=given)))
+    assert told["arguments"] == [["keywords", '["Goldoni"]']]
+
+
+def test_one_keyword_with_a_comma_is_told_from_two() -> None:
+    typed = [
+        reading.typed
+        for keywords in (["a, b"], ["a", "b"], ['a" "b'])
+        if (reading := reading_of(search(asked={"keywords": keywords}, tool="keyword_search"),
+                                  ANY_SCHEMA))
+    ]  # fmt: skip
+    assert len(set(typed)) == 3
 
 
 def test_a_reply_that_cannot_be_put_together_again_is_stored_whole(tmp_path: Path) -> None:
@@ -190,24 +238,78 @@ def test_without_numpy_there_are_means_and_a_note(
 
 def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Path) -> None:
     answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
-    questions = [asked(id) for id in (*answers, "e", "f")]
+    questions = [asked(id) for id in (*answers, "e", "n", "f")]
     folders = [
         run_folder(
             tmp_path / str(at),
-            questions[: 6 - at],
+            questions[: 7 - at],
             [
                 *(answered(id, short[at]) for id, short in answers.items()),
                 answered("e", "", status="failed" if at else "forced"),
+                answered("n", "", status="failed"),
             ],
         )
         for at in (0, 1)
     ]
     data = of(*folders)
     assert [one["difference"] for one in data["questions"]] == [
-        "first", "second", "answer", "same", "status", "one"
+        "first", "second", "answer", "same", "status", "none", "one"
     ]  # fmt: skip
-    assert data["questions"][5]["runs"][1] is None
-    assert "different files of questions: 5 questions are in both" in data["notes"][0]
+    assert data["questions"][6]["runs"][1] is None
+    assert data["notes"] == ["6 questions are in both runs, and differences are over these."]
+
+
+def test_runs_over_the_same_file_of_which_one_asked_less_say_over_what_they_differ(
+    tmp_path: Path,
+) -> None:
+    questions = [asked("q"), asked("r")]
+    one = run_folder(tmp_path / "a", questions, [answered("q", "Paris")])
+    other = run_folder(tmp_path / "b", questions, [answered("q", "Paris")], limit=1)
+    assert of(one, other)["notes"] == ["1 question is in both runs, and differences are over it."]
+    assert of(one, one)["notes"] == []
+
+
+def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_said(
+    tmp_path: Path,
+) -> None:
+    step = search("a.1", text=FOUND, asked=QUERY)
+    made = [answered("q", "Paris", step)]
+    mine = [asked("q", supporting_titles=["Carlo Goldoni"])]
+    theirs = [asked("q", answer="Venice", supporting_titles=["Venice"])]
+    one = run_folder(tmp_path / "a", mine, made)
+    other = run_folder(tmp_path / "b", theirs, made)
+    data = of(one, other)
+    (question,) = data["questions"]
+    assert [side["right"] for side in question["runs"]] == [True, False]
+    assert [side["evidence"][0][0][:2] for side in question["runs"]] == [
+        ["Carlo Goldoni", 0], ["Venice", None]
+    ]  # fmt: skip
+    assert question["gold"] == ["Paris"]
+    assert question["difference"] == "first"
+    assert data["notes"] == [
+        "1 question has other gold answers in B, by which its answers are judged: those of A are "
+        "shown. Give both runs one file with --questions."
+    ]
+    data = of(one, other, questions_file=one / "questions.jsonl")
+    assert [side["right"] for side in data["questions"][0]["runs"]] == [True, True]
+    assert data["notes"] == []
+
+
+@pytest.mark.parametrize("unjudged", [0, 1])
+def test_only_one_is_right_where_both_are_judged(unjudged: int) -> None:
+    sides: list[dict[str, Any]] = [
+        {"right": True, "status": "answered", "answer": one} for one in ("Paris", "Rome")
+    ]
+    sides[unjudged]["right"] = None
+    assert difference(sides) == "answer"
+
+
+def test_each_mean_says_over_how_many_questions_it_is(tmp_path: Path) -> None:
+    questions = [asked("q", supporting_titles=["Venice"]), asked("r"), asked("s")]
+    data = of(run_folder(tmp_path / "a", questions, [answered(id, "Paris") for id in "qr"]))
+    counted = {one["name"]: one["runs"][0]["counted"] for one in data["overview"]["measures"]}
+    assert (counted["EM"], counted["EvidenceRecall"], counted["Steps"]) == (3, 1, 2)
+    assert data["overview"]["types"][0][0]["counted"].items() >= counted.items()
 
 
 # Runs that are not whole, and pages that are not made
@@ -222,6 +324,21 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     notes = data["runs"][0]["notes"]
     assert "The last record is not whole and is left out: the run was stopped, or goes on." in notes
     assert "1 question has no record yet and counts as 0: the same run asks again." in notes
+
+
+def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_folder(tmp_path / "a", [asked("q"), asked("r")], [answered("q", "Paris")])
+
+    def read_and_write(path: Path) -> StoredRecords:
+        found = read_records(path)
+        with (path / RECORDS_FILE).open("ab") as file:
+            file.write(answered("r", "Paris").to_line())
+        return found
+
+    monkeypatch.setattr("arag_search.evaluation.asked.read_records", read_and_write)
+    assert not any("not whole" in note for note in of(folder)["runs"][0]["notes"])
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_question_tells_its_steps_evidence_and_answer(one: Page) -> None:
     assert so_far == sum(told)
     evidence = one.get_by_role("region", name="Evidence")
     evidence.get_by_role("row", name="Carlo Goldoni").get_by_role("button").first.click()
-    expect(steps.filter(has_text="shows and reads Carlo Goldoni").first).to_be_focused()
+    expect(steps.filter(has_text="Carlo Goldoni: shown, text visible").first).to_be_focused()
 
 
 def test_everything_can_be_done_with_keys(one: Page) -> None:
@@ -132,6 +132,65 @@ def test_everything_can_be_done_with_keys(one: Page) -> None:
     one.keyboard.press("Tab")
     outline = one.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
+
+
+def test_what_is_typed_after_the_key_of_search_stands_in_search(one: Page) -> None:
+    one.keyboard.press("j")
+    expect(one.get_by_text("1 of 12")).to_be_visible()
+    one.keyboard.press("/")
+    one.keyboard.type("japan", delay=30)
+    expect(one.get_by_label("Search")).to_have_value("japan")
+    expect(one.get_by_label("Search")).to_be_focused()
+
+
+def test_news_of_the_last_question_is_gone_on_another(one: Page) -> None:
+    one.goto(f"{one.url.split('#')[0]}#/question/s12")
+    expect(one.get_by_text("12 of 12")).to_be_visible()
+    one.keyboard.press("j")
+    expect(one.locator("#news")).to_have_text("This is the last question.")
+    one.keyboard.press("k")
+    expect(one.locator("#news")).to_have_text("")
+
+
+def test_paper_has_the_plots_and_not_the_bar_above(one: Page) -> None:
+    one.emulate_media(media="print")
+    expect(one.locator("rect.bar").first).to_be_visible()
+    expect(one.get_by_role("banner")).to_be_hidden()
+
+
+def test_runs_over_other_questions_say_what_is_in_which_and_over_how_many_a_mean_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    titles = ["Ann", "Bea", "Cid"]
+    questions = [asked("q", supporting_titles=titles), asked("r"), asked("s", "Who?")]
+    step = search("a", "b", text="2 of 2 passages for x\n[a] Ann\nText.\n[b] Bea\nText.")
+    made = [answered(id, "Paris", step) for id in "qr"]
+    folders = [
+        run_folder(tmp_path / "a", questions, made),
+        run_folder(tmp_path / "b", questions[:2], made[:1]),
+    ]
+    view(folders[:1]).write(tmp_path / "one.html")
+    page, watched = open_page(browser, tmp_path / "one.html")
+    assert column(page, 5) == ["0.67", "–", "–"]
+    rows = page.get_by_role("region", name="Measures").get_by_role("row")
+    expect(rows.filter(has_text="Steps")).to_contain_text("over 2")
+    expect(rows.nth(1)).not_to_contain_text("over ")
+    page.keyboard.press("j")
+    heads = page.get_by_role("region", name="Evidence").get_by_role("columnheader")
+    expect(heads).to_have_text(["evidence", "first shown", "text visible"])
+    watched.check_quiet()
+    page.context.close()
+    view(folders).write(tmp_path / "two.html")
+    page, watched = open_page(browser, tmp_path / "two.html")
+    caption = page.get_by_role("region", name="Measures").locator("caption").first
+    expect(caption).to_contain_text("3 questions of A and 2 of B, differences over the 2 in both")
+    expect(page.locator(".list")).to_contain_text("not in this run")
+    page.goto(f"{page.url}#/question/s")
+    expect(page.get_by_role("region", name="Run B")).to_have_text(
+        re.compile("Not in this run: it was not asked, or has no record yet.$")
+    )
+    watched.check_quiet()
+    page.context.close()
 
 
 def test_an_address_leads_to_its_question_and_an_unknown_one_says_so(one: Page) -> None:

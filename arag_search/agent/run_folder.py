@@ -91,12 +91,14 @@ class StoredRecords:
     """What a file of records holds.
 
     ``by_id`` has the last record of each question. ``cost`` sums up all records that have one,
-    ``size`` is where the last whole line ends.
+    ``size`` is where the last whole line ends, of the ``read_bytes`` that the file had when it was
+    read.
     """
 
     by_id: dict[str, Record]
     cost: float
     size: int
+    read_bytes: int
 
 
 def read_description(folder: Path) -> RunDescription:
@@ -144,7 +146,7 @@ def read_records(folder: Path) -> StoredRecords:
         by_id[record.question_id] = record
         cost += record.total_cost or 0.0
         size += len(line) + 1
-    return StoredRecords(by_id, cost, size)
+    return StoredRecords(by_id, cost, size, len(raw))
 
 
 def _broken(what: str, path: Path, number: int) -> RunError:

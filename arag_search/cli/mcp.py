@@ -17,7 +17,7 @@ from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
     from arag_search.config import Preset
-    from arag_search.mcp_server.http import Listening
+    from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
 
@@ -81,8 +81,8 @@ def mcp_command(
         list[str] | None,
         typer.Option(
             help="A further name that clients of http call this server by, such as that of a "
-            "proxy; may be repeated.",
-            metavar="HOST",
+            "proxy; other than loopback needs a token; may be repeated.",
+            metavar="NAME",
             show_default=False,
         ),
     ] = None,
@@ -178,7 +178,7 @@ def _channel(of_http: list[str]) -> Channel:
 def _listening(
     host: str | None, port: int | None, token_env: str | None, allow_host: list[str] | None
 ) -> Listening:
-    from arag_search.mcp_server.http import DEFAULT_HOST, DEFAULT_PORT, listen
+    from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 
     return listen(
         DEFAULT_HOST if host is None else host,
@@ -205,5 +205,7 @@ def _serve(
     else:
         serve = over_http(server, entrance)
         say(f"Serving {', '.join(one.name for one in served)} at {entrance.url}; end with Ctrl-C.")
-    code = run_until_signalled(serve)
-    return code, workers.close()
+    try:
+        return run_until_signalled(serve), workers.close()
+    except KeyboardInterrupt:  # asked again while calls are waited for
+        return INTERRUPTED, False

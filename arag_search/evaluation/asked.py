@@ -47,7 +47,7 @@ def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> A
             do="Name the file to score against with --questions.",
         )
     questions = load_questions(questions_file or description.questions)
-    notes = _unfinished(folder, stored)
+    notes = _unfinished(stored)
     if questions_fingerprint(questions) != description.fingerprints.get("questions"):
         if questions_file is None:
             raise RunError(
@@ -77,16 +77,15 @@ def recorded_run(folder: Path | str) -> AskedRun:
             do="Go on with the run first.",
         )
     questions = tuple(Question(id, one.question, ()) for id, one in stored.by_id.items())
-    notes = _unfinished(folder, stored)
+    notes = _unfinished(stored)
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
     return AskedRun(description, questions, stored.by_id, tuple(notes))
 
 
-def _unfinished(folder: Path, stored: StoredRecords) -> list[str]:
+def _unfinished(stored: StoredRecords) -> list[str]:
     """A note on a last record that a crash, or a run that goes on, has left in the middle."""
-    path = folder / RECORDS_FILE
-    if not path.exists() or path.stat().st_size <= stored.size:
+    if stored.size == stored.read_bytes:
         return []
     return ["The last record is not whole and is left out: the run was stopped, or goes on."]
 

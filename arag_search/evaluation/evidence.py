@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
 from arag_search.evaluation.measures import normalise, stands_in, title_names, whole_words
 from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Piece
-from arag_search.tools.chunk_read import READ_BEFORE
+from arag_search.tools.chunk_read import READ_BEFORE, ChunkRead
+from arag_search.tools.reply_text import id_in_header
 
 _OURS = re.compile(
     r"(?:More: offset=\d|Full text: chunk_read\.|Not shown for want of room: |Unknown: "
@@ -37,11 +39,13 @@ class Sighting:
 
     ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
     counts: the answer of a hop; where that is not known to stand there, anything of the passage.
+    ``read`` is the first chunk_read that shows text of its passage, whatever it says.
     """
 
     name: str
     shown: int | None
     visible: int | None
+    read: int | None
 
 
 def sections(step: Step) -> list[Section]:
@@ -50,7 +54,7 @@ def sections(step: Step) -> list[Section]:
     Passages begin with lines ``[id] title, part i of n``; which ids were shown is known.
     """
     found: list[Section] = []
-    wanted = set(step.hit_ids)
+    wanted = frozenset(step.hit_ids)
     head: tuple[str, str] | None = None
     text: list[str] = []
 
@@ -59,7 +63,7 @@ def sections(step: Step) -> list[Section]:
             found.append(Section(*head, "\n".join(text)))
 
     for line in step.tool_output.splitlines():
-        id = _id_of(line, wanted)
+        id = id_in_header(line, wanted)
         if id is not None:
             close()
             title = _AFTER_TITLE.sub("", line[len(id) + 3 :])
@@ -68,15 +72,6 @@ def sections(step: Step) -> list[Section]:
             text.append(line)
     close()
     return found
-
-
-def _id_of(line: str, wanted: set[str]) -> str | None:
-    """The id that a line begins a passage with, which may hold brackets itself."""
-    if not line.startswith("["):
-        return None
-    ends = (at for at, character in enumerate(line) if character == "]")
-    ids = (line[1:at] for at in ends if line[at + 1 : at + 2] in ("", " "))
-    return next((id for id in ids if id in wanted), None)
 
 
 def shown_titles(record: Record) -> set[str]:
@@ -98,12 +93,12 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
 
     def sighting(title: str) -> Sighting:
         name = normalise(title)
-        places = [
-            (place, one)
-            for place, one in seen
-            if one.title and name in title_names(one.title, of_subjects=of_subjects)
+        met = [
+            one
+            for one in seen
+            if (shown := one.section.title) and name in title_names(shown, of_subjects=of_subjects)
         ]
-        return _sighting(title, places, answers.get(name))
+        return _sighting(title, met, answers.get(name))
 
     sets = (question.gold_titles, *question.alternative_titles)
     return [[sighting(title) for title in titles] for titles in sets if titles]
@@ -115,23 +110,38 @@ def sightings_by_passage(sets: Sequence[Sequence[Piece]], record: Record) -> lis
     seen = _seen(record)
 
     def sighting(piece: Piece) -> Sighting:
-        places = [(place, one) for place, one in seen if one.id in piece.chunk_ids]
-        return _sighting(piece.name, places, piece.answer)
+        met = [one for one in seen if one.section.id in piece.chunk_ids]
+        return _sighting(piece.name, met, piece.answer)
 
     return [[sighting(piece) for piece in pieces] for pieces in sets]
 
 
-def _seen(record: Record) -> list[tuple[int, Section]]:
-    return [(place, one) for place, step in enumerate(record.trajectory) for one in sections(step)]
+class _Seen(NamedTuple):
+    """What a step shows of a passage."""
+
+    place: int
+    is_read: bool
+    section: Section
 
 
-def _sighting(name: str, places: Sequence[tuple[int, Section]], answer: str | None) -> Sighting:
-    """When a piece was met, given all places that show its passage."""
-    telling = [
-        place for place, one in places if answer is None or stands_in(answer, whole_words(one.text))
+def _seen(record: Record) -> list[_Seen]:
+    return [
+        _Seen(place, step.tool_name == ChunkRead.name, one)
+        for place, step in enumerate(record.trajectory)
+        for one in sections(step)
     ]
-    shown = places[0][0] if places else None
-    return Sighting(name, shown, telling[0] if telling else None)
+
+
+def _sighting(name: str, met: Sequence[_Seen], answer: str | None) -> Sighting:
+    """When a piece was met, given all that shows its passage, in order."""
+    telling = (
+        one.place
+        for one in met
+        if answer is None or stands_in(answer, whole_words(one.section.text))
+    )
+    reads = (one.place for one in met if one.is_read and one.section.text)
+    shown = met[0].place if met else None
+    return Sighting(name, shown, next(telling, None), next(reads, None))
 
 
 # What it was worth

@@ -1,14 +1,15 @@
 """Chunks and documents by address: ``arag://INDEX/chunk/ID``, ``arag://INDEX/document/ID``.
 
-An id is percent-encoded, its slashes too. What an address gives is a text, bounded as the replies
-of chunk_read are.
+An id is percent-encoded, its slashes too. The ids ``.`` and ``..`` have no address: however they
+are written, they are steps of a path. What an address gives is a text, bounded as the replies of
+chunk_read are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, get_args
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
 from arag_search.index import Index, unknown_chunks
@@ -24,11 +25,6 @@ Kind = Literal["chunk", "document"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _SCHEME = "arag://"
 _SHOWN_CHARACTERS = 80
-
-
-def address_of(index: str, kind: Kind, id_: str) -> str:
-    """The address of a chunk or document."""
-    return f"{_template_start(index, kind)}{quote(id_, safe='')}"
 
 
 def template_of(index: str, kind: Kind) -> str:

@@ -54,7 +54,7 @@ def served_preset(preset: str | None, tools: str | None) -> Preset:
         raise ArgumentError(
             "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
         )
-    found = load_preset(preset or DEFAULT_PRESET)
+    found = load_preset(DEFAULT_PRESET if preset is None else preset)
     if tools is None:
         return found
     names = [name.strip() for name in tools.split(",")]

@@ -10,7 +10,8 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 
-from arag_search.mcp_server.http import Listening, serve_http
+from arag_search.mcp_server.http import serve_http
+from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.stdio import Channel, stdio_streams
 

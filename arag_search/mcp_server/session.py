@@ -12,8 +12,9 @@ class Session:
         self._read_sets: dict[str, ReadSet] = {}
 
     def read_set(self, index: str) -> ReadSet:
-        """What was shown of an index. A call works on a copy, which is added when its reply goes
-        out, so that a call which was cancelled has shown nothing."""
+        """What was shown of an index. A call works on a copy, which is added when its reply is
+        made: a call that was cancelled before has shown nothing, a reply that was lost on its way
+        counts as shown until ``reset``."""
         return self._read_sets.setdefault(index, ReadSet())
 
     def reset(self) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from arag_search.tools.chunk_read import READ_BEFORE
 from arag_search.tools.search import SHOWN_BEFORE
 
-_HEADER = re.compile(r"^\[([^\]]+)\] ?(.*)$")
+_HEADER = re.compile(r"^\[([^\]]+)\]")
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _MORE = "More: offset="
 _FOOT = re.compile(rf"^(?:{_MORE}|Full text: chunk_read|Not shown for want of room|Note: "
@@ -76,19 +76,18 @@ def reply_parts(
     """
     found: list[ReplyPart] = []
     above = ""
-    header: re.Match[str] | None = None
+    header: tuple[str, str] | None = None
     body: list[str] = []
     for line in (*reply.split("\n"), None):
-        match = None if line is None else _HEADER.match(line)
-        is_header = match is not None and (ids is None or match[1] in ids)
-        if line is not None and not is_header:
+        id = None if line is None else _id_in(line, ids)
+        if line is not None and id is None:
             body.append(line)
             continue
         if header is None:
             above = "\n".join(body)
         else:
-            found.append(_part(header, body, of_read))
-        header, body = match, []
+            found.append(_part(*header, body, of_read))
+        header, body = (id or "", line or ""), []
     return ReplyParts(above, tuple(found))
 
 
@@ -106,12 +105,28 @@ def offers_more(reply: str) -> bool:
     return reply.rpartition("\n")[2].startswith(_MORE)
 
 
-def _part(header: re.Match[str], lines: list[str], of_read: bool) -> ReplyPart:
-    title = _PART.sub("", header[2].removesuffix(SHOWN_BEFORE))
+def id_in_header(line: str, ids: Collection[str]) -> str | None:
+    """Which of the ids, which may hold brackets themselves, a line begins a passage with."""
+    if not line.startswith("["):
+        return None
+    ends = (at for at, character in enumerate(line) if character == "]")
+    found = (line[1:at] for at in ends if line[at + 1 : at + 2] in ("", " "))
+    return next((id for id in found if id in ids), None)
+
+
+def _id_in(line: str, ids: Collection[str] | None) -> str | None:
+    if ids is not None:
+        return id_in_header(line, ids)
+    match = _HEADER.match(line)
+    return None if match is None else match[1]
+
+
+def _part(id: str, header: str, lines: list[str], of_read: bool) -> ReplyPart:
+    title = _PART.sub("", header[len(id) + 2 :].removeprefix(" ").removesuffix(SHOWN_BEFORE))
     about = ""
     below: list[str] = []
     if of_read and lines and _ABOUT.match(lines[0]):
         about = lines.pop(0)
     while lines and _FOOT.match(lines[-1]):
         below.insert(0, lines.pop())
-    return ReplyPart(header[1], header[0], title, about, "\n".join(lines), "\n".join(below))
+    return ReplyPart(id, header, title, about, "\n".join(lines), "\n".join(below))

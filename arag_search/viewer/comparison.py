@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arag_search.agent.run_folder import COMPARED
 from arag_search.errors import RunError
 from arag_search.evaluation.asked import AskedRun
 from arag_search.evaluation.question import Question
@@ -16,13 +15,15 @@ DIFFERENCES = {
     "status": "other status",
     "answer": "other answers",
     "same": "same answer",
+    "none": "no answer in either",
     "one": "in one run only",
 }
 """How the two answers to a question differ; in this order questions are shown."""
 
 
 def union(runs: Sequence[AskedRun], folders: Sequence[str]) -> tuple[Question, ...]:
-    """The questions of all runs, in the order of the first.
+    """The questions of all runs as they are shown: as the first run that has one was given it, in
+    the order of the first.
 
     Raises RunError where two runs share none, or ask something else under the same id.
     """
@@ -54,32 +55,49 @@ def _check_comparable(first: AskedRun, second: AskedRun, where: str) -> None:
 
 def notes_on(first: AskedRun, second: AskedRun) -> list[str]:
     """What makes the two runs differ in more than their preset or model."""
-    one, other = first.description, second.description
-    differing = [
-        name for name in COMPARED if one.fingerprints.get(name) != other.fingerprints.get(name)
-    ]
     notes: list[str] = []
-    if "index" in differing:
+    indexes = [each.description.fingerprints.get("index") for each in (first, second)]
+    if indexes[0] != indexes[1]:
         notes.append(
             "The runs searched different indexes, or scopes of one: passages with the same id may "
             "differ."
         )
-    if "questions" in differing:
-        shared = {each.id for each in first.questions} & {each.id for each in second.questions}
+    mine = {each.id: each for each in first.questions}
+    theirs = {each.id: each for each in second.questions}
+    shared = mine.keys() & theirs.keys()
+    if mine.keys() != theirs.keys():
+        these = "it" if len(shared) == 1 else "these"
         notes.append(
-            f"The runs were given different files of questions: {len(shared):,} questions are in "
-            "both, and differences are over these."
+            f"{_counted(len(shared), 'is', 'are')} in both runs, and differences are over {these}."
+        )
+    other = sum(_gold(mine[id]) != _gold(theirs[id]) for id in shared)
+    if other:
+        notes.append(
+            f"{_counted(other, 'has', 'have')} other gold answers in B, by which its answers are "
+            "judged: those of A are shown. Give both runs one file with --questions."
         )
     return notes
 
 
+def _counted(number: int, one: str, many: str) -> str:
+    return f"1 question {one}" if number == 1 else f"{number:,} questions {many}"
+
+
+def _gold(question: Question) -> tuple[object, ...]:
+    return question.answers, question.answerable
+
+
 def difference(shown: Sequence[Mapping[str, Any] | None]) -> str:
-    """A key of DIFFERENCES, given what each of two runs made of a question."""
+    """A key of DIFFERENCES, given what each of two runs made of a question. Only one is right where
+    both were judged, each by the gold answers of its run."""
     first, second = shown
     if first is None or second is None:
         return "one"
-    if first["right"] != second["right"]:
+    is_judged = None not in (first["right"], second["right"])
+    if is_judged and first["right"] != second["right"]:
         return "first" if first["right"] else "second"
     if first["status"] != second["status"]:
         return "status"
-    return "same" if first["answer"] == second["answer"] else "answer"
+    if first["answer"] != second["answer"]:
+        return "answer"
+    return "same" if first["answer"] else "none"

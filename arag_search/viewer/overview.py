@@ -61,7 +61,12 @@ def notes_on_intervals() -> list[str]:
 def _types(score: Score) -> list[dict[str, Any]]:
     """Means over all questions, then over those of each type."""
     return [
-        {"type": one.type, "questions": one.questions, "values": dict(one.values)}
+        {
+            "type": one.type,
+            "questions": one.questions,
+            "values": dict(one.values),
+            "counted": dict(one.counted),
+        }
         for one in score.means
     ]
 

@@ -26,13 +26,16 @@ class Questions:
         self._run = run
         self._score = score
         self._scores = {one.id: one for one in score.questions}
+        self._asked = {one.id: one for one in run.questions}
         self._steps = Steps(texts, schema)
 
-    def of(self, question: Question) -> dict[str, Any] | None:
-        """What the run made of a question; None where it was not to answer it."""
-        score = self._scores.get(question.id)
-        if score is None:
+    def of(self, id: str) -> dict[str, Any] | None:
+        """What the run made of the question with this id, as it was given it; None where it was not
+        to answer it."""
+        question = self._asked.get(id)
+        if question is None:
             return None
+        score = self._scores[id]
         record = self._run.records.get(question.id)
         found = _worth(question, score)
         found["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
@@ -47,7 +50,7 @@ class Questions:
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
         """For every set of evidence that would do: of each piece its name, and the steps at which
-        it was first shown and first read."""
+        it was first shown, its text first visible, and it first read."""
         located = self._score.located
         if record is None:
             return []
@@ -59,7 +62,7 @@ class Questions:
 
 
 def _sightings(each: Sequence[Sighting]) -> list[list[Any]]:
-    return [[one.name, one.shown, one.visible] for one in each]
+    return [[one.name, one.shown, one.visible, one.read] for one in each]
 
 
 def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
@@ -84,10 +87,8 @@ def _answer(record: Record) -> dict[str, Any]:
         "reply": record.answer,
         "explanation": record.explanation,
         "cited": [[id, _first_shown(id, record)] for id in record.cited_ids],
-        "citation": record.citation,
         "warning": citation_warning(record) if record.status != "failed" else "",
         "failure": record.failure,
-        "loops": record.loops,
         "usage": [
             record.usage.prompt_tokens,
             record.usage.completion_tokens,

@@ -24,12 +24,14 @@ from arag_search.vectors.search import words_query
 class Reading:
     """A query as it was understood.
 
-    ``typed`` is what was asked for, as text. ``pieces`` are of its canonical text, none where it
-    was refused or what the reply says of it is something else. ``leaves`` are what it looks for.
-    ``problems`` are why it was refused, ``mended`` is what was to be written instead.
+    ``typed`` is what was asked for, as text, and ``argument`` where that stood. ``pieces`` are of
+    its canonical text, none where it was refused or what the reply says of it is something else.
+    ``leaves`` are what it looks for. ``problems`` are why it was refused, ``mended`` is what was to
+    be written instead.
     """
 
     typed: str
+    argument: str = "query"
     pieces: tuple[Piece, ...] = ()
     leaves: tuple[TextLeaf, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -37,11 +39,11 @@ class Reading:
 
 
 def reading_of(step: Step, schema: Schema) -> Reading | None:
-    """The query of a step; None where it has none."""
+    """The query of a step; None where it has none, or nothing that its tool could read."""
     given = arguments_of(step)
-    keywords = given.get("keywords")
-    if step.tool_name == "keyword_search" and isinstance(keywords, list):
-        return _keywords([str(one) for one in cast(list[object], keywords)])
+    if step.tool_name == "keyword_search":
+        keywords = _texts(given.get("keywords"))
+        return _keywords(keywords) if keywords else None
     query = given.get("query")
     if not isinstance(query, str):
         return None
@@ -76,6 +78,13 @@ def _text_leaves(tree: Node | None) -> tuple[TextLeaf, ...]:
     return tuple(leaf for leaf in positive_leaves(tree) if isinstance(leaf, TextLeaf))
 
 
+def _texts(value: object) -> list[str]:
+    """The texts in a list of nothing else; none where it is something else."""
+    found = cast(list[object], value) if isinstance(value, list) else []
+    texts = [one for one in found if isinstance(one, str)]
+    return texts if len(texts) == len(found) else []
+
+
 def _keywords(keywords: Sequence[str]) -> Reading:
     """Each keyword is looked for as a phrase."""
     leaves: list[TextLeaf] = []
@@ -85,7 +94,9 @@ def _keywords(keywords: Sequence[str]) -> Reading:
                 leaves.append(Phrase(one))
         except ArgumentError:  # half a character, which no text holds
             continue
-    shown = [
+    spaced = [
         piece for one in keywords for piece in (Piece("blank", " "), Piece("phrase", quoted(one)))
     ]
-    return Reading(", ".join(keywords), pieces=tuple(shown[1:]), leaves=tuple(leaves))
+    shown = tuple(spaced[1:])
+    typed = "".join(one.text for one in shown)
+    return Reading(typed, "keywords", pieces=shown, leaves=tuple(leaves))

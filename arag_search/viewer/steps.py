@@ -8,15 +8,13 @@ from typing import Any
 
 from arag_search.agent.record import Record, Step
 from arag_search.agent.wording import hits_text
-from arag_search.evaluation.trajectories import SEARCH_TOOLS, arguments_of
+from arag_search.evaluation.trajectories import arguments_of
 from arag_search.marking import places
 from arag_search.query.fields import Schema
 from arag_search.query.tree import TextLeaf
 from arag_search.tools.reply_text import ReplyPart, reply_parts
 from arag_search.viewer.reading import Reading, reading_of
 from arag_search.viewer.texts import Texts, utf16_places
-
-_QUERY_ARGUMENTS = frozenset({"query", "keywords"})
 
 
 class Steps:
@@ -39,8 +37,7 @@ class Steps:
         leaves = reading.leaves if reading is not None else ()
         found: dict[str, Any] = {
             "tool": step.tool_name,
-            "searches": step.tool_name in SEARCH_TOOLS,
-            "arguments": _arguments(step),
+            "arguments": _arguments(step, reading),
             "query": None if reading is None else _reading(reading),
             "reasoning": step.reasoning,
             "status": step.status,
@@ -71,19 +68,28 @@ class Steps:
         return {name: value for name, value in found.items() if value not in ("", [])}
 
 
-def _arguments(step: Step) -> list[list[str]]:
-    """Names and values of what a tool was called with beside the query; the text of what is no
-    JSON object under an empty name."""
+def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:
+    """Names and values of what a tool was called with beside what is shown as the query; the text
+    of what is no JSON object under an empty name."""
     if not isinstance(step.tool_input, Mapping):
         return [["", _text(step.tool_input)]]
-    shown = dict(arguments_of(step))
-    if step.tool_name in SEARCH_TOOLS:
-        shown = {name: value for name, value in shown.items() if name not in _QUERY_ARGUMENTS}
-    return [[name, _text(value)] for name, value in shown.items()]
+    query = None if reading is None else reading.argument
+    return [[name, _text(value)] for name, value in arguments_of(step).items() if name != query]
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """As JSON; a string as it is where it cannot be taken for something else."""
+    if isinstance(value, str) and not _is_json(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
 
 
 def _question(question: Question, shown: Sequence[Questions]) -> dict[str, Any]:
-    runs = [one.of(question) for one in shown]
+    runs = [one.of(question.id) for one in shown]
     found: dict[str, Any] = {
         "id": question.id,
         "text": question.text,

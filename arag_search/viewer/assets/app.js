@@ -7,7 +7,7 @@
   const news = document.getElementById("news");
   const title = plain(document.title);
   const places = new Map(data.questions.map((one, at) => [one.id, at]));
-  const table = new QuestionTable(data, () => {});
+  const table = new QuestionTable(data);
   const overview = element("div", { class: "overview" }, overviewSections(data), table.section());
   let current = null; // the number of the question that is shown
   let scrolled = 0; // how far down the overview was
@@ -31,7 +31,7 @@
     const before = current;
     current = null;
     document.title = title;
-    main.replaceChildren(overview);
+    if (!overview.isConnected) main.replaceChildren(overview); // else the focus would be lost
     news.textContent = isUnknown ? "There is no such question on this page." : "";
     if (before === null) return;
     window.scrollTo(0, scrolled);
@@ -41,6 +41,7 @@
   function showQuestion(at) {
     if (current === null) scrolled = window.scrollY;
     current = at;
+    news.textContent = "";
     const question = data.questions[at];
     document.title = `${plain(question.text)} · ${title}`;
     main.replaceChildren(element("div", { class: "question" }, questionSections(data, question, placeOf(at))));

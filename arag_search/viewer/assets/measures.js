@@ -71,13 +71,16 @@ function measuresTable(data) {
   const hasIntervals = measures.some((one) => one.runs.some((run) => run.low !== null));
   const heads = data.runs.map((run) => (isTwo ? ["mean of ", runLabel(run)] : "mean"));
   if (isTwo) heads.push("B less A");
+  const wholes = wholesOf(data);
   return element(
     "table",
     { class: isTwo ? "numbers compared" : "numbers alone" },
     element(
       "caption",
       null,
-      `Means over all questions${hasIntervals ? `, with ${level * 100} % intervals (bootstrap over questions)` : ""}.`,
+      meansText(measures, wholes),
+      hasIntervals && `, with ${level * 100} % intervals (bootstrap over questions)`,
+      ".",
     ),
     element(
       "thead",
@@ -89,12 +92,33 @@ function measuresTable(data) {
         heads.map((head) => element("th", { scope: "col", class: "figure" }, head)),
       ),
     ),
-    element("tbody", null, measures.map((one) => measureRow(one, isTwo))),
+    element("tbody", null, measures.map((one) => measureRow(one, wholes))),
   );
 }
 
-function measureRow(measure, isTwo) {
-  const estimates = isTwo ? [...measure.runs, measure.difference] : measure.runs;
+/** What the figures of the table are, and over how many questions. */
+function meansText(measures, wholes) {
+  const [, other, both] = wholes;
+  const text =
+    both === undefined
+      ? `Means over ${plural(wholes[0], "question")}`
+      : `Means over ${plural(wholes[0], "question")} of A and ${count(other)} of B, differences over the ${count(both)} in both`;
+  const isFewer = measures.some((each) => estimatesOf(each).some((mean, at) => mean.counted !== wholes[at]));
+  return isFewer ? `${text}, or over as many as stand under the figure` : text;
+}
+
+function estimatesOf(measure) {
+  return measure.difference ? [...measure.runs, measure.difference] : measure.runs;
+}
+
+/** Over how many questions means are where all of them count: of each run, and of both. */
+function wholesOf(data) {
+  const each = data.overview.types.map(([all]) => all.questions);
+  const shared = data.questions.filter((one) => one.runs.every(Boolean)).length;
+  return each.length === 2 ? [...each, shared] : each;
+}
+
+function measureRow(measure, wholes) {
   return element(
     "tr",
     null,
@@ -104,11 +128,11 @@ function measureRow(measure, isTwo) {
       measure.name,
       element("span", { class: "meaning" }, measure.meaning),
     ),
-    estimates.map((one, at) => estimateCell(measure, one, at === 2)),
+    estimatesOf(measure).map((one, at) => estimateCell(measure, one, wholes[at], at === 2)),
   );
 }
 
-function estimateCell(measure, estimate, isDifference) {
+function estimateCell(measure, estimate, whole, isDifference) {
   const value = estimate.value;
   const sign = isDifference && value > 0 ? "+" : "";
   const hasInterval = estimate.low !== null && estimate.low !== estimate.high;
@@ -128,6 +152,7 @@ function estimateCell(measure, estimate, isDifference) {
         ),
       hasInterval && measure.unit === "share" && intervalPlot(estimate, isDifference),
     ),
+    estimate.counted !== whole && element("div", { class: "counted" }, `over ${count(estimate.counted)}`),
   );
 }
 
@@ -149,6 +174,7 @@ function typesTable(data, types, at) {
       element(
         "table",
         { class: "numbers" },
+        element("caption", null, "In brackets, over how many questions where it is not all."),
         element(
           "thead",
           null,
@@ -170,7 +196,12 @@ function typesTable(data, types, at) {
               element("th", { scope: "row" }, isolated(row.type)),
               element("td", { class: "figure" }, count(row.questions)),
               measures.map((one) =>
-                element("td", { class: "figure" }, written(row.values[one.name], one.unit)),
+                element(
+                  "td",
+                  { class: "figure" },
+                  written(row.values[one.name], one.unit),
+                  row.counted[one.name] !== row.questions && element("span", { class: "muted" }, ` (${count(row.counted[one.name])})`),
+                ),
               ),
             ),
           ),

@@ -79,7 +79,7 @@ function sideBySide(data, question) {
           element("h2", null, runLabel(run), " ", runName(run)),
           shown
             ? [answerCard(data, shown, run.label), evidenceCard(shown, run.label), tokensCard(shown)]
-            : element("p", { class: "card muted" }, "This run was not asked the question."),
+            : element("p", { class: "card muted" }, "Not in this run: it was not asked, or has no record yet."),
         ),
       ),
     ),
@@ -198,6 +198,8 @@ function stepLink(at, label) {
 
 function evidenceCard(shown, label) {
   if (!shown.evidence.length) return null;
+  const hasReads = shown.steps.some((one) => one.tool === "chunk_read");
+  const heads = ["evidence", "first shown", "text visible", hasReads && "first read"].filter(Boolean);
   const cell = (at) =>
     element("td", null, at === null ? element("span", { class: "result result-none" }, icon("none"), "never") : stepLink(at, label));
   return element(
@@ -212,12 +214,14 @@ function evidenceCard(shown, label) {
         element(
           "thead",
           null,
-          element("tr", null, ["evidence", "first shown", "first read"].map((head) => element("th", { scope: "col" }, head))),
+          element("tr", null, heads.map((head) => element("th", { scope: "col" }, head))),
         ),
         element(
           "tbody",
           null,
-          set.map(([name, first, read]) => element("tr", null, element("th", { scope: "row" }, isolated(name)), cell(first), cell(read))),
+          set.map(([name, ...met]) =>
+            element("tr", null, element("th", { scope: "row" }, isolated(name)), met.slice(0, heads.length - 1).map(cell)),
+          ),
         ),
       ),
     ),

@@ -1,6 +1,6 @@
 /* One step: the query as it was understood, what the reply says, passages, tokens so far. */
 
-/** A step of a run. `at` counts from 0; `evidence` are the pieces that it met first. */
+/** A step of a run. `at` counts from 0. */
 function stepCard(data, shown, at, label) {
   const step = shown.steps[at];
   const soFar = shown.steps.slice(0, at + 1).reduce((sum, one) => sum + one.retrieved, 0);
@@ -40,20 +40,19 @@ function stepId(label, at) {
   return `step-${label}${at + 1}`;
 }
 
-/** Which evidence a step shows or reads first. */
+const MET = ["shown", "text visible", "read"];
+
+/** Which evidence a step is the first to show, to have the text of, to read. */
 function metEvidence(shown, at) {
-  const met = [];
-  for (const set of shown.evidence) {
-    for (const [name, first, read] of set) {
-      if (first === at) met.push([read === at ? "shows and reads" : "shows", name]);
-      else if (read === at) met.push(["reads", name]);
-    }
-  }
+  const met = shown.evidence
+    .flat()
+    .map(([name, ...places]) => [name, MET.filter((_, which) => places[which] === at)])
+    .filter(([, how]) => how.length);
   if (!met.length) return null;
   return element(
     "ul",
     { class: "met", "aria-label": "Evidence met here first" },
-    met.map(([how, name]) => element("li", null, `${how} `, element("strong", null, isolated(name)))),
+    met.map(([name, how]) => element("li", null, element("strong", null, isolated(name)), `: ${how.join(", ")}`)),
   );
 }
 

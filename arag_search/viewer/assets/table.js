@@ -1,6 +1,7 @@
 /* The table of questions: filtered, sorted, and the order in which one goes from one to the next. */
 
 const ROWS_AT_ONCE = 150;
+const NOT_IN_RUN = "not in this run";
 const RESULTS = { right: "right", wrong: "wrong", untold: "not told" };
 
 /** What an answer is worth, as a word. */
@@ -11,7 +12,7 @@ function resultOf(shown) {
 
 /** The same with its sign. */
 function resultBadge(shown) {
-  if (!shown) return element("span", { class: "result result-none" }, icon("none"), "not asked");
+  if (!shown) return element("span", { class: "result result-none" }, icon("none"), NOT_IN_RUN);
   const result = resultOf(shown);
   const word = shown.refused && result === "wrong" ? "wrong (no answer)" : RESULTS[result];
   const sign = result === "untold" ? "none" : result;
@@ -19,9 +20,8 @@ function resultBadge(shown) {
 }
 
 class QuestionTable {
-  constructor(data, onChange) {
+  constructor(data) {
     this.data = data;
-    this.onChange = onChange;
     this.columns = columnsOf(data);
     this.filters = filtersOf(data);
     this.chosen = Object.fromEntries(this.filters.map((one) => [one.name, ""]));
@@ -144,7 +144,6 @@ class QuestionTable {
   change() {
     this.arrange();
     this.show();
-    this.onChange();
   }
 
   /** Choose and order the questions. */
@@ -283,7 +282,7 @@ function runColumns(run, at, isTwo, any) {
   if (!isTwo) {
     columns.push({ name: "status", head: "status", key: of("status"), cell: (one) => statusText(one.runs[at]) });
     if (any((one) => one.recall !== null)) {
-      columns.push(number("evidence", head("evidence"), of("recall"), (value) => written(value, "share").slice(0, 4)));
+      columns.push(number("evidence", head("evidence"), of("recall"), (value) => value?.toFixed(2) ?? "–"));
     }
   }
   columns.push(number("steps", head("steps"), of("stepCount"), count));

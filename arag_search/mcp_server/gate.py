@@ -1,0 +1,193 @@
+"""What every request over HTTP passes before the protocol: path, Host, Origin, type and token.
+
+Web pages are kept out by Host and Origin (a page in a browser on this machine could reach loopback
+otherwise), other machines by a token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+
+import anyio
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from arag_search.errors import AccessError, AragError, ArgumentError, UnavailableError
+from arag_search.mcp_server.listening import PATH, Listening
+
+_UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
+"""Answers that may be given before a request is there."""
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_KNOWN_NAMES = "names of loopback, and those that the server was started with"
+_NAME_IT = "start the server with --allow-host NAME"
+_SHOWN_CHARACTERS = 80
+
+
+class Gate:
+    """An ASGI application: lets requests through to the protocol, or says why not."""
+
+    def __init__(
+        self,
+        manager: StreamableHTTPSessionManager,
+        listening: Listening,
+        stopping: anyio.Event,
+        read_timeout_s: float,
+    ) -> None:
+        self._manager = manager
+        self._stopping = stopping
+        self._token = None if listening.token is None else listening.token.encode()
+        self._headers = TransportSecurityMiddleware(_settings(listening.names))
+        self._read_timeout_s = read_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        answer = _closing(send)
+        refusal = (
+            self._ending()
+            or self._wrong_path(request)
+            or await self._wrong_header(request)
+            or self._wrong_token(request)
+        )
+        if refusal is not None:
+            await refusal(scope, receive, answer)
+            return
+        try:
+            await self._manager.handle_request(scope, self._bounded(receive), answer)
+        except _TooSlow:
+            error = UnavailableError(
+                f"The request did not arrive within {self._read_timeout_s:g} s.", do="Try again."
+            )
+            await _refused(408, error)(scope, receive, answer)
+        except (RuntimeError, AssertionError):  # the SDK's, once no session can be begun
+            ending = self._ending()
+            if ending is None:
+                raise
+            await ending(scope, receive, answer)
+
+    def _ending(self) -> Response | None:
+        if not self._stopping.is_set():
+            return None
+        return _refused(
+            503, UnavailableError("The server is ending.", do="Try again when it is back.")
+        )
+
+    def _wrong_path(self, request: Request) -> Response | None:
+        if request.url.path.rstrip("/") == PATH:
+            return None
+        return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
+
+    async def _wrong_header(self, request: Request) -> Response | None:
+        """By the SDK's judgement of Host, Origin and Content-Type, in whatever case they are."""
+        headers = [(name, value.lower()) for name, value in request.headers.raw]
+        lower = Request({**request.scope, "headers": headers})
+        refusal = await self._headers.validate_request(lower, request.method == "POST")
+        if refusal is None or refusal.status_code not in _HEADER_ERRORS:
+            return refusal
+        return _refused(refusal.status_code, _HEADER_ERRORS[refusal.status_code](request.headers))
+
+    def _wrong_token(self, request: Request) -> Response | None:
+        if self._token is None:
+            return None
+        kind, _, shown = request.headers.get("authorization", "").partition(" ")
+        is_right = hmac.compare_digest(shown.strip().encode("latin-1"), self._token)
+        if kind.lower() == "bearer" and is_right:
+            return None
+        error = AccessError(
+            "The token is missing or wrong.",
+            allowed="Authorization: Bearer TOKEN",
+            do="Give the client the token that the server was started with.",
+        )
+        return _refused(401, error, {"WWW-Authenticate": "Bearer"})
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """The same, for at most so long until the whole request is there."""
+        deadline = anyio.current_time() + self._read_timeout_s
+        is_complete = False
+
+        async def received() -> Message:
+            nonlocal is_complete
+            if is_complete:
+                return await receive()
+            with anyio.CancelScope(deadline=deadline):
+                message = await receive()
+                is_complete = not message.get("more_body", False)
+                return message
+            raise _TooSlow
+
+        return received
+
+
+class _TooSlow(Exception):
+    """A request did not arrive in time."""
+
+
+def _closing(send: Send) -> Send:
+    """The same, ending the connection after a request that was not read whole: its rest would be
+    waited for otherwise."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] in _UNREAD:
+            message["headers"] = [*message["headers"], (b"connection", b"close")]
+        await send(message)
+
+    return sent
+
+
+def _refused(status: int, error: AragError, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(str(error), status, headers)
+
+
+def _wrong_type(headers: Headers) -> AragError:
+    return ArgumentError(
+        "The request is no JSON by its type.",
+        where=_shown(headers, "Content-Type"),
+        allowed="Content-Type: application/json",
+        do="Send JSON, and say so.",
+    )
+
+
+def _wrong_origin(headers: Headers) -> AragError:
+    return AccessError(
+        "Pages of this origin may not use the server.",
+        where=_shown(headers, "Origin"),
+        allowed=_KNOWN_NAMES,
+        do=f"Where the page is to be let in: {_NAME_IT}",
+    )
+
+
+def _wrong_host(headers: Headers) -> AragError:
+    return AccessError(
+        "The server does not go by this name.",
+        where=_shown(headers, "Host"),
+        allowed=_KNOWN_NAMES,
+        do=f"Where clients call it so: {_NAME_IT}",
+    )
+
+
+_HEADER_ERRORS = {400: _wrong_type, 403: _wrong_origin, 421: _wrong_host}
+"""What is wrong with the headers, by the status that the SDK answers with."""
+
+
+def _shown(headers: Headers, name: str) -> str:
+    value = headers.get(name, "")
+    cut = "..." if len(value) > _SHOWN_CHARACTERS else ""
+    return f"{name}: {value[:_SHOWN_CHARACTERS]}{cut}"
+
+
+def _settings(names: Sequence[str]) -> TransportSecuritySettings:
+    """Which Host and Origin headers are taken: by these names, and by those of loopback."""
+    known = dict.fromkeys([*_LOOPBACK_NAMES, *names])
+    return TransportSecuritySettings(
+        allowed_hosts=[form for name in known for form in (name, f"{name}:*")],
+        allowed_origins=[
+            f"{scheme}://{form}"
+            for scheme in ("http", "https")
+            for name in known
+            for form in (name, f"{name}:*")
+        ],
+    )

@@ -1,0 +1,142 @@
+"""An open socket of HTTP, and who may come in by it: by which names, and with which token."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from arag_search.engines.opensearch.address import is_loopback
+from arag_search.errors import ArgumentError
+
+PATH = "/mcp"
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
+MAX_PORT = 65_535
+MIN_TOKEN_CHARACTERS = 16
+_TOKEN = re.compile(r"[!-~]+")
+_NAME = re.compile(r"[0-9a-z_](?:[0-9a-z._-]{0,251}[0-9a-z])?")
+_SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """An open socket, and who may come in by it.
+
+    ``names`` are those that a client may call the server by, besides loopback's, in lower case.
+    ``token`` is what it must show; None where nothing is asked.
+    """
+
+    socket: socket.socket
+    names: tuple[str, ...]
+    token: str | None
+
+    def __enter__(self) -> Listening:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.socket.close()
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server."""
+        host, port = self.socket.getsockname()[:2]
+        return f"http://{_bracketed(host)}:{port}{PATH}"
+
+
+def listen(
+    host: str, port: int, token_env: str | None, allowed_hosts: Sequence[str] = ()
+) -> Listening:
+    """Open the socket; port 0 takes any that is free.
+
+    ``token_env`` names the variable with the token, ``allowed_hosts`` are names or IP addresses
+    that clients may call the server by. Raises ArgumentError for a host of either kind that is not
+    loopback without a token, for what is no name, a variable without a good token, and a port that
+    cannot be had.
+    """
+    names = [_name(one) for one in allowed_hosts]
+    if token_env is None:
+        _check_loopback(host, names)
+    if not 0 <= port <= MAX_PORT:
+        raise ArgumentError(f"There is no port {port}.", where="--port", allowed=f"0 to {MAX_PORT}")
+    token = None if token_env is None else _token_in(token_env)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host.strip("[]"), port), family=family)
+    except OSError as error:
+        raise _not_listening(host, port, error) from error
+    known = [_bracketed(host.lower()), *names] if host else names
+    return Listening(opened, tuple(known), token)
+
+
+def _check_loopback(host: str, names: Sequence[str]) -> None:
+    if not is_loopback(host):
+        raise ArgumentError(
+            f"Other machines could reach the server at {host}, and no token is set.",
+            where="--host",
+            allowed="127.0.0.1, localhost or ::1; any other one with --token-env",
+            do=_SET_A_TOKEN,
+        )
+    for name in names:
+        if not is_loopback(name):
+            raise ArgumentError(
+                f"Other machines could reach the server as {name}, and no token is set.",
+                where="--allow-host",
+                allowed="names of loopback; any other one with --token-env",
+                do=_SET_A_TOKEN,
+            )
+
+
+def _name(given: str) -> str:
+    """A name or address as the header Host has it, without the port."""
+    name = given.lower()
+    if _NAME.fullmatch(name):
+        return name
+    try:
+        return _bracketed(str(ip_address(name[1:-1] if name[:1] + name[-1:] == "[]" else name)))
+    except ValueError as error:
+        raise ArgumentError(
+            f'"{given}" is no name of a host.',
+            where="--allow-host",
+            allowed="a name or an IP address, without scheme, port and path",
+            do="Write it so, such as: --allow-host search.example.org",
+        ) from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _token_in(variable: str) -> str:
+    """The token in a variable. Raises ArgumentError, which never shows it."""
+    token = os.environ.get(variable, "").strip()
+    if len(token) >= MIN_TOKEN_CHARACTERS and _TOKEN.fullmatch(token):
+        return token
+    raise ArgumentError(
+        f"There is no token in the variable {variable}."
+        if not token
+        else f"The token in the variable {variable} is too short, or no plain text.",
+        where="--token-env",
+        allowed=f"{MIN_TOKEN_CHARACTERS} or more characters of printable ASCII, without blanks",
+        do=f"Set it, such as: export {variable}=$(openssl rand -hex 32)",
+    )
+
+
+def _not_listening(host: str, port: int, error: OSError) -> ArgumentError:
+    if error.errno == errno.EADDRINUSE:
+        return ArgumentError(
+            f"Port {port} of {host} is taken.",
+            where="--port",
+            allowed="a free port; 0 takes any",
+            do="End the other server, or name another port.",
+        )
+    return ArgumentError(
+        f"The server cannot listen there ({error.strerror}).",
+        where=f"{host}, port {port}",
+        allowed="an address of this machine, and a port that this user may have",
+        do="Mend --host or --port.",
+    )
