@@ -24,6 +24,7 @@ from arag_search.cli.model_options import (
     TopP,
     retry_text,
 )
+from arag_search.cli.scope_option import ScopeFilter
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 
 if TYPE_CHECKING:
@@ -53,12 +54,7 @@ def ask_command(
     seed: Seed = None,
     timeout_s: TimeoutSeconds = None,
     max_retries: MaxRetries = None,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
-        ),
-    ] = None,
+    filter: ScopeFilter = None,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag_search.cli.messages import INTERRUPTED, say
+from arag_search.cli.scope_option import ScopeFilter
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
 
@@ -86,12 +87,7 @@ def mcp_command(
             show_default=False,
         ),
     ] = None,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            help="Metadata clauses that every passage obeys, such as 'lang:en'.", metavar="CLAUSES"
-        ),
-    ] = None,
+    filter: ScopeFilter = None,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arag_search.cli.model_options import BaseUrl
+from arag_search.cli.searched_index_option import SearchedIndex
 
 if TYPE_CHECKING:
     from arag_search.evaluation.judge import Judge
@@ -35,15 +36,7 @@ def score_command(
             show_default=False,
         ),
     ] = None,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            help="The index that was searched: evidence is what was visible of its passages, not "
-            "the titles shown.",
-            metavar="INDEX",
-            show_default=False,
-        ),
-    ] = None,
+    index: SearchedIndex = None,
     trajectories: Annotated[
         bool,
         typer.Option(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from arag_search.cli.searched_index_option import SearchedIndex
+
 PAGE_FILE = "view.html"
 COMPARISON_FILE = "compare.html"
 
@@ -41,15 +43,7 @@ def view_command(
         bool,
         typer.Option("--no-gold", help="Show the records without gold answers, evidence, scores."),
     ] = False,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            help="The index that was searched: evidence is what was visible of its passages, not "
-            "the titles shown.",
-            metavar="INDEX",
-            show_default=False,
-        ),
-    ] = None,
+    index: SearchedIndex = None,
     open_it: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser of this machine.")
     ] = False,

@@ -82,17 +82,22 @@ function measuresTable(data) {
       hasIntervals && `, with ${level * 100} % intervals (bootstrap over questions)`,
       ".",
     ),
-    element(
-      "thead",
-      null,
-      element(
-        "tr",
-        null,
-        element("th", { scope: "col" }, "measure"),
-        heads.map((head) => element("th", { scope: "col", class: "figure" }, head)),
-      ),
-    ),
+    tableHead("measure", heads),
     element("tbody", null, measures.map((one) => measureRow(one, wholes))),
+  );
+}
+
+/** The head of a table of figures: what its rows are, and what its columns are. */
+function tableHead(rows, columns) {
+  return element(
+    "thead",
+    null,
+    element(
+      "tr",
+      null,
+      element("th", { scope: "col" }, rows),
+      columns.map((column) => element("th", { scope: "col", class: "figure" }, column)),
+    ),
   );
 }
 
@@ -175,17 +180,7 @@ function typesTable(data, types, at) {
         "table",
         { class: "numbers" },
         element("caption", null, "In brackets, over how many questions where it is not all."),
-        element(
-          "thead",
-          null,
-          element(
-            "tr",
-            null,
-            element("th", { scope: "col" }, "type"),
-            element("th", { scope: "col", class: "figure" }, "questions"),
-            measures.map((one) => element("th", { scope: "col", class: "figure" }, one.name)),
-          ),
-        ),
+        tableHead("type", ["questions", ...measures.map((one) => one.name)]),
         element(
           "tbody",
           null,
