@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard, cast, get_args
 
@@ -15,6 +16,9 @@ from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.query.fields import MetadataType, Schema
 
 FORMAT_VERSION = 1
+DIGEST_BYTES = 32
+"""Of a chunk's fingerprint and of its placement."""
+
 _MODULUS = 1 << 256
 
 
@@ -22,7 +26,10 @@ _MODULUS = 1 << 256
 class Manifest:
     """Everything one must know of an index to search it and to trust it.
 
-    ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``).
+    ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``): which
+    passages the index holds. ``placement`` is that of chunk placements (see ``chunk_placement``):
+    which passage has which ordinal. It is empty in indexes of an earlier version, until the next
+    update or ``arag-search embed``.
     ``update`` counts published changes and is the same in the chunk and the sentence index.
     """
 
@@ -47,6 +54,7 @@ class Manifest:
     without: tuple[str, ...] = ()
     skipped_lines: int = 0
     fingerprint: str
+    placement: str = ""
     update: int = 1
 
     @property
@@ -164,14 +172,49 @@ def fingerprint_of(chunk_id: str, title: str, content: str, metadata: Mapping[st
     return int.from_bytes(hashlib.sha256(record).digest(), "big")
 
 
-def add_fingerprints(first: int, second: int) -> int:
-    """The fingerprint of two corpora together: the sum modulo 2^256, in any order."""
-    return (first + second) % _MODULUS
+def chunk_placement(chunk: Chunk, fingerprint: int) -> bytes:
+    """SHA-256 of the ordinal, the fingerprint and the sentence ends of a chunk: 32 bytes.
+
+    Two indexes with an equal sum of these give every ordinal, of a chunk or of a sentence, to the
+    same text and metadata. ``fingerprint`` is that of ``chunk_fingerprint``.
+    """
+    ends = chunk.sentence_ends
+    packed = struct.pack(
+        f">q32s{len(ends)}I", chunk.ordinal, fingerprint.to_bytes(DIGEST_BYTES, "big"), *ends
+    )
+    return hashlib.sha256(packed).digest()
 
 
-def subtract_fingerprints(whole: int, part: int) -> int:
-    """The fingerprint of a corpus without a part of it."""
-    return (whole - part) % _MODULUS
+@dataclass(slots=True)
+class CorpusDigest:
+    """The two proofs of what a corpus is, as chunks come and go: the sums modulo 2^256, in any
+    order, of chunk fingerprints and of chunk placements."""
+
+    fingerprint: int = 0
+    placement: int = 0
+
+    @staticmethod
+    def of(chunks: Iterable[Chunk]) -> CorpusDigest:
+        """Return the digest of these chunks."""
+        digest = CorpusDigest()
+        for chunk in chunks:
+            digest.add(chunk)
+        return digest
+
+    def add(self, chunk: Chunk, sign: int = 1) -> None:
+        """Count a chunk in, or off where ``sign`` is -1."""
+        fingerprint = chunk_fingerprint(chunk)
+        self.count(fingerprint, chunk_placement(chunk, fingerprint), sign)
+
+    def count(self, fingerprint: int, placement: bytes, sign: int = 1) -> None:
+        """The same for a chunk whose fingerprint and placement are known."""
+        self.fingerprint = (self.fingerprint + sign * fingerprint) % _MODULUS
+        self.placement = (self.placement + sign * int.from_bytes(placement, "big")) % _MODULUS
+
+    def include(self, other: CorpusDigest) -> None:
+        """Count in the chunks of another digest."""
+        self.fingerprint = (self.fingerprint + other.fingerprint) % _MODULUS
+        self.placement = (self.placement + other.placement) % _MODULUS
 
 
 def fingerprint_hex(fingerprint: int) -> str:

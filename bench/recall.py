@@ -26,14 +26,12 @@ from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.questions import load_questions
 from arag_search.index import open_index
-from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint
+from arag_search.manifest import CorpusDigest, Manifest
 from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.manifest import FLAT
-from arag_search.vectors.publish import publish_sidecar
 from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import write_shard
 from arag_search.vectors.sidecar import Sidecar, open_vectors
 from bench.arguments import command_line, positive
 from bench.data_sets import DATA, SETS, corpus_file
@@ -41,7 +39,13 @@ from bench.expected import EXPECTED, expectation
 from bench.fingerprints import encoder_of
 from bench.report import Figure, Row, Target, circumstances, show
 from bench.rounds import percentile, timed
-from bench.vectors import manifest_of
+from bench.vectors import (
+    Described,
+    manifest_of,
+    publish_sentences,
+    sentence_placement,
+    write_sentences,
+)
 from bench.workbench import say
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
@@ -156,10 +160,7 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
                         break
                     held += len(rows_of(chunk, "sentence"))
                     chunks.append(replace(chunk, ordinal=chunk.ordinal + ordinal_of(number, 0, 0)))
-    total = 0
-    for chunk in chunks:
-        total = add_fingerprints(total, chunk_fingerprint(chunk))
-    return chunks, manifest_of(len(chunks), held, total)
+    return chunks, manifest_of(len(chunks), held, CorpusDigest.of(chunks))
 
 
 def _kept(
@@ -194,7 +195,7 @@ def measured(encoded: Encoded, work: Path, targets: Mapping[str, Target]) -> lis
         lists //= 2
     with tempfile.TemporaryDirectory(dir=work) as name:
         folder = Path(name)
-        _write(folder / "work", encoded)
+        _write(folder, encoded)
         exact, figures = _flat(folder, encoded)
         kinds = [("IVF-flat", f"IVF{lists},Flat"), ("IVF+PQ", f"OPQ64_256,IVF{lists},PQ64")]
         for kind, factory in kinds:
@@ -219,26 +220,21 @@ def recall(exact: Sequence[Sequence[Nearest]], found: Sequence[Sequence[Nearest]
 
 
 def _write(folder: Path, encoded: Encoded) -> None:
-    folder.mkdir()
+    (folder / "work").mkdir()
+    with sentence_placement(folder) as placement:
+        for chunk in encoded.chunks:
+            placement.add(chunk)
     done = 0
     for number, start in enumerate(range(0, len(encoded.chunks), _SHARD_CHUNKS)):
         part = encoded.chunks[start : start + _SHARD_CHUNKS]
         rows = sum(len(rows_of(chunk, "sentence")) for chunk in part)
         vectors = encoded.vectors[done : done + rows]
-        write_shard(folder, number, part, {"sentence": vectors}, dtype="float32")
+        write_sentences(folder / "work", number, part, vectors)
         done += rows
 
 
 def _published(folder: Path, encoded: Encoded, index: str) -> _Opened:
-    publish_sidecar(
-        folder / "work",
-        folder / "vectors",
-        encoder=encoded.encoder,
-        units=("sentence",),
-        dtype="float32",
-        index=index,
-        manifest=encoded.manifest,
-    )
+    publish_sentences(folder, encoded.encoder, index, encoded.manifest)
     return _Opened(folder / "vectors", encoded.manifest)
 
 
@@ -246,7 +242,7 @@ class _Opened:
     """A sidecar that a block searches."""
 
     def __init__(self, root: Path, manifest: Manifest) -> None:
-        self._sidecar = open_vectors(root, manifest, lambda: iter(()))
+        self._sidecar = open_vectors(root, Described(manifest), "encoded")
 
     def __enter__(self) -> Sidecar:
         return self._sidecar

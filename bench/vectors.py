@@ -24,16 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.errors import AragError
-from arag_search.manifest import (
-    Manifest,
-    add_fingerprints,
-    chunk_fingerprint,
-    fingerprint_hex,
-)
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.query.tree import Scope
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.faiss_index import lists_for
+from arag_search.vectors.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.shards import write_shard
+from arag_search.vectors.rows import row_key, rows_of
+from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record, write_shard
 from arag_search.vectors.sidecar import Sidecar, open_vectors
 from bench import BenchError
 from bench.arguments import command_line, positive
@@ -136,25 +134,77 @@ def encoder_of(dimension: int) -> EncoderIdentity:
 def write_synthetic(task: Task) -> tuple[Manifest, float]:
     """Write the shards; the manifest of an index of their chunks, and how long writing took."""
     (task.work / "work").mkdir()
-    total = 0
+    digest = CorpusDigest()
     chunks = 0
     seconds = 0.0
-    for number, start in enumerate(range(0, task.rows, _SHARD_ROWS)):
-        rows = min(_SHARD_ROWS, task.rows - start)
-        shard = list(_chunks(start // _CHUNK_SENTENCES, rows))
-        vectors = synthetic_vectors(rows, task.dimension, number)
-        for each in shard:
-            total = add_fingerprints(total, chunk_fingerprint(each))
-        chunks += len(shard)
-        seconds += timed(
-            lambda n=number, s=shard, v=vectors: write_shard(
-                task.work / "work", n, s, {"sentence": v}, dtype="float32"
+    with sentence_placement(task.work) as placement:
+        for number, start in enumerate(range(0, task.rows, _SHARD_ROWS)):
+            rows = min(_SHARD_ROWS, task.rows - start)
+            shard = list(_chunks(start // _CHUNK_SENTENCES, rows))
+            vectors = synthetic_vectors(rows, task.dimension, number)
+            for chunk in shard:
+                placement.add(chunk)
+                digest.add(chunk)
+            chunks += len(shard)
+            seconds += timed(
+                lambda n=number, s=shard, v=vectors: write_sentences(task.work / "work", n, s, v)
             )
-        )
-    return manifest_of(chunks, task.rows, total), seconds
+    return manifest_of(chunks, task.rows, digest), seconds
 
 
-def manifest_of(chunks: int, sentences: int, fingerprint: int) -> Manifest:
+@contextmanager
+def sentence_placement(work: Path) -> Generator[PlacementWriter]:
+    """The placement of chunks whose n-th sentence has the n-th row, in ``work/placement``."""
+    import numpy as np
+
+    folder = work / "placement"
+    folder.mkdir()
+    with PlacementWriter(folder, ("sentence",), {}) as writer:
+        yield writer
+    np.save(rows_file(folder, "sentence"), np.arange(len(wanted_keys(folder, "sentence"))))
+
+
+def write_sentences(folder: Path, number: int, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+    """Write the shard of the sentences of these chunks."""
+    keys = [row_key(text) for chunk in chunks for _, text in rows_of(chunk, "sentence")]
+    write_shard(folder, number, {"sentence": keys}, {"sentence": vectors}, dtype="float32")
+
+
+def publish_sentences(
+    work: Path, encoder: EncoderIdentity, index: str, manifest: Manifest, *, says: bool = False
+) -> None:
+    """Publish the shards in ``work/work`` in ``work/vectors``."""
+    records = [shard_record(work / "work", number) for number in shard_numbers(work / "work")]
+    publish_sidecar(
+        [StoredShard(work / "work", record) for record in records if record is not None],
+        work / "placement",
+        work / "vectors",
+        encoder=encoder,
+        units=("sentence",),
+        dtype="float32",
+        index=index,
+        manifest=manifest,
+        progress=_Told() if says else None,
+    )
+
+
+class Described:
+    """An index of which there is nothing but the manifest, and which nobody reads."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+
+    def ordinals(self) -> Iterator[int]:
+        raise BenchError("The vectors are not of this placement.")
+
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+        raise BenchError("The vectors are not of this placement.")
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        raise BenchError("The vectors are not of this placement.")
+
+
+def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
     """The manifest of an index that nobody searches by words, and so is never built."""
     return Manifest(
         engine="none",
@@ -165,7 +215,8 @@ def manifest_of(chunks: int, sentences: int, fingerprint: int) -> Manifest:
         sentences=sentences,
         tokens=0,
         chunk_tokens=DEFAULT_CHUNK_TOKENS,
-        fingerprint=fingerprint_hex(fingerprint),
+        fingerprint=fingerprint_hex(digest.fingerprint),
+        placement=fingerprint_hex(digest.placement),
     )
 
 
@@ -258,16 +309,7 @@ def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
     """Publish, and tell time, bytes and peak of memory."""
     began = time.monotonic()
     with peak_anonymous() as peak:
-        publish_sidecar(
-            task.work / "work",
-            task.work / "vectors",
-            encoder=encoder_of(task.dimension),
-            units=("sentence",),
-            dtype="float32",
-            index=index,
-            manifest=manifest,
-            progress=_Told(),
-        )
+        publish_sentences(task.work, encoder_of(task.dimension), index, manifest, says=True)
     seconds = time.monotonic() - began
     with _opened(task, manifest) as sidecar:
         size = sum(path.stat().st_size for path in sidecar.path.iterdir())
@@ -290,7 +332,7 @@ def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
 
 @contextmanager
 def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
-    sidecar = open_vectors(task.work / "vectors", manifest, lambda: iter(()))
+    sidecar = open_vectors(task.work / "vectors", Described(manifest), "synthetic")
     try:
         yield sidecar
     finally:

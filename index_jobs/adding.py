@@ -24,7 +24,14 @@ from index_jobs.progress import Progress, SilentProgress, duration
 from index_jobs.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
 from index_jobs.sources import Source, open_sources
 from index_jobs.update_targets import IndexUpdate, open_update
-from index_jobs.updates import Tally, digest_of, existing_chunks, held, settle
+from index_jobs.updates import (
+    Tally,
+    digest_of,
+    existing_chunks,
+    held,
+    settle,
+    with_placement,
+)
 
 _BATCH_CHUNKS = 64
 _BATCH_CHARACTERS = 1 << 18
@@ -151,10 +158,10 @@ class _Addition:
                 if source.recognised:
                     self._progress.note(f"{source.name}: recognised as {source.format}")
             record, done = settle(self._target, self._record(), self._progress)
-            self._before = self._target.manifest
-            self._tally = Tally(self._before)
             if done:
-                return self._report(record, self._before, finished=True)
+                return self._report(record, self._target.manifest, finished=True)
+            self._before = with_placement(self._target)
+            self._tally = Tally(self._before)
             record = replace(record, update=self._before.update + 1)
             return self._add(record)
 

@@ -27,7 +27,7 @@ from index_jobs.options import BuildOptions
 from index_jobs.packing import pack
 from index_jobs.progress import Progress, SilentProgress
 from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
-from index_jobs.report import BuildReport, BuildState, listed
+from index_jobs.report import CHECKPOINT_VERSION, BuildReport, BuildState, listed
 from index_jobs.sources import Source, are_already_chunked, open_sources
 from index_jobs.targets import BuildTarget, IndexWriter, open_target
 from index_jobs.workers import default_workers, open_packing
@@ -98,7 +98,11 @@ class _Build:
             if options.workers is None
             else options.workers
         )
-        self._signature = {**options.signature(), "the sources": self._source_signatures()}
+        self._signature = {
+            **options.signature(),
+            "the checkpoint format": CHECKPOINT_VERSION,
+            "the sources": self._source_signatures(),
+        }
         self._state = BuildState()
         self._ids = SeenIds()
         self._seconds_before = 0.0
@@ -300,6 +304,7 @@ class _Build:
             without=tuple(options.without),
             skipped_lines=state.skipped,
             fingerprint=state.fingerprint,
+            placement=state.placement,
         )
 
     # Stopping

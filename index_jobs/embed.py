@@ -1,16 +1,15 @@
-"""Embedding an index: its text is streamed, cut into shards, encoded, published as a sidecar."""
+"""Embedding an index: its texts are matched with the vectors there are, and the rest is encoded,
+shard by shard, and published as a sidecar."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from arag_search.corpus import Chunk
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -26,43 +25,52 @@ from arag_search.errors import (
 from arag_search.extras import check_extra
 from arag_search.file_lock import HeldError, hold
 from arag_search.index import Index, open_index
-from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.manifest import fingerprint_hex
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
+from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory
+from arag_search.vectors.files import map_array
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, vectors_root
+from arag_search.vectors.placement import (
+    PlacementWriter,
+    chunk_ends,
+    rows_file,
+    wanted_keys,
+)
 from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.rows import row_key, rows_of
+from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.sidecar import Sidecar
+from arag_search.vectors.version_1 import convert
 from index_jobs.build import room
 from index_jobs.embed_earlier import (
-    Earlier,
     EarlierVectors,
     differences,
     index_difference,
-    newest,
+    newest_encoder,
     published,
 )
 from index_jobs.embed_plan import EmbedOptions, Plan, begin, is_like
 from index_jobs.embed_progress import EmbedProgress, SilentEmbedProgress
 from index_jobs.embed_report import EmbedReport
+from index_jobs.embed_reuse import Reuse, find_reuse
 from index_jobs.embed_shards import (
     CutShard,
+    Wanted,
     cut_shards,
     finished_shards,
-    is_made,
-    remove_shards_from,
-    steps_of,
-    steps_of_chunk,
 )
 from index_jobs.embed_workers import EncoderChoice, LocalMaking, ShardMaking
 from index_jobs.memory import PeakMemory, highest, own_peak
 from index_jobs.report import counted
-
-if TYPE_CHECKING:
-    from arag_search.vectors.base import FloatArray
+from index_jobs.updates import store_placement
 
 WORK = "embedding"
 """The folder, beside the sidecars, of an embedding that is not finished."""
+
+_PLACEMENT = "placement"
+"""The folder of the placement, in that of the work."""
 
 _LOCK = "embed.lock"
 _OWNER = "arag-search embed, process "
@@ -70,32 +78,39 @@ _OWNER = "arag-search embed, process "
 
 def embed_index(
     location: str | Path,
-    encoder: str | Encoder,
+    encoder: str | Encoder | None,
     options: EmbedOptions,
     progress: EmbedProgress | None = None,
 ) -> EmbedReport:
     """Make vectors of the text of an index, and publish them as its sidecar.
 
     ``encoder`` is a name, as ``open_encoder`` takes it, or one that is open, where neither workers
-    nor Ray are asked for. Vectors that are there and are the same are left as they are. An
-    embedding that was stopped goes on after its finished shards. Raises what ``open_index`` and
-    ``open_encoder`` raise, ArgumentError, VectorsMismatchError where there are other vectors,
-    VectorsLockedError, SourceError for an index without text or one that changed meanwhile,
-    BuildError.
+    nor Ray are asked for; None is the one that made the newest vectors there are, else the usual
+    one. Vectors that are there for a text are used again, wherever it has moved; those of format
+    version 1 are checked and converted. An embedding that was stopped goes on with its finished
+    shards. Where the manifest of the index does not state its placement, this is added to it.
+    Raises what ``open_index`` and ``open_encoder`` raise, ArgumentError, VectorsMismatchError where
+    there are other vectors, VectorsLockedError, IndexLockedError, SourceError for an index without
+    text or one that changed meanwhile, BuildError.
     """
     shown = progress or SilentEmbedProgress()
     try:
         root = vectors_root(str(location), options.vectors)
+        with open_index(location) as index:
+            is_placed = bool(index.manifest.placement)
+        if not is_placed:
+            shown.note("The index does not state which passage has which place: it is added.")
+            store_placement(location)
         with open_index(location) as index, _held(root):
             return _Embedding(index, root, options, shown).run(encoder)
     finally:
         shown.end()
 
 
-def open_making(encoder: str | Encoder, options: EmbedOptions) -> ShardMaking:
+def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> ShardMaking:
     """Who encodes, as the options say. Raises ArgumentError."""
-    if isinstance(encoder, str):
-        choice = EncoderChoice(encoder, options.device, options.batch_size)
+    if isinstance(encoder, str | EncoderIdentity):
+        choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray:
             from index_jobs.embed_ray import RayMaking
 
@@ -120,35 +135,33 @@ class _Embedding:
         self._index = index
         self._root = root
         self._work = root / WORK
+        self._placement = self._work / _PLACEMENT
         self._options = options
         self._progress = progress
-        self._earlier: Earlier | None = None
-        self._copied: EarlierVectors | None = None
-        self._fingerprint = 0
         self._done = 0
         self._encoded = 0
-        self._rows = 0
         self._encode_s = self._publish_s = 0.0
-        self._made = 0
         self._kept = 0
         self._remade = 0
-        self._taken_over = 0
+        self._reused = 0
         self._under_way: dict[int, CutShard] = {}
         self._notes: list[str] = []
 
-    def run(self, encoder: str | Encoder) -> EmbedReport:
+    def run(self, encoder: str | Encoder | None) -> EmbedReport:
         try:
             return self._run(encoder)
         except KeyboardInterrupt:
             self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
             raise
 
-    def _run(self, encoder: str | Encoder) -> EmbedReport:
+    def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("semantic", "numpy")
         check_extra("semantic", "faiss-cpu", "faiss")
-        if isinstance(encoder, str):
-            self._progress.note(f"Loading the encoder {encoder}.")
-        with open_making(encoder, self._options) as making:
+        chosen = encoder or newest_encoder(self._root) or DEFAULT_ENCODER
+        if isinstance(chosen, str | EncoderIdentity):
+            name = chosen if isinstance(chosen, str) else chosen.name
+            self._progress.note(f"Loading the encoder {name}.")
+        with open_making(chosen, self._options) as making:
             identity = making.identity()
             check_factory(self._options.index, identity.dimension)
             there = self._published(identity)
@@ -159,41 +172,43 @@ class _Embedding:
             self._begin(identity)
             with self._stoppable():
                 began = time.monotonic()
-                self._make_all(making)
+                self._place()
+                reuse, earlier = self._find_reuse(identity)
+                made = self._make_missing(making, identity, reuse)
                 self._encode_s = time.monotonic() - began
         with self._stoppable():
             began = time.monotonic()
-            made = self._publish(identity)
+            manifest = self._publish(identity, [*reuse.linked, *made], earlier)
             self._publish_s = time.monotonic() - began
         self._look_for_changes()
-        return self._report(made, making.peaks(), up_to_date=False)
+        return self._report(manifest, making.peaks(), up_to_date=False)
 
     @contextmanager
     def _stoppable(self) -> Generator[None]:
-        """Say how to go on where room or a worker is lost; what has no finished shard goes."""
+        """Say how to go on where room or a worker is lost; what then has no finished shard goes."""
         try:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
-        except WorkerLostError as error:
-            error.do += f" Run the same command again: {self._outlook()}."
-            raise
-        finally:
+        except BaseException as error:
+            if isinstance(error, WorkerLostError):
+                error.do += f" Run the same command again: {self._outlook()}."
             if not finished_shards(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
+            raise
 
     # Beginning
 
     def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
         """The vectors that are there and need not be made: their files are whole, by size."""
-        fingerprint = self._index.manifest.fingerprint
+        manifest = self._index.manifest
         if self._options.overwrite:
             return None
         try:
-            there = published(self._root, fingerprint)
-            if there is None:
+            there = published(self._root, manifest.placement)
+            if there is None or there.metadata != manifest.metadata:
                 return None
             self._check_same(there, identity)
-            Sidecar(sidecar_folder(self._root, fingerprint), there).close()
+            Sidecar(sidecar_folder(self._root, manifest.placement), there).close()
         except (VectorsDamagedError, VectorsVersionError) as error:
             error.do = "Say --overwrite to make the vectors anew."
             raise
@@ -206,64 +221,132 @@ class _Embedding:
         if any(found):
             raise VectorsMismatchError(
                 f"There are other vectors of this index: {'; '.join(filter(None, found))}.",
-                where=str(sidecar_folder(self._root, there.fingerprint)),
+                where=str(sidecar_folder(self._root, there.placement)),
                 allowed="the same options, which leave them as they are",
                 do="Say --overwrite to replace them, or give another --vectors.",
             )
 
     def _begin(self, identity: EncoderIdentity) -> None:
         options = self._options
-        if options.only_missing:
-            found = newest(self._root, identity, options, self._progress.note)
-            if found is None:
-                self._progress.note("There are no such vectors yet: all passages are embedded.")
-            elif (earlier := Earlier(*found)).is_worth_it(self._index.scan()):
-                self._earlier = earlier
-            else:
-                self._copied = EarlierVectors(*found)
-                self._progress.note(f"Vectors of unchanged passages are copied from {found[0]}.")
-        plan = Plan(
-            identity,
-            options.units,
-            options.dtype,
-            options.shard_rows,
-            "; ".join(
-                f"{how} {each.path.name}"
-                for how, each in (("shards of", self._earlier), ("vectors of", self._copied))
-                if each is not None
-            ),
-        )
         goes_on = self._work.exists()
+        plan = Plan(identity, options.units, options.dtype)
         why = begin(self._work, plan, overwrite=options.overwrite)
         if why:
             self._progress.note(f"Beginning anew: {why}.")
         elif goes_on:
             self._progress.note("Continuing: the shards that are there are verified.")
 
+    def _place(self) -> None:
+        """Read the index through, and write where its texts are."""
+        manifest = self._index.manifest
+        shutil.rmtree(self._placement, ignore_errors=True)
+        self._placement.mkdir()
+        with PlacementWriter(self._placement, self._options.units, manifest.metadata) as writer:
+            for number, chunk in enumerate(self._index.scan()):
+                writer.add(chunk)
+                if number % 1_000 == 0:
+                    self._progress.stage("reading passages", number, manifest.chunks)
+        if fingerprint_hex(writer.digest.placement) != manifest.placement:
+            raise self._changed()
+        if not any(len(wanted_keys(self._placement, unit)) for unit in self._options.units):
+            raise SourceError(
+                "The index holds no text to embed.",
+                where=self._index.location,
+                allowed="passages with a letter or a digit",
+            )
+
+    def _changed(self) -> SourceError:
+        return SourceError(
+            "The index was changed while it was embedded.",
+            where=self._index.location,
+            do=f"Run the same command again when nothing updates it: {self._outlook()}.",
+        )
+
+    # Vectors that are there
+
+    def _find_reuse(self, identity: EncoderIdentity) -> tuple[Reuse, Path | None]:
+        """The vectors that serve again, and the sidecar whose trained quantisers may."""
+        begun = self._finished()
+        earlier = EarlierVectors(self._root, identity, self._options, self._progress.note)
+        reuse = self._matched([*begun, *earlier.shards])
+        if reuse.encoded_rows() and earlier.to_convert:
+            converted = convert(
+                earlier.to_convert,
+                self._index.scan(),
+                self._work,
+                max(shard_numbers(self._work), default=-1) + 1,
+            )
+            self._progress.note("Vectors of format version 1 are converted.")
+            reuse = self._matched([*begun, *converted, *earlier.shards])
+        self._kept = sum(shard in begun for shard in reuse.linked)
+        texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
+        own = sum(shard.record.all_rows for shard in reuse.linked if shard in begun)
+        self._reused = max(0, texts - reuse.encoded_rows() - own)
+        if self._reused:
+            self._progress.note(
+                f"Vectors of {self._reused:,} of {texts:,} texts are there and are used again."
+            )
+        elif self._options.only_missing and not begun:
+            self._progress.note("There are no such vectors yet: all passages are embedded.")
+        return reuse, earlier.trained
+
+    def _finished(self) -> list[StoredShard]:
+        """The shards that a run before has finished."""
+        shards: list[StoredShard] = []
+        for number in shard_numbers(self._work):
+            try:
+                record = shard_record(self._work, number)
+            except VectorsError as error:
+                self._damaged(f"Shard {number}", error)
+            else:
+                if record is not None:
+                    shards.append(StoredShard(self._work, record))
+        return shards
+
+    def _matched(self, shards: list[StoredShard]) -> Reuse:
+        return find_reuse(
+            self._placement,
+            self._options.units,
+            shards,
+            lambda shard, error: self._damaged(
+                f"Shard {shard.record.number}"
+                + ("" if shard.folder == self._work else f" of {shard.folder}"),
+                error,
+            ),
+        )
+
+    def _damaged(self, name: str, error: VectorsError) -> None:
+        self._progress.note(f"{name} is damaged, and its texts are encoded again: {error.what}")
+        self._remade += 1
+
     # Making shards
 
-    def _make_all(self, making: ShardMaking) -> None:
-        """Make all shards that are not there. Afterwards ``_fingerprint`` is that of the index."""
-        manifest, units = self._index.manifest, self._options.units
-        total = manifest.chunks if "passage" in units else 0
-        self._progress.begin(total + (manifest.sentences if "sentence" in units else 0))
-        shards = cut_shards(self._missing(), units, self._options.shard_rows, self._known)
-        wanted = self._not_made(shards)
-        for record in making.make(wanted, self._work, self._options.dtype, self._count):
+    def _make_missing(
+        self, making: ShardMaking, identity: EncoderIdentity, reuse: Reuse
+    ) -> list[StoredShard]:
+        """Make the shards of all texts that have no row yet."""
+        options = self._options
+        self._progress.begin(reuse.missing_rows())
+        if not reuse.missing_rows():
+            return []
+        shards = cut_shards(
+            self._wanted(reuse),
+            options.units,
+            options.shard_rows,
+            reuse.copier(identity.dimension, options.dtype),
+            max(shard_numbers(self._work), default=-1) + 1,
+        )
+        made: list[StoredShard] = []
+        for record in making.make(self._noted(shards), self._work, options.dtype, self._count):
             shard = self._under_way.pop(record.number)
-            self._done += steps_of(shard) - shard.encoded_rows
-            self._rows += shard.rows
-            self._made += 1
-        remove_shards_from(self._work, self._made + self._kept)
-        if fingerprint_hex(self._fingerprint) != manifest.fingerprint:
-            raise SourceError(
-                "The index was changed while it was embedded.",
-                where=self._index.location,
-                do=f"Run the same command again when nothing updates it: {self._outlook()}.",
-            )
-        if not self._rows and self._earlier is None:
-            shutil.rmtree(self._work)
-            raise self._empty()
+            self._done += shard.rows - shard.encoded_rows
+            made.append(StoredShard(self._work, record))
+        return sorted(made, key=lambda shard: shard.record.number)
+
+    def _noted(self, shards: Iterator[CutShard]) -> Iterator[CutShard]:
+        for shard in shards:
+            self._under_way[shard.number] = shard
+            yield shard
 
     def _count(self, rows: int) -> None:
         """So many more rows are encoded."""
@@ -271,61 +354,46 @@ class _Embedding:
         self._done += rows
         self._progress.update(self._done, self._encoded)
 
-    def _missing(self) -> Iterator[Chunk]:
-        """The chunks of the index, but for those that are taken over."""
-        units = self._options.units
-        for chunk in self._index.scan():
-            fingerprint = chunk_fingerprint(chunk)
-            self._fingerprint = add_fingerprints(self._fingerprint, fingerprint)
-            if self._earlier is not None and self._earlier.holds(chunk, fingerprint):
-                self._taken_over += 1
-                self._done += steps_of_chunk(chunk, units)
-            else:
-                yield chunk
-
-    def _known(self, chunk: Chunk) -> Mapping[VectorUnit, FloatArray] | None:
-        """The vectors of a chunk that are copied."""
-        found = None if self._copied is None else self._copied.of(chunk)
-        self._taken_over += found is not None
-        return found
-
-    def _not_made(self, shards: Iterator[CutShard]) -> Iterator[CutShard]:
-        """The shards to make: those that are not there, or not whole, or of other chunks."""
-        for shard in shards:
-            try:
-                is_there = is_made(self._work, shard)
-            except VectorsError as error:
-                self._progress.note(
-                    f"Shard {shard.number} is damaged, and made again: {error.what}"
-                )
-                self._remade += 1
-                is_there = False
-            if is_there:
-                self._kept += 1
-                self._rows += shard.rows
-                self._done += steps_of(shard)
-                self._progress.update(self._done, self._encoded)
-            else:
-                self._under_way[shard.number] = shard
-                yield shard
+    def _wanted(self, reuse: Reuse) -> Iterator[Wanted]:
+        """The texts of each chunk that have no row yet. Raises SourceError where a text is not the
+        one that was read before."""
+        folder, units = self._placement, self._options.units
+        ends = {unit: chunk_ends(folder, unit) for unit in units}
+        rows = {unit: map_array(rows_file(folder, unit)) for unit in units}
+        keys = {unit: wanted_keys(folder, unit) for unit in units}
+        chunks = self._index.manifest.chunks
+        number = -1
+        for number, chunk in enumerate(self._index.scan()):
+            if number >= chunks:
+                raise self._changed()
+            wanted: dict[VectorUnit, list[tuple[str, int]]] = {}
+            for unit in units:
+                linked = reuse.linked_rows[unit]
+                start = int(ends[unit][number - 1]) if number else 0
+                texts = wanted[unit] = []
+                for at, (_, text) in enumerate(rows_of(chunk, unit), start):
+                    if at >= len(keys[unit]) or keys[unit][at].tobytes() != row_key(text):
+                        raise self._changed()
+                    if (row := int(rows[unit][at])) >= linked:
+                        texts.append((text, int(reuse.sources[unit][row - linked])))
+            if any(wanted.values()):
+                yield wanted
+        if number + 1 < chunks:
+            raise self._changed()
 
     def _outlook(self) -> str:
         there = finished_shards(self._work)
         return f"it continues after {counted(there, 'shard')}" if there else "it begins anew"
 
-    def _empty(self) -> SourceError:
-        return SourceError(
-            "The index holds no text to embed.",
-            where=self._index.location,
-            allowed="passages with a letter or a digit",
-        )
-
     # Publishing
 
-    def _publish(self, identity: EncoderIdentity) -> VectorManifest:
+    def _publish(
+        self, identity: EncoderIdentity, shards: list[StoredShard], earlier: Path | None
+    ) -> VectorManifest:
         options = self._options
         made = publish_sidecar(
-            self._work,
+            shards,
+            self._placement,
             self._root,
             encoder=identity,
             units=options.units,
@@ -333,8 +401,7 @@ class _Embedding:
             index=options.index,
             manifest=self._index.manifest,
             progress=self._progress,
-            earlier=self._earlier.path if self._earlier else None,
-            ordinals=lambda: (chunk.ordinal for chunk in self._index.scan()),
+            earlier=earlier,
         )
         shutil.rmtree(self._work, ignore_errors=True)
         return made
@@ -343,7 +410,7 @@ class _Embedding:
         """Note it where the index is not that any more which was embedded."""
         try:
             with open_index(self._index.location) as again:
-                is_same = again.manifest.fingerprint == self._index.manifest.fingerprint
+                is_same = again.manifest.placement == self._index.manifest.placement
         except AragError as error:
             self._notes.append(
                 f"whether the index has changed meanwhile is not known: {error.what}"
@@ -358,7 +425,7 @@ class _Embedding:
     def _report(
         self, made: VectorManifest, peaks: list[PeakMemory], *, up_to_date: bool
     ) -> EmbedReport:
-        path = sidecar_folder(self._root, made.fingerprint)
+        path = sidecar_folder(self._root, made.placement)
         memory = highest([*peaks, own_peak()])
         return EmbedReport(
             location=self._index.location,
@@ -366,21 +433,22 @@ class _Embedding:
             encoder=made.encoder,
             index=made.index,
             dtype=made.dtype,
-            rows=made.rows,
+            rows=made.live_rows,
+            dead_rows=made.dead_rows,
             chunks=made.chunks,
-            deleted_chunks=made.deleted_chunks,
             shards=len(made.shards),
             bytes=sum(each.stat().st_size for each in path.iterdir()),
             fingerprint=made.fingerprint,
+            placement=made.placement,
             up_to_date=up_to_date,
             encoded_rows=self._encoded,
+            reused_rows=self._reused,
             encode_seconds=round(self._encode_s, 3),
             rows_per_second=round(self._encoded / max(self._encode_s, 1e-3), 1),
             publish_seconds=round(self._publish_s, 3),
             seconds=round(time.monotonic() - self._began, 3),
             continued_shards=self._kept,
             remade_shards=self._remade,
-            taken_over_chunks=self._taken_over,
             workers=self._options.workers or 0,
             ray=self._options.ray,
             processes=len(memory),

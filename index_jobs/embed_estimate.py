@@ -15,8 +15,10 @@ from arag_search.index import open_index
 from arag_search.manifest import Manifest
 from arag_search.progress import duration
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.place import vectors_root
 from arag_search.vectors.rows import rows_of
+from index_jobs.embed_earlier import newest_encoder
 from index_jobs.embed_plan import EmbedOptions
 from index_jobs.embed_report import of_units
 from index_jobs.embed_workers import EncoderChoice, EncodingWork
@@ -27,8 +29,8 @@ SAMPLE_S = 10.0
 """At most so many passages from the beginning of the index are encoded, in about so much time."""
 
 _BLOCK_CHUNKS = 50
-_BYTES_A_ROW = 8  # its ordinal
-_BYTES_A_CHUNK = 150  # ordinal, fingerprint, doc_id and some metadata
+_BYTES_A_ROW = 48  # its key, twice, its ordinal, and the row of its text
+_BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,12 @@ class EmbedEstimate:
         )
 
 
-def estimate_embedding(location: str, encoder: str, options: EmbedOptions) -> EmbedEstimate:
+def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions) -> EmbedEstimate:
     """Estimate what embedding this index would make. Raises what ``embed_index`` raises for an
     index, encoder or options that it would not take."""
     root = vectors_root(location, options.vectors)
-    work = EncodingWork(EncoderChoice(encoder, options.device, options.batch_size))
+    chosen = encoder or newest_encoder(root) or DEFAULT_ENCODER
+    work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
     with open_index(location) as index:
         try:
             identity = work(()).identity

@@ -25,7 +25,7 @@ BATCHES_A_PIECE = 32
 """So many batches of the encoder are encoded at once: enough that sorting them by length is worth
 it, little enough that workers end together."""
 
-_EARLIER = "--only-missing"
+_PROGRAM = "the program"
 PLAN = "plan.json"
 ROWS_VERSION = 1
 """Of how shards are cut and rows are made; a stopped embedding of another version begins anew."""
@@ -40,8 +40,10 @@ class EmbedOptions:
     whole passages. ``workers`` are processes that encode, 0 is this one; with ``ray`` they are
     workers of the cluster (None: as many as suit). ``device`` and ``batch_size`` None are chosen by
     the encoder.
-    ``only_missing`` takes over what the newest sidecar of the same encoder has. ``overwrite``
-    replaces vectors and a stopped embedding of another plan. Raises ArgumentError.
+    Vectors of the same encoder and dtype that are there for a text are taken over, unless
+    ``overwrite`` says that all are made anew; it also replaces vectors that are there and a stopped
+    embedding of another plan. ``only_missing`` says in words that none are expected to be made but
+    for new texts. Raises ArgumentError.
     """
 
     vectors: Path | str | None = None
@@ -96,14 +98,11 @@ class EmbedOptions:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the shards of a stopped embedding must have in common with those to be made; which
-    passages they hold is looked up in themselves. ``earlier`` is the sidecar that is taken over,
-    empty for none."""
+    texts they are of, they say themselves."""
 
     encoder: EncoderIdentity
     units: tuple[VectorUnit, ...]
     dtype: StoredType
-    shard_rows: int
-    earlier: str
 
     def named(self) -> dict[str, Any]:
         """The plan by the names of the options that say so, as it comes back from JSON."""
@@ -111,9 +110,7 @@ class Plan:
             "--encoder": asdict(self.encoder),
             "--unit": self.units,
             "--dtype": self.dtype,
-            "--shard-size": self.shard_rows,
-            _EARLIER: self.earlier,
-            "the program": [VECTORS_VERSION, ROWS_VERSION],
+            _PROGRAM: [VECTORS_VERSION, ROWS_VERSION],
         }
         return json.loads(json.dumps(named))
 
@@ -122,8 +119,8 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
     """Make ``work`` the folder of a plan: what was begun there goes on where its plan was the same.
 
     Returns why what there was begins anew, empty where it does not. Raises ArgumentError where
-    shards of another plan are there, unless ``overwrite`` says that they may go, or only what they
-    would be joined to is another; OSError.
+    shards of another plan are there, unless ``overwrite`` says that they may go, or only the
+    version of the program is another; OSError.
     """
     path = work / PLAN
     why = ""
@@ -134,8 +131,8 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
             return ""
         if finished_shards(work):
             why = f"another embedding was stopped there: {changed}"
-            is_dear = _changes(before, {**now, _EARLIER: before.get(_EARLIER)})
-            if is_dear and not overwrite:
+            is_asked_for = _changes(before, {**now, _PROGRAM: before.get(_PROGRAM)})
+            if is_asked_for and not overwrite:
                 raise ArgumentError(
                     f"A{why[1:]}.",
                     where=str(work),
@@ -151,7 +148,7 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
 def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
     """Whether what was begun in ``work`` makes vectors as the options say, in whatever shards."""
     before = _read(work / PLAN)
-    now = Plan(identity, options.units, options.dtype, options.shard_rows, "").named()
+    now = Plan(identity, options.units, options.dtype).named()
     return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
 
 

@@ -15,11 +15,12 @@ from index_jobs.report import counted
 class EmbedReport:
     """The vectors of an index, and what this run did for them.
 
-    ``sidecar`` is their folder. ``rows`` are those that are searched, by unit; ``encoded_rows``
-    those that this run encoded, in ``encode_seconds``. ``continued_shards`` were made by a run that
-    was stopped, ``remade_shards`` were found damaged and made again; ``taken_over_chunks`` had
-    vectors in an earlier sidecar. ``bytes`` are on disk. ``peak_bytes`` is the peak of resident
-    memory summed over ``processes``. ``up_to_date``: the vectors were there, nothing was done.
+    ``sidecar`` is their folder. ``rows`` are those that are searched, by unit, ``dead_rows`` those
+    that its shards hold of texts that the index does not. ``encoded_rows`` are those that this run
+    encoded, in ``encode_seconds``, ``reused_rows`` those that had vectors in earlier sidecars.
+    ``continued_shards`` were made by a run that was stopped, ``remade_shards`` were found damaged.
+    ``bytes`` are on disk. ``peak_bytes`` is the peak of resident memory summed over ``processes``.
+    ``up_to_date``: the vectors were there, nothing was done.
     """
 
     location: str
@@ -28,20 +29,21 @@ class EmbedReport:
     index: Mapping[VectorUnit, str]
     dtype: str
     rows: Mapping[VectorUnit, int]
+    dead_rows: Mapping[VectorUnit, int]
     chunks: int
-    deleted_chunks: int
     shards: int
     bytes: int
     fingerprint: str
+    placement: str
     up_to_date: bool
     encoded_rows: int
+    reused_rows: int
     encode_seconds: float
     rows_per_second: float
     publish_seconds: float
     seconds: float
     continued_shards: int
     remade_shards: int
-    taken_over_chunks: int
     workers: int
     ray: bool
     processes: int
@@ -68,8 +70,8 @@ class EmbedReport:
                 f"encoded: {counted(self.encoded_rows, 'row')} in {duration(self.encode_seconds)},"
                 f" {self.rows_per_second:,.0f}/s; published in {duration(self.publish_seconds)}"
             )
-        if self.taken_over_chunks:
-            lines.append(f"taken over: {counted(self.taken_over_chunks, 'passage')}")
+        if self.reused_rows:
+            lines.append(f"used again: {counted(self.reused_rows, 'row')} of earlier vectors")
         lines.append(
             f"peak memory: {self.peak_bytes / 1e6:,.0f} MB, summed over"
             f" {self.processes:,} {'process' if self.processes == 1 else 'processes'}"

@@ -1,32 +1,29 @@
-"""Cutting the chunks of an index into shards of rows, and making a shard of vectors."""
+"""Cutting the texts that need a vector into shards, and making a shard of vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arag_search.corpus import Chunk
 from arag_search.errors import BuildError
-from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.files import map_array
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import (
-    CHUNKS,
-    FINGERPRINT_BYTES,
-    FINGERPRINTS,
-    ShardRecord,
-    StoredType,
-    shard_file,
-    shard_record,
-    verify_shard,
-    write_shard,
-)
+from arag_search.vectors.rows import row_key
+from arag_search.vectors.shards import ShardRecord, StoredType, write_shard
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
+
+TO_ENCODE = -1
+"""Instead of the row that a vector is copied from."""
+
+Wanted = Mapping[VectorUnit, Sequence[tuple[str, int]]]
+"""Of each unit the texts of a chunk that need a row, each with the row that its vector is copied
+from, or TO_ENCODE."""
+
+Copying = Callable[[VectorUnit, Sequence[int]], "FloatArray"]
+"""The vectors of rows that are there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +37,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Rows of a shard that have vectors already: those of a unit from ``start`` on."""
+    """Rows of a shard that have vectors already: those of a unit at ``places``."""
 
-    unit: VectorUnit
-    start: int
+    places: Sequence[int]
     vectors: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class CutShard:
-    """Whole chunks in corpus order, the texts of their rows, and the vectors that are known."""
+    """The texts of the rows of a shard, and the vectors that are known."""
 
     number: int
-    chunks: Sequence[Chunk]
     texts: Mapping[VectorUnit, Sequence[str]]
-    known: Sequence[Known] = ()
+    known: Mapping[VectorUnit, Known] = field(default_factory=dict[VectorUnit, Known])
 
     @property
     def rows(self) -> int:
@@ -64,17 +59,12 @@ class CutShard:
     @property
     def encoded_rows(self) -> int:
         """Those without the known ones."""
-        return self.rows - sum(len(each.vectors) for each in self.known)
+        return self.rows - sum(len(known.places) for known in self.known.values())
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """All rows that are to be encoded, at most so many at once."""
         for unit, texts in self.texts.items():
-            known = {
-                place
-                for each in self.known
-                if each.unit == unit
-                for place in range(each.start, each.start + len(each.vectors))
-            }
+            known = set(self.known[unit].places) if unit in self.known else set[int]()
             wanted = [place for place in range(len(texts)) if place not in known]
             for start in range(0, len(wanted), rows):
                 places = wanted[start : start + rows]
@@ -82,81 +72,47 @@ class CutShard:
 
 
 def cut_shards(
-    chunks: Iterable[Chunk],
+    chunks: Iterable[Wanted],
     units: Sequence[VectorUnit],
     shard_rows: int,
-    known: Callable[[Chunk], Mapping[VectorUnit, FloatArray] | None] = lambda _: None,
+    copying: Copying,
+    first_number: int = 0,
 ) -> Iterator[CutShard]:
-    """Cut chunks into shards of at most ``shard_rows`` rows: the same chunks are always cut the
-    same. A chunk with more rows is a shard of its own. ``known`` gives the vectors of a chunk that
-    need not be encoded."""
-    number = rows = 0
-    held: list[Chunk] = []
-    vectors: list[Known] = []
-    texts: dict[VectorUnit, list[str]] = {unit: [] for unit in units}
-    for chunk in chunks:
-        found = {unit: [text for _, text in rows_of(chunk, unit)] for unit in units}
-        added = sum(map(len, found.values()))
-        if held and rows + added > shard_rows:
-            yield CutShard(number, held, texts, vectors)
-            number, rows, held, vectors = number + 1, 0, [], []
-            texts = {unit: [] for unit in units}
-        for unit, those in (known(chunk) or {}).items():
-            vectors.append(Known(unit, len(texts[unit]), those))
-        held.append(chunk)
+    """Cut what chunks want into shards of at most ``shard_rows`` rows, the first of this number.
+
+    A chunk that wants more is a shard of its own.
+    """
+    number, rows = first_number, 0
+    held: dict[VectorUnit, list[tuple[str, int]]] = {unit: [] for unit in units}
+    for wanted in chunks:
+        added = sum(map(len, wanted.values()))
+        if rows and rows + added > shard_rows:
+            yield _cut(number, held, copying)
+            number, rows = number + 1, 0
+            held = {unit: [] for unit in units}
         rows += added
         for unit in units:
-            texts[unit] += found[unit]
-    if held:
-        yield CutShard(number, held, texts, vectors)
+            held[unit] += wanted[unit]
+    if rows:
+        yield _cut(number, held, copying)
 
 
-def steps_of(shard: CutShard) -> int:
-    """How much of the index a shard is: see ``steps_of_chunk``."""
-    return sum(steps_of_chunk(chunk, tuple(shard.texts)) for chunk in shard.chunks)
-
-
-def steps_of_chunk(chunk: Chunk, units: Sequence[VectorUnit]) -> int:
-    """How many sentences and passages of these units it has, with those that have no row."""
-    return len(chunk.sentence_ends) * ("sentence" in units) + ("passage" in units)
-
-
-def is_made(folder: Path, shard: CutShard) -> bool:
-    """Whether a shard was written, of these chunks. All of it is read. Raises VectorsError where
-    it is not what was written."""
-    import numpy as np
-
-    record = shard_record(folder, shard.number)
-    if record is None:
-        return False
-    verify_shard(folder, record)
-    if record.rows != {unit: len(texts) for unit, texts in shard.texts.items()}:
-        return False
-    prints = b"".join(
-        chunk_fingerprint(chunk).to_bytes(FINGERPRINT_BYTES, "big") for chunk in shard.chunks
-    )
-    ordinals = np.array([chunk.ordinal for chunk in shard.chunks], np.int64)
-    return (
-        np.array_equal(map_array(shard_file(folder, record.number, CHUNKS)), ordinals)
-        and map_array(shard_file(folder, record.number, FINGERPRINTS)).tobytes() == prints
+def _cut(
+    number: int, held: Mapping[VectorUnit, Sequence[tuple[str, int]]], copying: Copying
+) -> CutShard:
+    known: dict[VectorUnit, Known] = {}
+    for unit, texts in held.items():
+        places = [place for place, (_, row) in enumerate(texts) if row != TO_ENCODE]
+        if places:
+            known[unit] = Known(places, copying(unit, [texts[place][1] for place in places]))
+    return CutShard(
+        number, {unit: [text for text, _ in texts] for unit, texts in held.items()}, known
     )
 
 
 def finished_shards(folder: Path) -> int:
     """How many shards have their record there."""
     return sum(1 for _ in folder.glob("shard-*.json"))
-
-
-def remove_shards_from(folder: Path, first: int) -> None:
-    """Delete the files of shards with this number and greater ones, records first."""
-    found = [path for path in folder.glob("shard-*") if _number(path) >= first]
-    for path in sorted(found, key=lambda path: not path.name.endswith(".json")):
-        path.unlink()
-
-
-def _number(path: Path) -> int:
-    digits = path.name.removeprefix("shard-").partition(".")[0]
-    return int(digits) if digits.isdecimal() else -1
 
 
 class Gathering:
@@ -166,9 +122,8 @@ class Gathering:
         self.shard = shard
         self._left = shard.rows
         self._vectors: dict[VectorUnit, FloatArray] = {}
-        for each in shard.known:
-            rows = range(each.start, each.start + len(each.vectors))
-            self._put(each.unit, rows, each.vectors)
+        for unit, known in shard.known.items():
+            self._put(unit, known.places, known.vectors)
 
     @property
     def is_whole(self) -> bool:
@@ -180,7 +135,7 @@ class Gathering:
         if vectors.ndim != 2 or len(vectors) != rows:
             raise BuildError(
                 f"The encoder gave for {rows:,} texts an array of shape {vectors.shape}.",
-                where=f"passages {self.shard.chunks[0].id} to {self.shard.chunks[-1].id}",
+                where=f"the {piece.unit} that begins with {piece.given[0][:60]!r}",
                 allowed="a vector for each",
             )
         self._put(piece.unit, piece.places, vectors)
@@ -201,7 +156,10 @@ class Gathering:
 
         for unit in self.shard.texts:
             self._vectors.setdefault(unit, np.empty((0, dimension), np.float32))
-        return write_shard(folder, self.shard.number, self.shard.chunks, self._vectors, dtype=dtype)
+        keys: dict[VectorUnit, list[bytes]] = {
+            unit: list(map(row_key, texts)) for unit, texts in self.shard.texts.items()
+        }
+        return write_shard(folder, self.shard.number, keys, self._vectors, dtype=dtype)
 
 
 def make_shard(

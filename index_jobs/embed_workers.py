@@ -33,12 +33,31 @@ class EncoderChoice:
     name: str
     device: str | None
     batch_size: int | None
+    query_instruction: str | None = None
+    dimension: int | None = None
+
+    @staticmethod
+    def of(
+        encoder: str | EncoderIdentity, device: str | None, batch_size: int | None
+    ) -> EncoderChoice:
+        """Choose one by name, or the one that has made vectors, with what it was told then."""
+        if isinstance(encoder, str):
+            return EncoderChoice(encoder, device, batch_size)
+        return EncoderChoice(
+            encoder.name, device, batch_size, encoder.query_instruction, encoder.dimension
+        )
 
     def open(self) -> Encoder:
         """Open it. Raises what ``open_encoder`` raises."""
         from arag_search.vectors.encoders.choose import open_encoder
 
-        return open_encoder(self.name, device=self.device, batch_size=self.batch_size)
+        return open_encoder(
+            self.name,
+            device=self.device,
+            batch_size=self.batch_size,
+            query_instruction=self.query_instruction,
+            dimension=self.dimension,
+        )
 
 
 class ShardMaking(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.corpus import Chunk, Document
-from arag_search.manifest import add_fingerprints, chunk_fingerprint
+from arag_search.manifest import CorpusDigest
 from index_jobs.chunking import cut
 
 Packer = Callable[[Sequence[Chunk]], Any]
@@ -21,14 +21,14 @@ pickled where there are worker processes. Raises BuildError for a chunk that can
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a batch holds. ``fingerprint`` is the sum of those of its chunks."""
+    """What a batch holds. ``digest`` is that of its chunks."""
 
     documents: int
     chunks: int
     sentences: int
     tokens: int
     title_characters: int
-    fingerprint: int
+    digest: CorpusDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,15 @@ def cut_all(documents: Numbered, chunk_tokens: int) -> tuple[list[tuple[list[Chu
     """The chunks and tokens of each document, and what there is altogether. Raises BuildError for a
     document of too many chunks."""
     cuts: list[tuple[list[Chunk], int]] = []
-    count = tokens = sentences = titles = fingerprint = 0
+    count = tokens = sentences = titles = 0
+    digest = CorpusDigest()
     for shard, number, document in documents:
         chunks, cut_tokens = cut(document, shard=shard, number=number, chunk_tokens=chunk_tokens)
         for chunk in chunks:
-            fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+            digest.add(chunk)
             sentences += len(chunk.sentence_ends)
         cuts.append((chunks, cut_tokens))
         count += len(chunks)
         tokens += cut_tokens
         titles += len(document.title)
-    return cuts, Counts(len(documents), count, sentences, tokens, titles, fingerprint)
+    return cuts, Counts(len(documents), count, sentences, tokens, titles, digest)

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from arag_search.manifest import add_fingerprints, fingerprint_hex
+from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.progress import duration
 from index_jobs.packing import Counts
 from index_jobs.reading import SHOWN_EXAMPLES, Position
+
+CHECKPOINT_VERSION = 2
+"""Of BuildState: a build that was stopped with another one begins anew."""
 
 
 @dataclass(slots=True)
@@ -27,6 +30,7 @@ class BuildState:
     tokens: int = 0
     title_characters: int = 0
     fingerprint: str = "0" * 64
+    placement: str = "0" * 64
     skipped: int = 0
     skipped_examples: list[str] = field(default_factory=list[str])
     undeclared: dict[str, int] = field(default_factory=dict[str, int])
@@ -48,8 +52,10 @@ class BuildState:
 
     def take(self, counts: Counts, position: Position) -> None:
         """Count a batch that was written; ``position`` is the one after it."""
-        fingerprint = add_fingerprints(int(self.fingerprint, 16), counts.fingerprint)
-        self.fingerprint = fingerprint_hex(fingerprint)
+        digest = CorpusDigest(int(self.fingerprint, 16), int(self.placement, 16))
+        digest.include(counts.digest)
+        self.fingerprint = fingerprint_hex(digest.fingerprint)
+        self.placement = fingerprint_hex(digest.placement)
         self.documents += counts.documents
         self.chunks += counts.chunks
         self.sentences += counts.sentences

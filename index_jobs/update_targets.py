@@ -22,6 +22,11 @@ class IndexUpdate(Protocol):
     """
 
     @property
+    def where(self) -> str:
+        """What the index is called in errors."""
+        ...
+
+    @property
     def manifest(self) -> Manifest:
         """What the index is before the update."""
         ...
@@ -47,8 +52,9 @@ class IndexUpdate(Protocol):
         """A source shard that lies behind all documents there are."""
         ...
 
-    def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks that documents with these ids have before the update, in corpus order."""
+    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
+        """The chunks that documents with these ids, or all documents where None is given, have
+        before the update, in corpus order."""
         ...
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
@@ -68,6 +74,10 @@ class IndexUpdate(Protocol):
 
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
         """Complete the update. ``manifest`` describes the index after it."""
+        ...
+
+    def describe(self, manifest: Manifest) -> None:
+        """Replace the manifest by one that says more of the same state."""
         ...
 
     def give_up(self) -> None:

@@ -14,14 +14,13 @@ from typing import Any
 from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.update_record import UpdateRecord
-from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
-from arag_search.manifest import (
-    Manifest,
-    add_fingerprints,
-    chunk_fingerprint,
-    fingerprint_hex,
-    subtract_fingerprints,
+from arag_search.errors import (
+    ArgumentError,
+    IndexDamagedError,
+    SourceError,
+    UnknownDocumentError,
 )
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
 from index_jobs.formats import checked_id
 from index_jobs.progress import Progress, SilentProgress, duration
@@ -38,25 +37,29 @@ class Tally:
     """The counts of an index, as documents come and go."""
 
     def __init__(self, manifest: Manifest) -> None:
+        """``manifest`` states the placement of the index (see ``with_placement``), unless nothing
+        will be published."""
         self.documents = manifest.documents
         self.chunks = manifest.chunks
         self.sentences = manifest.sentences
         self.tokens = manifest.tokens
         self.title_characters = manifest.title_characters
-        self._fingerprint = int(manifest.fingerprint, 16)
+        self._digest = CorpusDigest(
+            int(manifest.fingerprint, 16), int(manifest.placement or "0", 16)
+        )
 
     def add(self, chunks: Sequence[Chunk], tokens: int) -> None:
         """Count the chunks of one document, which have so many tokens."""
         self.tokens += tokens
         for chunk in chunks:
             self._count(chunk, 1)
-            self._fingerprint = add_fingerprints(self._fingerprint, chunk_fingerprint(chunk))
+            self._digest.add(chunk)
 
     def remove(self, chunk: Chunk) -> None:
         """Count a chunk off, and with its first chunk the document."""
         self.tokens -= count_tokens(chunk.content)
         self._count(chunk, -1)
-        self._fingerprint = subtract_fingerprints(self._fingerprint, chunk_fingerprint(chunk))
+        self._digest.add(chunk, -1)
 
     def _count(self, chunk: Chunk, sign: int) -> None:
         self.chunks += sign
@@ -74,9 +77,41 @@ class Tally:
             sentences=self.sentences,
             tokens=self.tokens,
             title_characters=self.title_characters,
-            fingerprint=fingerprint_hex(self._fingerprint),
+            fingerprint=fingerprint_hex(self._digest.fingerprint),
+            placement=fingerprint_hex(self._digest.placement),
             update=before.update + 1,
         )
+
+
+def with_placement(target: IndexUpdate) -> Manifest:
+    """Return the manifest before an update, with the placement of the index.
+
+    An index of an earlier version does not state it: then all of its passages are read once.
+    Raises IndexDamagedError where they are not those of the manifest.
+    """
+    manifest = target.manifest
+    if manifest.placement:
+        return manifest
+    digest = CorpusDigest.of(target.existing(None))
+    if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
+        raise IndexDamagedError(
+            "The passages of the index are not those that its manifest describes: their"
+            " fingerprints differ.",
+            where=target.where,
+            do="Build the index again with --overwrite.",
+        )
+    return replace(manifest, placement=fingerprint_hex(digest.placement))
+
+
+def store_placement(location: str | Path) -> None:
+    """Let the manifest of an index state where its passages are, if it does not yet.
+
+    Raises IndexNotFoundError, IndexLockedError, BuildError, EngineError.
+    """
+    with open_update(location) as target:
+        target.settle(None)
+        if not target.manifest.placement:
+            target.describe(with_placement(target))
 
 
 def digest_of(*parts: object) -> str:
@@ -166,7 +201,7 @@ def delete_documents(
             record, done = settle(target, record, shown)
         if done:
             return _delete_report(location, record.deleted, (), before, began, finished=True)
-        before = target.manifest
+        before = target.manifest if dry_run else with_placement(target)
         tally = Tally(before)
         found = _count_off(target, wanted, tally)
         missing = tuple(each for each in wanted if each not in found)

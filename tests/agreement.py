@@ -25,7 +25,8 @@ from arag_search.engines.base import (
     SearchRequest,
 )
 from arag_search.engines.memory import MemoryEngine
-from arag_search.query.tree import Node, Phrase, Scope, leaves
+from arag_search.query.fields import DOC_ID
+from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, leaves
 from tests.strategies import METADATA, corpus, document_chunks, queried_keywords, scopes, trees
 
 ASKED_FOR = os.environ.get("ARAG_TEST_EXAMPLES")
@@ -199,20 +200,24 @@ def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
 
 
 def agree_on_ordinals(pairs: Sequence[Pair]) -> None:
-    """The same chunks by ordinal, with and without text, in any order; the same ordinals."""
+    """The same chunks by ordinal, in and out of scopes, in any order; the same ordinals."""
     random = Random(1741)
     for right, tested in pairs:
         here = list(right.ordinals())
         assert list(tested.ordinals()) == here == sorted(set(here))
         some = [here[0], *random.choices(here, k=10), 0, here[0] + 1, here[-1] + (1 << 40)]
         random.shuffle(some)
-        for with_text in (True, False):
-            found = tested.chunks_at(some, with_text=with_text)
-            assert found == right.chunks_at(some, with_text=with_text)
-            assert [chunk and chunk.ordinal for chunk in found] == [
-                ordinal if ordinal in here else None for ordinal in some
-            ]
-        assert tested.chunks_at([]) == []
+        found = tested.chunks_at(some, None)
+        assert found == right.chunks_at(some, None)
+        assert [chunk and chunk.ordinal for chunk in found] == [
+            ordinal if ordinal in here else None for ordinal in some
+        ]
+        for chunk in filter(None, found[:3]):
+            scope = Scope((), (KeywordEquals(DOC_ID, chunk.doc_id),))
+            within = tested.chunks_at(some, scope)
+            assert within == right.chunks_at(some, scope)
+            assert chunk not in within
+        assert tested.chunks_at([], None) == []
 
 
 # How it is compared

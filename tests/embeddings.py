@@ -13,10 +13,11 @@ from arag_search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.files import map_array
+from arag_search.vectors.layout import ordinals_file
 from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecars
 from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import ordinals_role, shard_file, vectors_role
+from arag_search.vectors.shards import vectors_role
 from index_jobs.build import build_index
 from index_jobs.embed_plan import EmbedOptions
 from index_jobs.embed_progress import SilentEmbedProgress
@@ -47,14 +48,14 @@ def only_sidecar(root: str | Path) -> tuple[Path, VectorManifest]:
 
 
 def rows_in(path: Path, manifest: VectorManifest, unit: VectorUnit) -> Rows:
-    """Ordinals and vectors of a sidecar, shard by shard."""
-    ordinals, vectors = (
-        np.concatenate(
-            [map_array(shard_file(path, shard.number, role(unit))) for shard in manifest.shards]
-        )
-        for role in (ordinals_role, vectors_role)
+    """Ordinals and vectors of the rows of a sidecar that have a text, in order of ordinal."""
+    ordinals = map_array(ordinals_file(path, unit))
+    vectors = np.concatenate(
+        [map_array(shard.file(vectors_role(unit))) for shard in manifest.shards_in(path)]
     )
-    return ordinals, vectors
+    live = np.flatnonzero(ordinals >= 0)
+    order = live[np.argsort(ordinals[live])]
+    return ordinals[order], vectors[order]
 
 
 def rows_wanted(location: str, unit: VectorUnit, encoder: Encoder) -> Rows:
@@ -73,9 +74,9 @@ def check_embedded(location: str, root: str | Path | None = None, encoder: str =
         ordinals_wanted, vectors_wanted = rows_wanted(location, unit, opened)
         assert ordinals.tolist() == ordinals_wanted.tolist()
         np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-6)
-        assert manifest.rows[unit] == len(ordinals)
+        assert manifest.live_rows[unit] == len(ordinals)
     with open_index(location) as index:
-        assert manifest.fingerprint == index.manifest.fingerprint
+        assert manifest.placement == index.manifest.placement
 
 
 class Noting(SilentEmbedProgress):

@@ -52,8 +52,14 @@ def test_sides_that_find_something_else_are_an_error_of_the_bench(tmp_path: Path
 
 
 def test_recall_is_the_share_of_the_exact_ones_that_were_found() -> None:
-    exact = [[Nearest(1, 0.9), Nearest(2, 0.8)], [Nearest(3, 0.7), Nearest(4, 0.6)]]
-    found = [[Nearest(2, 0.8), Nearest(9, 0.1)], [Nearest(4, 0.6), Nearest(3, 0.5)]]
+    exact = [
+        [Nearest(1, 0.9, b""), Nearest(2, 0.8, b"")],
+        [Nearest(3, 0.7, b""), Nearest(4, 0.6, b"")],
+    ]
+    found = [
+        [Nearest(2, 0.8, b""), Nearest(9, 0.1, b"")],
+        [Nearest(4, 0.6, b""), Nearest(3, 0.5, b"")],
+    ]
     assert recall.recall(exact, found) == 0.75
     assert recall.recall(exact, exact) == 1.0
     assert recall.recall(exact, [[], []]) == 0.0

@@ -17,7 +17,7 @@ from arag_search.errors import (
     IndexLockedError,
     SourceError,
 )
-from arag_search.manifest import add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.progress import duration
 from arag_search.tokens import count_tokens
 from index_jobs.build import build_index
@@ -68,10 +68,9 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     assert [chunk.content for chunk in chunks[:2]] == ["One sentence. And another.", ""]
     assert chunks[0].metadata == {"year": 1700}
     assert chunks[3].parts == 2
-    fingerprint = 0
-    for chunk in chunks:
-        fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
-    assert manifest.fingerprint == report.fingerprint == fingerprint_hex(fingerprint)
+    digest = CorpusDigest.of(chunks)
+    assert manifest.fingerprint == report.fingerprint == fingerprint_hex(digest.fingerprint)
+    assert manifest.placement == fingerprint_hex(digest.placement)
     assert manifest.tokens == sum(count_tokens(chunk.content) for chunk in chunks)
     assert manifest.sentences == sum(len(chunk.sentence_ends) for chunk in chunks) == 17
     assert (manifest.documents, manifest.chunks, manifest.chunk_tokens) == (3, 4, 50)

@@ -148,7 +148,7 @@ def test_a_dry_run_writes_nothing_and_counts_rows() -> None:
     an_index(30)
     found = estimate_embedding("index", ENCODER, SMALL)
     assert (found.rows, found.is_exact) == ({"sentence": 90, "passage": 30}, True)
-    assert found.bytes == 120 * (16 * 4 + 8) + 30 * 150
+    assert found.bytes == 120 * (16 * 4 + 48) + 30 * 100
     text = found.to_text().splitlines()
     assert (
         text[0] == "Nothing was written. index would get vectors of 90 sentences and 30 passages."
@@ -167,11 +167,11 @@ def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> Non
     with pytest.raises(KeyboardInterrupt):
         embed_index(address, ENCODER, options, StoppingAt(100))
     report = embed_index(address, ENCODER, options)
-    assert (report.location, report.continued_shards, report.encoded_rows) == (address, 2, 64)
+    assert (report.location, report.continued_shards, report.encoded_rows) == (address, 2, 48)
     check_embedded(address, "v")
     add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], address, AddOptions())
     report = embed_index(address, ENCODER, dataclasses.replace(options, only_missing=True))
-    assert (report.encoded_rows, report.taken_over_chunks, report.chunks) == (2, 40, 41)
+    assert (report.encoded_rows, report.reused_rows, report.chunks) == (2, 160, 41)
 
 
 @pytest.mark.opensearch

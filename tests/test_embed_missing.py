@@ -1,12 +1,12 @@
 """Only what is missing is embedded; the rest is taken over."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from arag_search.errors import VectorsDamagedError
 from arag_search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
@@ -41,9 +41,9 @@ def missing(**changes: object) -> EmbedReport:
 
 def newest_sidecar() -> tuple[Path, VectorManifest]:
     with open_index("index") as index:
-        fingerprint = index.manifest.fingerprint
+        placement = index.manifest.placement
     for path, manifest in sidecars(Path("index/vectors")):
-        if isinstance(manifest, VectorManifest) and manifest.fingerprint == fingerprint:
+        if isinstance(manifest, VectorManifest) and manifest.placement == placement:
             return path, manifest
     raise AssertionError("none of this state")
 
@@ -58,42 +58,111 @@ def check_rows_of_live_chunks() -> None:
             np.testing.assert_allclose(found[ordinal], vector, atol=1e-6)
 
 
-def test_only_what_was_added_is_encoded_and_the_rest_taken_over() -> None:
+def test_only_what_was_added_is_encoded_and_the_rest_used_again() -> None:
     an_index(40)
     embed_index("index", ENCODER, SMALL)
     file_of("new.jsonl", {"id": "n", "text": "New words. Again."}, {"id": "d7", "text": "Other."})
     add_documents(["new.jsonl"], "index", AddOptions())
     report = missing()
-    assert (report.encoded_rows, report.taken_over_chunks) == (5, 39)
-    assert (report.chunks, report.deleted_chunks) == (42, 1)
+    assert (report.encoded_rows, report.reused_rows) == (5, 39 * 4)
+    assert (report.chunks, report.dead_rows) == (41, {"sentence": 3, "passage": 1})
     check_rows_of_live_chunks()
     assert missing().up_to_date
     delete_documents("index", ["d8"])
     report = missing()
-    assert (report.encoded_rows, report.taken_over_chunks, report.deleted_chunks) == (0, 40, 2)
+    assert (report.encoded_rows, report.reused_rows) == (0, 38 * 4 + 5)
+    assert report.dead_rows == {"sentence": 6, "passage": 2}
 
 
-def test_after_a_new_build_unchanged_passages_are_copied_wherever_they_are() -> None:
+def test_after_a_new_build_unchanged_texts_keep_their_vectors_wherever_they_are() -> None:
     an_index(40)
     embed_index("index", ENCODER, SMALL)
     lines = Path("index.jsonl").read_text().splitlines()
     lines = [json.dumps({"id": "n", "text": "New words. Again."}), *lines[30:], *lines[:20]]
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
     noting = Noting()
-    report = embed_index("index", ENCODER, with_options(only_missing=True), noting)
-    assert noting.notes[1].startswith("Vectors of unchanged passages are copied from index/vectors")
-    assert (report.encoded_rows, report.taken_over_chunks, report.chunks) == (3, 30, 31)
+    report = embed_index("index", ENCODER, SMALL, noting)
+    assert noting.notes[1] == "Vectors of 120 of 123 texts are there and are used again."
+    assert (report.encoded_rows, report.reused_rows, report.chunks) == (3, 120, 31)
     check_rows_of_live_chunks()
 
 
-def test_a_sidecar_of_which_most_is_deleted_is_copied_from_and_not_carried_on() -> None:
+def test_a_shuffled_build_encodes_nothing_and_writes_no_vectors() -> None:
+    an_index(40)
+    before = embed_index("index", ENCODER, SMALL)
+    lines = Path("index.jsonl").read_text().splitlines()
+    random.Random(1).shuffle(lines)
+    build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
+    report = embed_index("index", ENCODER, SMALL)
+    assert (report.encoded_rows, report.reused_rows) == (0, 160)
+    assert report.dead_rows == {"sentence": 0, "passage": 0}
+    check_rows_of_live_chunks()
+    for number in range(before.shards):
+        first, second = (
+            shard_file(Path(made.sidecar), number, vectors_role("sentence"))
+            for made in (before, report)
+        )
+        assert first.samefile(second)
+
+
+def test_documents_that_are_changed_and_changed_back_are_not_encoded_again() -> None:
     an_index(40)
     embed_index("index", ENCODER, SMALL)
-    delete_documents("index", [f"d{number}" for number in range(25)])
+    original = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()[:5]]
+    changed = [{**line, "text": f"Changed {number}."} for number, line in enumerate(original)]
+    add_documents([file_of("changed.jsonl", *changed)], "index", AddOptions())
+    assert missing().encoded_rows == 10
+    add_documents([file_of("back.jsonl", *original)], "index", AddOptions())
     report = missing()
-    assert (report.encoded_rows, report.taken_over_chunks) == (0, 15)
-    assert (report.chunks, report.deleted_chunks) == (15, 0)
+    assert (report.encoded_rows, report.reused_rows) == (0, 160)
     check_rows_of_live_chunks()
+
+
+def test_of_shards_whose_texts_mostly_went_rows_are_copied() -> None:
+    an_index(40)
+    embed_index("index", ENCODER, SMALL)
+    delete_documents("index", [f"d{number}" for number in range(40) if number % 4])
+    report = missing()
+    assert (report.encoded_rows, report.reused_rows) == (0, 40)
+    assert (report.chunks, report.dead_rows) == (10, {"sentence": 0, "passage": 0})
+    check_rows_of_live_chunks()
+
+
+def test_a_text_that_stands_more_often_than_before_has_its_vector_copied() -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    first = json.loads(Path("index.jsonl").read_text().splitlines()[0])
+    again = [{**first, "id": f"again {number}"} for number in range(3)]
+    add_documents([file_of("again.jsonl", *again)], "index", AddOptions())
+    report = missing()
+    assert (report.encoded_rows, report.reused_rows) == (0, 13 * 4)
+    check_rows_of_live_chunks()
+
+
+def test_without_a_name_the_encoder_is_the_one_of_the_vectors_there_are() -> None:
+    an_index(10)
+    embed_index("index", "hashing:8", SMALL)
+    add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
+    noting = Noting()
+    report = embed_index("index", None, SMALL, noting)
+    assert noting.notes[0] == "Loading the encoder hashing:8."
+    assert (report.encoder.name, report.encoder.dimension) == ("hashing:8", 8)
+    assert report.encoded_rows == 2
+
+
+def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_order() -> None:
+    an_index(40)
+    shared = with_options(vectors=Path("shared"))
+    embed_index("index", ENCODER, shared)
+    lines = Path("index.jsonl").read_text().splitlines()
+    build_index([file_of("c.jsonl", *reversed(lines))], Path("other"), OVERWRITE)
+    report = embed_index("other", ENCODER, shared)
+    assert (report.encoded_rows, report.reused_rows) == (0, 160)
+    for location in ("index", "other"):
+        with open_index(location, vectors="shared") as index:
+            for chunk in index.scan():
+                (hit,) = index.naive_embedding_search(chunk.content, top_k=1).hits
+                assert hit.id == chunk.id
 
 
 def test_what_is_missing_is_all_where_nothing_was_made_by_this_encoder() -> None:
@@ -113,37 +182,37 @@ def test_a_stopped_embedding_of_what_is_missing_goes_on() -> None:
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, with_options(only_missing=True), StoppingAt(100))
     report = missing()
-    assert (report.continued_shards, report.encoded_rows) == (2, 320 - 96)
+    assert (report.continued_shards, report.encoded_rows) == (2, 168)
     check_rows_of_live_chunks()
 
 
-def test_what_was_begun_for_another_earlier_state_begins_anew() -> None:
+def test_what_was_begun_for_another_state_is_used_as_far_as_its_texts_are_there() -> None:
     an_index(40)
     embed_index("index", ENCODER, SMALL)
-    more = [{"id": f"n{number}", "text": "One. Two. Three."} for number in range(40)]
+    more = [{"id": f"n{number}", "text": f"One {number}. Two. Three."} for number in range(40)]
     add_documents([file_of("more.jsonl", *more)], "index", AddOptions())
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, with_options(only_missing=True), StoppingAt(100))
     build_index(["more.jsonl"], Path("index"), OVERWRITE)
-    noting = Noting()
-    embed_index("index", ENCODER, with_options(only_missing=True), noting)
-    assert noting.notes[2].startswith(
-        'Beginning anew: another embedding was stopped there: --only-missing was "shards of '
-    )
+    report = embed_index("index", ENCODER, with_options(only_missing=True))
+    assert (report.continued_shards, report.encoded_rows) == (2, 32)
     check_rows_of_live_chunks()
 
 
-def test_a_flipped_byte_in_what_would_be_taken_over_is_found() -> None:
+def test_a_shard_with_a_flipped_byte_is_not_used_and_its_texts_are_encoded_again() -> None:
     an_index(40)
     embed_index("index", ENCODER, SMALL)
     path = shard_file(only_sidecar("index/vectors")[0], 1, vectors_role("sentence"))
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    for change in (
-        lambda: delete_documents("index", ["d1"]),
-        lambda: build_index([corpus("c.jsonl", 80)], Path("index"), OVERWRITE),
-    ):
-        change()
-        with pytest.raises(VectorsDamagedError, match=r"SHA-256 differs"):
-            missing()
+    delete_documents("index", ["d1"])
+    noting = Noting()
+    report = embed_index("index", ENCODER, SMALL, noting)
+    assert noting.notes[1] == (
+        f"Shard 1 of {path.parent} is damaged, and its texts are encoded again: The file is not"
+        " what was written: its SHA-256 differs."
+    )
+    assert (report.remade_shards, report.rows["passage"]) == (1, 39)
+    assert 0 < report.encoded_rows <= 48
+    check_rows_of_live_chunks()

@@ -1,54 +1,77 @@
-"""Chunks are cut into shards of rows, and each is written whole."""
+"""The texts that need a vector are cut into shards, and each is written whole."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from arag_search.corpus import MAX_SENTENCES
-from arag_search.vectors.base import VECTOR_UNITS
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.shards import shard_file, vectors_role
-from index_jobs.embed_shards import cut_shards, make_shard
+from arag_search.vectors.rows import row_key
+from arag_search.vectors.shards import StoredShard, shard_file, vectors_role
+from index_jobs.embed_shards import TO_ENCODE, Wanted, cut_shards, make_shard
 from tests.embeddings import ENCODER
-from tests.lucene_indexes import chunk
 
 pytestmark = pytest.mark.engine
 
 
-def test_chunks_are_cut_into_shards_of_whole_chunks_always_the_same() -> None:
-    chunks = [chunk(number, "One two.\nThree.\n...\n", title="T") for number in range(5)]
-    shards = list(cut_shards(chunks, VECTOR_UNITS, 7))
-    assert [len(shard.chunks) for shard in shards] == [2, 2, 1]
-    assert [shard.number for shard in shards] == [0, 1, 2]
-    assert shards[2].texts == {
-        "sentence": ["One two.", "Three."],
-        "passage": ["T\nOne two.\nThree.\n...\n"],
+def wanted(*sentences: str, passage: str = "P") -> Wanted:
+    return {
+        "sentence": [(text, TO_ENCODE) for text in sentences],
+        "passage": [(passage, TO_ENCODE)],
     }
-    assert [shard.texts for shard in cut_shards(iter(chunks), VECTOR_UNITS, 7)] == [
-        shard.texts for shard in shards
-    ]
 
 
-def test_a_chunk_with_more_rows_than_a_shard_is_one_of_its_own(tmp_path: Path) -> None:
-    large = chunk(1, "a\n" * MAX_SENTENCES)
-    shards = list(cut_shards([chunk(0, "b\n"), large, chunk(2, "c\n")], VECTOR_UNITS, 10))
-    assert [shard.rows for shard in shards] == [2, MAX_SENTENCES + 1, 2]
+def no_copies(unit: VectorUnit, rows: Sequence[int]) -> np.ndarray:
+    raise AssertionError("a vector was copied")
+
+
+def test_texts_are_cut_into_shards_of_whole_chunks_always_the_same() -> None:
+    chunks = [wanted("One two.", "Three.", passage=f"P{number}") for number in range(5)]
+    shards = list(cut_shards(chunks, VECTOR_UNITS, 7, no_copies, 4))
+    assert [shard.rows for shard in shards] == [6, 6, 3]
+    assert [shard.number for shard in shards] == [4, 5, 6]
+    assert shards[2].texts == {"sentence": ["One two.", "Three."], "passage": ["P4"]}
+    again = cut_shards(iter(chunks), VECTOR_UNITS, 7, no_copies, 4)
+    assert [shard.texts for shard in again] == [shard.texts for shard in shards]
+
+
+def test_a_chunk_that_wants_more_rows_than_a_shard_is_one_of_its_own(tmp_path: Path) -> None:
+    chunks = [wanted("b"), wanted(*["a"] * 30), wanted("c")]
+    shards = list(cut_shards(chunks, VECTOR_UNITS, 10, no_copies))
+    assert [shard.rows for shard in shards] == [2, 31, 2]
     encoder = open_encoder(ENCODER)
     record = make_shard(
-        shards[1], encoder.encode, encoder.identity, tmp_path, piece_rows=100, dtype="float32"
+        shards[1], encoder.encode, encoder.identity, tmp_path, piece_rows=7, dtype="float32"
     )
-    assert record.rows == {"sentence": MAX_SENTENCES, "passage": 1}
-    found = np.load(shard_file(tmp_path, 1, vectors_role("sentence")))
-    np.testing.assert_array_equal(found, encoder.encode(["a"] * MAX_SENTENCES))
+    assert record.rows == {"sentence": 30, "passage": 1}
+    vectors = np.load(shard_file(tmp_path, 1, vectors_role("sentence")))
+    np.testing.assert_array_equal(vectors, encoder.encode(["a"] * 30))
+    keys = StoredShard(tmp_path, record).keys("sentence")
+    assert {key.tobytes() for key in keys} == {row_key("a")}
 
 
-def test_a_shard_without_a_row_is_written_too(tmp_path: Path) -> None:
-    (shard,) = cut_shards([chunk(0, ""), chunk(1, "...\n")], VECTOR_UNITS, 10)
+def test_known_vectors_are_copied_and_only_the_others_encoded(tmp_path: Path) -> None:
     encoder = open_encoder(ENCODER)
-    record = make_shard(
-        shard, encoder.encode, encoder.identity, tmp_path, piece_rows=10, dtype="float16"
-    )
-    assert (record.chunks, record.rows) == (2, {"sentence": 0, "passage": 0})
-    found = np.load(shard_file(tmp_path, 0, vectors_role("passage")))
-    assert (found.shape, found.dtype) == ((0, 16), np.float16)
+    there = encoder.encode(["zero", "one", "two"])
+    chunk: Wanted = {
+        "sentence": [("two", 2), ("new", TO_ENCODE), ("one", 1)],
+        "passage": [("two one", TO_ENCODE)],
+    }
+    (shard,) = cut_shards([chunk], VECTOR_UNITS, 10, lambda _, rows: there[list(rows)])
+    assert (shard.rows, shard.encoded_rows) == (4, 2)
+    encoded: list[str] = []
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        encoded.extend(texts)
+        return encoder.encode(texts)
+
+    make_shard(shard, encode, encoder.identity, tmp_path, piece_rows=1, dtype="float32")
+    assert encoded == ["new", "two one"]
+    vectors = np.load(shard_file(tmp_path, 0, vectors_role("sentence")))
+    np.testing.assert_array_equal(vectors, encoder.encode(["two", "new", "one"]))
+
+
+def test_where_nothing_is_wanted_there_are_no_shards() -> None:
+    assert list(cut_shards([], VECTOR_UNITS, 10, no_copies)) == []

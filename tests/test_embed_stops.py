@@ -42,8 +42,12 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
     assert list(sidecars(Path("index/vectors"))) == []
     noting = Noting()
     report = embed_index("index", ENCODER, SMALL, noting)
-    assert noting.notes == [LOADING, "Continuing: the shards that are there are verified."]
-    assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 64)
+    assert noting.notes == [
+        LOADING,
+        "Continuing: the shards that are there are verified.",
+        "Vectors of 16 of 160 texts are there and are used again.",  # "Sea.", of other passages
+    ]
+    assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 48)
     check_embedded("index")
 
 
@@ -91,7 +95,7 @@ def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
     noting = Noting()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert (report.continued_shards, report.remade_shards) == (1, 1)
-    assert noting.notes[2].startswith("Shard 1 is damaged, and made again: ")
+    assert noting.notes[2].startswith("Shard 1 is damaged, and its texts are encoded again: ")
     check_embedded("index")
 
 
@@ -103,8 +107,7 @@ def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
     with pytest.raises(ArgumentError) as caught:
         embed_index("index", ENCODER, other)
     assert str(caught.value) == (
-        'Another embedding was stopped there: --unit was ["sentence", "passage"], is ["passage"];'
-        " --shard-size was 50, is 60.\n"
+        'Another embedding was stopped there: --unit was ["sentence", "passage"], is ["passage"].\n'
         "Where: index/vectors/embedding\n"
         "Allowed: the same options as before\n"
         "Do: Give them to finish it, or --overwrite to begin anew."
@@ -126,13 +129,14 @@ def test_an_overwriting_embedding_that_was_stopped_goes_on() -> None:
     check_embedded("index")
 
 
-def test_shards_of_passages_that_changed_since_are_made_again() -> None:
+def test_shards_of_passages_that_changed_since_are_used_as_far_as_their_texts_are_there() -> None:
     an_index(40)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, StoppingAt(150))
     delete_documents("index", ["d20"])
     report = embed_index("index", ENCODER, SMALL)
-    assert (report.continued_shards, report.remade_shards) == (1, 0)
+    assert (report.continued_shards, report.remade_shards) == (3, 0)
+    assert report.encoded_rows == 12
     check_embedded("index")
 
 
@@ -221,7 +225,7 @@ def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
     an_index(10)
     embed_index("index", ENCODER, SMALL)
     for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
-        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32", 7, "")
+        plan = Plan(open_encoder(ENCODER).identity, options.units, "float32")
         begin(Path("index/vectors") / WORK, plan, overwrite=False)
         assert embed_index("index", ENCODER, SMALL).up_to_date
         assert (Path("index/vectors") / WORK).exists() == is_left

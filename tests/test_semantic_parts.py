@@ -15,7 +15,7 @@ from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.fusion import Fused, fuse
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.passages import NearPassage, near_passages
-from arag_search.vectors.rows import rows_of
+from arag_search.vectors.rows import row_key, rows_of
 from tests.passages import SCHEMA, chunk
 from tests.semantic_indexes import TableEncoder
 
@@ -89,7 +89,11 @@ def test_vectors_in_memory_give_the_exact_cosines_in_order(unit: VectorUnit) -> 
                 rows, encoder.encode([text for _, text in rows]), strict=True
             )
         }
-        assert found == sorted(cosines.items(), key=lambda row: (-row[1], row[0]))
+        keys = {ordinal: row_key(text) for ordinal, text in rows}
+        assert found == [
+            (ordinal, score, keys[ordinal])
+            for ordinal, score in sorted(cosines.items(), key=lambda row: (-row[1], row[0]))
+        ]
     assert [len(found) for found in vectors.nearest(unit, queries, 3)] == [3, 3]
     assert vectors.nearest(unit, queries[:0], 3) == []
 
@@ -162,7 +166,12 @@ def test_as_many_sentences_are_fetched_as_passages_are_wanted() -> None:
     assert found[0].sentences == tuple(range(200))  # those are all on the way to the second
     assert not complete
     assert near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
-        NearPassage(first.ordinal, 1.0, tuple(range(16)))
+        NearPassage(
+            first.ordinal,
+            1.0,
+            tuple(range(16)),
+            tuple(row_key(f"near {number}.") for number in range(16)),
+        )
     ]
 
 
@@ -183,5 +192,5 @@ def test_passage_vectors_give_a_passage_a_row() -> None:
     query = encoder.encode_queries(["griselda"])
     rows = vectors.nearest("passage", query, 7)[0]
     found, complete = near_passages(vectors, "passage", query[0], 7)
-    assert found == [NearPassage(row.ordinal, row.score) for row in rows]
+    assert found == [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
     assert not complete

@@ -319,7 +319,9 @@ def test_passages_that_were_deleted_meanwhile_are_left_out_and_counted() -> None
     index = Index(MemoryEngine(VIVALDI[2:]), "memory", vectors=vectors)
     result = index.semantic_search(QUERY)
     assert sorted(ids(result)) == ["griselda.1", "page.1", "scarlatti.1"]
-    assert result.notes == ("2 passages left out: deleted since the vectors were made.",)
+    assert result.notes == (
+        "2 passages left out: changed or deleted since the vectors were opened.",
+    )
     assert len(index.hybrid_search(QUERY).hits) == 3
 
 

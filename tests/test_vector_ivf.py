@@ -22,18 +22,20 @@ from arag_search.vectors.faiss_index import (
 )
 from arag_search.vectors.mapped import MappedRows
 from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.shards import shard_record
 from arag_search.vectors.sidecar import open_vectors
 from tests.vector_shards import (
     DIMENSION,
     ENCODER,
     Published,
+    Untouched,
     chunks_of,
     close,
     manifest_of,
-    not_asked,
     publish,
+    publish_shards,
+    shards_in,
     unit_vectors,
+    write_placement,
     write_shards,
 )
 
@@ -126,10 +128,7 @@ def test_too_few_rows_to_train_on_are_told_before_anything_is_done(tmp_path: Pat
 
 def test_the_sample_is_drawn_from_all_shards_and_is_the_same_each_time(tmp_path: Path) -> None:
     vectors = write_shards(tmp_path, chunks_of(1_000), size=250)["sentence"]
-    records = [shard_record(tmp_path, number) for number in range(4)]
-    mapped = MappedRows(
-        tmp_path, [each for each in records if each], "sentence", DIMENSION, "float32"
-    )
+    mapped = MappedRows(shards_in(tmp_path), "sentence", DIMENSION, "float32")
     drawn = sample(mapped, "IVF16,Flat")
     assert len(drawn) == 64 * 16
     assert (drawn == sample(mapped, "IVF16,Flat")).all()
@@ -151,7 +150,7 @@ def test_candidates_are_scored_anew_by_their_stored_vectors(quantised: Published
     recalls = [0.0, 0.0]
     for query, one, other in zip(asked, rescored, before, strict=True):
         expected = quantised.expected("sentence", query, 10)
-        score_of = dict(quantised.expected("sentence", query, 3_000))
+        score_of = {row[0]: row[1] for row in quantised.expected("sentence", query, 3_000)}
         assert all(abs(score_of[each.ordinal] - each.score) < 1e-5 for each in one)
         assert one == sorted(one, key=lambda each: (-each.score, each.ordinal))
         wanted = {each.ordinal for each in expected}
@@ -196,7 +195,7 @@ def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
     one = publish(tmp_path, chunks_of(400), index="IVF8,Flat")
     before = one.open().nearest("sentence", unit_vectors(2), 5)
     one.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", one.manifest, not_asked)
+    moved = open_vectors(tmp_path / "elsewhere", Untouched(one.manifest), "index")
     assert moved.nearest("sentence", unit_vectors(2), 5) == before
     maps = Path("/proc/self/maps").read_text()
     assert str(tmp_path / "elsewhere" / one.folder.name / "sentence.ivfdata") in maps
@@ -229,7 +228,7 @@ def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
         return search(self, *arguments, **named)
 
     monkeypatch.setattr(faiss.IndexIVFPQ, "search", watched)
-    sidecar = open_vectors(quantised.root, quantised.manifest, not_asked, threads=1)
+    sidecar = open_vectors(quantised.root, Untouched(quantised.manifest), "index", threads=1)
     sidecar.nearest("sentence", unit_vectors(1), 5)
     assert seen == [1]
     assert faiss.omp_get_max_threads() == before
@@ -276,7 +275,8 @@ def test_quantisers_and_shards_of_an_earlier_sidecar_are_taken_over(tmp_path: Pa
     vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
     manifest = manifest_of(chunks)
     made = publish_sidecar(
-        tmp_path / "more",
+        [*one.made.shards_in(one.folder), *shards_in(tmp_path / "more")],
+        write_placement(tmp_path / "placement", chunks),
         one.root,
         encoder=ENCODER,
         units=VECTOR_UNITS,
@@ -314,8 +314,9 @@ chunks = chunks_of(48_000, sentences=1)
 for number in range(24):
     part = chunks[2_000 * number : 2_000 * number + 2_000]
     rows = {unit: unit_vectors(2_000, number, 512) for unit in ("sentence", "passage")}
-    write_shard(folder / "work", number, part, rows, dtype="float32")
+    write_shard(folder / "work", number, keys_of(part), rows, dtype="float32")
 manifest = manifest_of(chunks)
+placement = write_placement(folder / "placement", chunks)
 del chunks, rows, part
 faiss.omp_set_num_threads(1)
 some = unit_vectors(1_000, 1, 512)
@@ -323,11 +324,11 @@ faiss.knn(some, some, 1)  # both libraries take their buffers for good
 some @ some.T
 now = int(next(l for l in open("/proc/self/status") if l.startswith("VmData")).split()[1]) * 1024
 resource.setrlimit(resource.RLIMIT_DATA, (now + (60 << 20), now + (60 << 20)))
-publish_sidecar(folder / "work", folder / "vectors", encoder=encoder, units=VECTOR_UNITS,
-                dtype="float32", index=index, manifest=manifest, threads=1)
-sidecar = open_vectors(folder / "vectors", manifest, not_asked, threads=1)
+publish_sidecar(shards_in(folder / "work"), placement, folder / "vectors", encoder=encoder,
+                units=VECTOR_UNITS, dtype="float32", index=index, manifest=manifest, threads=1)
+sidecar = open_vectors(folder / "vectors", Untouched(manifest), "index", threads=1)
 sidecar.nearest("sentence", unit_vectors(3, 1, 512), 10)
-print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy")))
+print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy") if "keys" not in f.name))
 """
 
 
@@ -357,12 +358,12 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         tmp_path / "work", chunks, size=4_000, units=("passage",), vectors={"passage": vectors}
     )
     manifest = manifest_of(chunks)
-    made = publish_sidecar(
+    made = publish_shards(
         tmp_path / "work",
         tmp_path,
+        chunks,
         encoder=EncoderIdentity(kind="hashing", name="rotated", revision="1", dimension=dimension),
         units=("passage",),
-        dtype="float32",
         index="OPQ8_32,IVF64,PQ8",
         manifest=manifest,
         threads=2,

@@ -31,9 +31,10 @@ ENGLISH = KeywordEquals("lang", "en")
 
 
 def _columns(folder: Path, chunks: list[Chunk], size: int) -> Columns:
-    with ColumnsWriter(folder, METADATA) as writer:
-        for start in range(0, len(chunks), size):
-            writer.add_shard((each.doc_id, each.metadata) for each in chunks[start : start + size])
+    writer = ColumnsWriter(folder, METADATA)
+    for start in range(0, len(chunks), size):
+        writer.add_segment((each.doc_id, each.metadata) for each in chunks[start : start + size])
+    writer.close()
     return Columns(folder, METADATA, len(chunks))
 
 

@@ -7,23 +7,18 @@ import numpy as np
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsVersionError
-from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.files import map_array
 from arag_search.vectors.shards import (
-    CHUNKS,
-    FINGERPRINTS,
-    load_metadata,
-    ordinals_role,
+    StoredShard,
     record_file,
     shard_file,
     shard_record,
     vectors_role,
-    verify_shard,
     write_shard,
 )
 from tests.passages import VIVALDI, chunk
-from tests.vector_shards import unit_vectors, write_shards
+from tests.vector_shards import keys_of, unit_vectors, write_shards
 
 pytestmark = pytest.mark.vectors
 
@@ -40,23 +35,16 @@ def test_a_shard_is_read_as_it_was_written(tmp_path: Path) -> None:
     vectors = write_shards(tmp_path, VIVALDI, first=3)
     record = shard_record(tmp_path, 3)
     assert record is not None
-    assert (record.number, record.chunks, record.rows) == (3, 5, {"sentence": 11, "passage": 5})
-    assert record.first_ordinal == VIVALDI[0].ordinal
-    assert record.last_ordinal == VIVALDI[-1].ordinal
+    assert (record.number, record.rows) == (3, {"sentence": 11, "passage": 5})
+    assert record.all_rows == 16
+    shard = StoredShard(tmp_path, record)
     for unit in VECTOR_UNITS:
-        mapped = map_array(shard_file(tmp_path, 3, vectors_role(unit)))
+        mapped = map_array(shard.file(vectors_role(unit)))
         assert isinstance(mapped, np.memmap)
         assert mapped.dtype == np.float32
         assert (mapped == vectors[unit]).all()
-    ordinals = map_array(shard_file(tmp_path, 3, ordinals_role("passage")))
-    assert ordinals.tolist() == [each.ordinal for each in VIVALDI]
-    assert map_array(shard_file(tmp_path, 3, CHUNKS)).tolist() == ordinals.tolist()
-    prints = map_array(shard_file(tmp_path, 3, FINGERPRINTS))
-    assert [int.from_bytes(each.tobytes(), "big") for each in prints] == [
-        chunk_fingerprint(each) for each in VIVALDI
-    ]
-    assert load_metadata(tmp_path, record)[0] == ("vivaldi", {"year": 1678, "lang": ["en", "it"]})
-    verify_shard(tmp_path, record)
+        assert [key.tobytes() for key in shard.keys(unit)] == keys_of(VIVALDI)[unit]
+    shard.verify()
 
 
 def test_half_precision_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -100,14 +88,14 @@ def test_a_file_that_was_cut_is_named_with_its_sizes(folder: Path) -> None:
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
-    path = shard_file(folder, 0, "metadata.jsonl")
+    path = shard_file(folder, 0, "sentence.keys.npy")
     path.unlink()
     with pytest.raises(VectorsDamagedError) as raised:
         shard_record(folder, 0)
     assert str(raised.value) == f"A file is missing.\nWhere: {path}\n{AGAIN}"
 
 
-@pytest.mark.parametrize("role", ["sentence.npy", "passage.ordinals.npy", "fingerprints.npy"])
+@pytest.mark.parametrize("role", ["sentence.npy", "passage.keys.npy"])
 def test_a_flipped_bit_is_found_by_verifying(folder: Path, role: str) -> None:
     path = shard_file(folder, 0, role)
     data = bytearray(path.read_bytes())
@@ -116,7 +104,7 @@ def test_a_flipped_bit_is_found_by_verifying(folder: Path, role: str) -> None:
     record = shard_record(folder, 0)  # sizes alone do not tell
     assert record is not None
     with pytest.raises(VectorsDamagedError) as raised:
-        verify_shard(folder, record)
+        StoredShard(folder, record).verify()
     assert str(raised.value) == (
         f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n{AGAIN}"
     )
@@ -124,12 +112,13 @@ def test_a_flipped_bit_is_found_by_verifying(folder: Path, role: str) -> None:
 
 def test_a_record_of_another_version_is_refused(folder: Path) -> None:
     path = record_file(folder, 0)
-    path.write_text(path.read_text().replace('"format_version":1', '"format_version":2'))
+    path.write_text(path.read_text().replace('"format_version":2', '"format_version":1'))
     with pytest.raises(VectorsVersionError) as raised:
         shard_record(folder, 0)
     assert str(raised.value) == (
-        f"The vectors have format version 2.\nWhere: {path}\nAllowed: version 1\n"
-        "Do: Embed the index again, or use the release that wrote them."
+        f"The vectors have format version 1.\nWhere: {path}\nAllowed: version 2\n"
+        "Do: Run arag-search embed INDEX: it checks and converts vectors of version 1, and makes"
+        " others anew."
     )
 
 
@@ -137,8 +126,8 @@ def test_a_record_of_another_version_is_refused(folder: Path) -> None:
     ("before", "after", "why"),
     [
         ("}", "", "unexpected end of data: line 1 column"),
-        ('"chunks":5', '"chunks":"5"', "chunks: Input should be a valid integer"),
-        ('"chunks":5', '"chunk":5', "chunks: Field required"),
+        ('"number":0', '"number":"0"', "number: Input should be a valid integer"),
+        ('"number":0', '"numbers":0', "number: Field required"),
         ('"format_version"', '"version"', "'format_version'"),
     ],
 )
@@ -160,7 +149,7 @@ def test_the_record_of_another_shard_is_refused(folder: Path) -> None:
 
 def test_vectors_that_do_not_fit_the_chunks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as raised:
-        write_shard(tmp_path, 0, VIVALDI, {"passage": unit_vectors(4)}, dtype="float32")
+        write_shard(tmp_path, 0, keys_of(VIVALDI), {"passage": unit_vectors(4)}, dtype="float32")
     assert str(raised.value) == (
         "There are vectors of shape 4 x 16 for 5 rows.\nWhere: unit passage\n"
         "Allowed: one vector a row"
@@ -173,17 +162,8 @@ def test_vectors_that_are_not_finite_are_refused(tmp_path: Path, value: float) -
     vectors = unit_vectors(5)
     vectors[2, 3] = value
     with pytest.raises(ArgumentError) as raised:
-        write_shard(tmp_path, 0, VIVALDI, {"passage": vectors}, dtype="float32")
+        write_shard(tmp_path, 0, keys_of(VIVALDI), {"passage": vectors}, dtype="float32")
     assert raised.value.what == "A vector is not finite."
-
-
-def test_chunks_out_of_order_and_none_at_all_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError) as raised:
-        write_shard(tmp_path, 0, VIVALDI[::-1], {}, dtype="float32")
-    assert raised.value.what == "The chunks of a shard are not in corpus order."
-    with pytest.raises(ArgumentError) as raised:
-        write_shard(tmp_path, 0, [], {}, dtype="float32")
-    assert raised.value.what == "A shard without chunks."
 
 
 def test_a_shard_without_rows_is_a_shard(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from arag_search.file_lock import hold
 from arag_search.vectors import exact
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.manifest import MANIFEST, VectorManifest
-from arag_search.vectors.publish import publish_sidecar
 from arag_search.vectors.shards import StoredType, shard_file
 from arag_search.vectors.sidecar import open_vectors
 from tests.passages import chunk
@@ -34,11 +33,12 @@ from tests.vector_shards import (
     DIMENSION,
     ENCODER,
     Published,
+    Untouched,
     chunks_of,
     close,
     manifest_of,
-    not_asked,
     publish,
+    publish_shards,
     unit_vectors,
     write_shards,
 )
@@ -130,15 +130,8 @@ def test_a_unit_without_rows_finds_nothing(tmp_path: Path) -> None:
 def test_a_unit_that_was_left_out_is_not_served(tmp_path: Path) -> None:
     chunks = chunks_of(3)
     write_shards(tmp_path / "work", chunks, units=("passage",))
-    publish_sidecar(
-        tmp_path / "work",
-        tmp_path,
-        encoder=ENCODER,
-        units=("passage",),
-        dtype="float32",
-        manifest=manifest_of(chunks),
-    )
-    sidecar = open_vectors(tmp_path, manifest_of(chunks), not_asked)
+    publish_shards(tmp_path / "work", tmp_path, chunks, units=("passage",))
+    sidecar = open_vectors(tmp_path, Untouched(manifest_of(chunks)), "index")
     assert sidecar.units == ("passage",)
     with pytest.raises(NotServedError) as raised:
         sidecar.nearest("sentence", unit_vectors(1), 5)
@@ -184,7 +177,7 @@ def test_the_manifest_tells_what_was_embedded(published: Published) -> None:
 
 def test_nothing_but_the_sidecar_is_left_in_its_folder(published: Published) -> None:
     assert sorted(path.name for path in published.root.iterdir()) == [
-        published.manifest.fingerprint[:16],
+        published.manifest.placement[:16],
         "publishing.lock",
     ]
     assert not list(published.folder.glob("*.new")) + list(published.folder.glob("plan*"))
@@ -194,7 +187,7 @@ def test_a_moved_folder_opens(tmp_path: Path) -> None:
     one = publish(tmp_path, chunks_of(30))
     before = one.open().nearest("sentence", unit_vectors(2), 5)
     one.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", one.manifest, not_asked)
+    moved = open_vectors(tmp_path / "elsewhere", Untouched(one.manifest), "index")
     assert moved.nearest("sentence", unit_vectors(2), 5) == before
 
 
@@ -210,7 +203,7 @@ def test_opening_reads_no_vectors_and_verifying_reads_them(tmp_path: Path) -> No
         sidecar.verify()
     assert str(raised.value) == (
         f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n"
-        "Do: Embed the index again."
+        "Do: Embed the index again: arag-search embed INDEX --overwrite"
     )
 
 
@@ -236,17 +229,17 @@ def test_where_there_are_no_vectors_the_error_tells_how_to_make_them(tmp_path: P
     manifest = manifest_of(chunks_of(3))
     for root in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(VectorsNotFoundError) as raised:
-            open_vectors(root, manifest, not_asked)
+            open_vectors(root, Untouched(manifest), "index")
         assert str(raised.value) == (
             f"The index has no vectors, or none that were finished.\nWhere: {root}\n"
-            "Do: Make them: arag-search embed INDEX --encoder NAME"
+            f"Do: Make them: arag-search embed index --vectors {root} --encoder NAME"
         )
 
 
 def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
     one = publish(tmp_path, chunks_of(3))
     path = one.folder / MANIFEST
-    path.write_text(path.read_text().replace('"format_version":1', '"format_version":9', 1))
+    path.write_text(path.read_text().replace('"format_version":2', '"format_version":9', 1))
     with pytest.raises(VectorsVersionError) as raised:
         one.open()
     assert raised.value.what == "The vectors have format version 9."
@@ -278,7 +271,7 @@ def test_a_sidecar_of_another_model_is_refused_naming_both(
     fields = {"kind": "hashing", "name": "words", "revision": "1", "dimension": DIMENSION}
     identity = EncoderIdentity(**{**fields, **other})
     with pytest.raises(VectorsMismatchError) as raised:
-        open_vectors(published.root, published.manifest, not_asked, encoder=identity)
+        open_vectors(published.root, Untouched(published.manifest), "index", encoder=identity)
     assert str(raised.value) == (
         f"{told}\nWhere: {published.folder}\nAllowed: the encoder that made the vectors\n"
         "Do: Name that one, or embed the index again with the other."
@@ -289,7 +282,7 @@ def test_equal_weights_under_another_name_are_the_same_model(published: Publishe
     identity = EncoderIdentity(
         kind="hashing", name="/moved/words", revision="1", dimension=DIMENSION
     )
-    open_vectors(published.root, published.manifest, not_asked, encoder=identity).close()
+    open_vectors(published.root, Untouched(published.manifest), "index", encoder=identity).close()
 
 
 def test_other_declared_metadata_are_refused(tmp_path: Path) -> None:
@@ -297,7 +290,7 @@ def test_other_declared_metadata_are_refused(tmp_path: Path) -> None:
     publish(tmp_path, chunks, metadata={"lang": "keyword"})
     manifest = manifest_of(chunks, {"year": "number"})
     with pytest.raises(VectorsMismatchError) as raised:
-        open_vectors(tmp_path / "vectors", manifest, not_asked)
+        open_vectors(tmp_path / "vectors", Untouched(manifest), "index")
     assert raised.value.what == (
         "The vectors know the metadata lang (keyword), the index year (number)."
     )
@@ -345,11 +338,7 @@ def test_closing_frees_the_maps(tmp_path: Path) -> None:
 
 
 def _publish(folder: Path, chunks: list, **options: object) -> VectorManifest:
-    wanted = {"encoder": ENCODER, "units": VECTOR_UNITS, "dtype": "float32"}
-    manifest = manifest_of(chunks)
-    return publish_sidecar(
-        folder / "work", folder / "vectors", **{"manifest": manifest, **wanted, **options}
-    )
+    return publish_shards(folder / "work", folder / "vectors", chunks, **options)
 
 
 def test_a_damaged_shard_is_not_published(tmp_path: Path) -> None:
@@ -363,16 +352,15 @@ def test_a_damaged_shard_is_not_published(tmp_path: Path) -> None:
         _publish(tmp_path, chunks)
     assert raised.value.where == str(path)
     with pytest.raises(VectorsNotFoundError):
-        open_vectors(tmp_path / "vectors", manifest_of(chunks), not_asked)
+        open_vectors(tmp_path / "vectors", Untouched(manifest_of(chunks)), "index")
 
 
 def test_shards_of_another_index_are_not_published(tmp_path: Path) -> None:
     write_shards(tmp_path / "work", chunks_of(29))
     with pytest.raises(VectorsMismatchError) as raised:
-        _publish(tmp_path, chunks_of(30))
+        _publish(tmp_path, chunks_of(29), manifest=manifest_of(chunks_of(30)))
     assert raised.value.what == (
-        "The shards are not those of the index: the fingerprints of their passages do not add up"
-        " to its own."
+        "The vectors are not those of the index: its passages are at other places."
     )
 
 
@@ -380,7 +368,8 @@ def test_nothing_to_publish_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(VectorsNotFoundError) as raised:
         _publish(tmp_path, chunks_of(3))
     assert str(raised.value) == (
-        f"There are no shards of vectors.\nWhere: {tmp_path / 'work'}\nDo: Embed the index first."
+        "There are no shards of vectors.\n"
+        f"Where: {tmp_path / 'work' / 'placement'}\nDo: Embed the index first."
     )
 
 
@@ -438,7 +427,7 @@ _publish(Path(sys.argv[1]), chunks_of(90), index="IVF2,PQ8x4", progress=Killer()
 @pytest.mark.parametrize(
     ("stage", "done"),
     [
-        ("writing ordinals and metadata", 1),
+        ("writing ordinals", 1),
         ("training sentence vectors", 1),
         ("adding sentence vectors", 1),
         ("merging sentence vectors", 0),
@@ -457,7 +446,7 @@ def test_a_kill_while_publishing_leaves_nothing_half_done_and_is_gone_on_from(
     assert killed.returncode == -9
     manifest = manifest_of(chunks)
     with pytest.raises(VectorsNotFoundError):
-        open_vectors(tmp_path / "vectors", manifest, not_asked)
+        open_vectors(tmp_path / "vectors", Untouched(manifest), "index")
     made = _publish(tmp_path, chunks, index="IVF2,PQ8x4")
     one = Published(tmp_path / "vectors", chunks, vectors, manifest, made)
     sidecar = one.open()

@@ -1,27 +1,34 @@
-"""Vectors that are older than their index: masked where passages were deleted, else refused."""
+"""Vectors that are older than their index: what it has unchanged is served, the rest refused."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arag_search.corpus import Chunk
+from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import VectorsDamagedError, VectorsMismatchError, VectorsStaleError
 from arag_search.query.tree import KeywordEquals, Scope
-from arag_search.vectors.base import VECTOR_UNITS
+from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
+from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.publish import publish_sidecar
 from arag_search.vectors.rows import rows_of
 from arag_search.vectors.sidecar import Sidecar, open_vectors
+from index_jobs.embed_reuse import find_reuse
+from tests.strategies import METADATA
 from tests.vector_shards import (
     ENCODER,
     Published,
+    Untouched,
     chunks_of,
     close,
     manifest_of,
-    not_asked,
     publish,
+    shards_in,
     unit_vectors,
+    write_placement,
     write_shards,
 )
 
@@ -35,12 +42,23 @@ def published(request: pytest.FixtureRequest, tmp_path: Path) -> Published:
     return publish(tmp_path, chunks_of(120), size=50, index=request.param)
 
 
-def _streamed(chunks: Sequence[Chunk]) -> Callable[[], Iterator[int]]:
-    return lambda: (each.ordinal for each in chunks)
+class Reading:
+    """An index of chunks that counts how often it is read through."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._engine = MemoryEngine(chunks, metadata=METADATA)
+        self.manifest = self._engine.manifest
+        self.chunks_at = self._engine.chunks_at
+        self.ordinals = self._engine.ordinals
+        self.scans = 0
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        self.scans += 1
+        return self._engine.scan(scope)
 
 
 def _open(one: Published, chunks: Sequence[Chunk], *, allow_stale: bool = False) -> Sidecar:
-    return open_vectors(one.root, manifest_of(chunks), _streamed(chunks), allow_stale=allow_stale)
+    return open_vectors(one.root, Reading(chunks), "index", allow_stale=allow_stale)
 
 
 def _is_exact_over(sidecar: Sidecar, one: Published, chunks: Sequence[Chunk]) -> bool:
@@ -66,9 +84,9 @@ def test_what_is_deleted_is_kept_in_a_file_and_not_asked_for_again(published: Pu
     left = published.chunks[7:]
     before = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
     _open(published, left)
-    sidecar = open_vectors(published.root, manifest_of(left), not_asked)
+    sidecar = open_vectors(published.root, Untouched(manifest_of(left)), "index")
     assert _is_exact_over(sidecar, published, left)
-    name = f"deleted-{manifest_of(left).fingerprint[:16]}.bits"
+    name = f"served-{manifest_of(left).placement[:16]}.bits"
     after = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
     assert {**before, name: after[name]} == after  # nothing else was touched
     published.open().verify()
@@ -83,7 +101,7 @@ def test_each_state_of_an_index_has_its_own_deletions(published: Published) -> N
 def test_a_file_of_deletions_that_is_damaged_is_an_error(published: Published) -> None:
     left = published.chunks[7:]
     _open(published, left)
-    (path,) = published.folder.glob("deleted-*")
+    (path,) = published.folder.glob("served-*")
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
     path.write_bytes(data)
@@ -103,7 +121,7 @@ def test_deletions_are_masked_where_the_folder_cannot_be_written(
     def refuse(*_: object) -> None:
         raise PermissionError("read-only")
 
-    monkeypatch.setattr("arag_search.vectors.finding.write_deletions", refuse)
+    monkeypatch.setattr("arag_search.vectors.finding.write_difference", refuse)
     left = published.chunks[7:]
     assert _is_exact_over(_open(published, left), published, left)
 
@@ -120,7 +138,8 @@ def test_added_passages_are_an_error_that_names_only_missing(published: Publishe
         "The vectors are older than the index: 4 of 121 passages have no vectors.\n"
         f"Where: {published.folder}\n"
         "Allowed: vectors of the index as it is, or of one from which passages were deleted\n"
-        "Do: Run arag-search embed INDEX --only-missing, or search with --allow-stale."
+        f"Do: Run arag-search embed index --vectors {published.root} --only-missing, or search with"
+        " --allow-stale."
     )
 
 
@@ -132,7 +151,18 @@ def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(published: Pu
         " found by meaning."
     )
     assert _is_exact_over(sidecar, published, published.chunks[3:])
-    assert not list(published.folder.glob("deleted-*"))
+    # what was found out is kept for the next time
+    again = open_vectors(published.root, Untouched(manifest_of(grown)), "index", allow_stale=True)
+    assert again.stale == sidecar.stale
+    assert _is_exact_over(again, published, published.chunks[3:])
+
+
+def test_only_the_text_of_new_passages_is_read_where_that_proves_the_others(
+    published: Published,
+) -> None:
+    index = Reading([*published.chunks[3:], *chunks_of(4, first=120)])
+    open_vectors(published.root, index, "index", allow_stale=True).close()
+    assert index.scans == 0
 
 
 def test_vectors_of_other_passages_at_the_same_places_are_refused(published: Published) -> None:
@@ -140,11 +170,59 @@ def test_vectors_of_other_passages_at_the_same_places_are_refused(published: Pub
     for allow_stale in (False, True):
         with pytest.raises(VectorsMismatchError) as raised:
             _open(published, changed, allow_stale=allow_stale)
-        assert raised.value.what == (
-            "The vectors are of another corpus: the index has other passages at the same places."
+        assert str(raised.value) == (
+            "The vectors are of other passages, or of the same ones in another order: none of the"
+            f" 120 of the index is where they say.\nWhere: {published.folder}\n"
+            "Allowed: vectors of the index as it is\n"
+            f"Do: Run arag-search embed index --vectors {published.root}: it takes over the vectors"
+            " of texts that have moved."
         )
-        assert published.manifest.fingerprint[:12] in raised.value.where
-        assert manifest_of(changed).fingerprint[:12] in raised.value.where
+
+
+def _moved(chunks: Sequence[Chunk], first: int) -> list[Chunk]:
+    """The same passages from the ``first`` on in reverse order, at the same places."""
+    tail = chunks[first:]
+    turned = [
+        replace(moved, ordinal=place.ordinal)
+        for moved, place in zip(reversed(tail), tail, strict=True)
+    ]
+    return [*chunks[:first], *turned]
+
+
+def test_of_the_same_passages_in_another_order_only_those_that_stayed_are_served(
+    published: Published,
+) -> None:
+    moved = _moved(published.chunks, 50)
+    assert manifest_of(moved).fingerprint == published.manifest.fingerprint
+    with pytest.raises(VectorsStaleError, match="70 of 120 passages have no vectors"):
+        _open(published, moved)
+    sidecar = _open(published, moved, allow_stale=True)
+    assert _is_exact_over(sidecar, published, published.chunks[:50])
+
+
+def test_passages_whose_metadata_or_sentences_changed_are_not_served(published: Published) -> None:
+    first, second, *rest = published.chunks
+    other_year = replace(first, metadata={**first.metadata, "year": 1})
+    one_sentence = replace(second, sentence_ends=second.sentence_ends[-1:])
+    changed = [other_year, one_sentence, *rest]
+    with pytest.raises(VectorsStaleError, match="2 of 120 passages have no vectors"):
+        _open(published, changed)
+    sidecar = _open(published, changed, allow_stale=True)
+    assert _is_exact_over(sidecar, published, rest)
+
+
+def test_an_index_that_does_not_state_its_placement_is_refused_with_what_adds_it(
+    published: Published,
+) -> None:
+    index = Untouched(replace(published.manifest, placement=""))
+    with pytest.raises(VectorsStaleError) as raised:
+        open_vectors(published.root, index, "index", allow_stale=True)
+    assert str(raised.value) == (
+        "The index does not state which passage has which place: an earlier version wrote it.\n"
+        "Where: index\nAllowed: an index with a placement in its manifest\n"
+        f"Do: Run arag-search embed index --vectors {published.root}: it adds the placement, and"
+        " encodes only what is missing."
+    )
 
 
 def test_a_roll_back_finds_the_vectors_of_before(published: Published) -> None:
@@ -157,56 +235,106 @@ def test_a_roll_back_finds_the_vectors_of_before(published: Published) -> None:
 def test_of_several_sidecars_the_one_that_lacks_nothing_is_taken(published: Published) -> None:
     grown, _ = _grow(published, published.chunks)
     left = grown.chunks[5:]
-    sidecar = open_vectors(published.root, manifest_of(left), _streamed(left))
+    sidecar = _open(published, left)
     assert sidecar.path == grown.folder
     assert _is_exact_over(sidecar, grown, left)
 
 
-def test_an_earlier_sidecar_is_taken_over_with_its_deletions(published: Published) -> None:
+def test_rows_of_texts_that_are_gone_are_dead_and_not_found(published: Published) -> None:
     left = [each for number, each in enumerate(published.chunks) if number % 7]
     grown, made = _grow(published, left)
-    assert made.deleted_chunks == 18
-    kept = [*left, *grown.chunks[120:]]
-    sidecar = open_vectors(published.root, manifest_of(kept), not_asked)
+    assert made.dead_rows == {"sentence": 54, "passage": 18}
+    sidecar = grown.open()
     assert sidecar.stale is None
-    assert _is_exact_over(sidecar, grown, kept)
+    assert _is_exact_over(sidecar, grown, grown.chunks)
     sidecar.verify()
     # and once more, with deletions after those
-    fewer = kept[10:]
-    again = open_vectors(published.root, manifest_of(fewer), _streamed(fewer))
-    assert _is_exact_over(again, grown, fewer)
+    fewer = grown.chunks[10:]
+    assert _is_exact_over(_open(grown, fewer), grown, fewer)
 
 
-def test_an_earlier_sidecar_of_another_encoder_is_not_taken_over(published: Published) -> None:
-    with pytest.raises(VectorsMismatchError) as raised:
-        publish_sidecar(
-            published.root,
-            published.root,
-            encoder=type(ENCODER)(kind="hashing", name="other", revision="1", dimension=16),
-            units=VECTOR_UNITS,
-            dtype="float32",
-            manifest=published.manifest,
-            earlier=published.folder,
+def test_rows_keep_their_vectors_wherever_their_texts_move(published: Published) -> None:
+    moved = _moved(published.chunks, 0)
+    manifest = manifest_of(moved)
+    placement = write_placement(published.root.parent / "placement", moved)
+    shards = published.made.shards_in(published.folder)
+    reuse = find_reuse(placement, VECTOR_UNITS, shards, lambda *_: None)
+    assert (reuse.linked, reuse.missing_rows()) == (shards, 0)
+    made = publish_sidecar(
+        shards,
+        placement,
+        published.root,
+        encoder=ENCODER,
+        units=VECTOR_UNITS,
+        dtype="float32",
+        index=published.made.index["sentence"],
+        manifest=manifest,
+        earlier=published.folder,
+    )
+    turned = {
+        unit: np.concatenate(
+            [
+                published.vectors[unit][rows]
+                for rows in reversed(_rows_of_chunks(published.chunks, unit))
+            ]
         )
-    assert raised.value.what == "The earlier vectors are of words, the new ones of other."
+        for unit in VECTOR_UNITS
+    }
+    now = Published(published.root, moved, turned, manifest, made)
+    sidecar = now.open()
+    assert _is_exact_over(sidecar, now, moved)
+    german = Scope((KeywordEquals("lang", "de"),))
+    inside = np.array(
+        [each.metadata["lang"] == "de" for each in moved for _ in rows_of(each, "sentence")]
+    )
+    in_scope = sidecar.nearest("sentence", QUERY, 500, german)[0]
+    assert close(in_scope, now.expected("sentence", QUERY[0], 500, inside))
+    for name in ("shard-00000.sentence.npy", "sentence.faiss", "sentence.ivfdata"):
+        if (published.folder / name).exists():
+            assert (published.folder / name).samefile(now.folder / name)
 
 
-def _grow(one: Published, left: Sequence[Chunk]) -> tuple[Published, object]:
+def _rows_of_chunks(chunks: Sequence[Chunk], unit: VectorUnit) -> list[list[int]]:
+    counts = [len(rows_of(each, unit)) for each in chunks]
+    ends = np.cumsum(counts).tolist()
+    return [list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)]
+
+
+def _grow(one: Published, left: Sequence[Chunk]) -> tuple[Published, VectorManifest]:
     """The sidecar of an index of which ``left`` remained and to which 90 chunks were added."""
     new = chunks_of(90, first=120)
     work = one.root.parent / "more"
     added = write_shards(work, new, size=60, seed=8)
     now = [*left, *new]
     manifest = manifest_of(now)
+    placement = write_placement(work / "placement", now)
+    reuse = find_reuse(
+        placement,
+        VECTOR_UNITS,
+        [*one.made.shards_in(one.folder), *shards_in(work)],
+        lambda *_: None,
+    )
+    assert reuse.missing_rows() == 0
     made = publish_sidecar(
-        work,
+        reuse.linked,
+        placement,
         one.root,
         encoder=ENCODER,
         units=VECTOR_UNITS,
         dtype="float32",
         manifest=manifest,
         earlier=one.folder,
-        ordinals=_streamed(now),
     )
-    every = {unit: np.concatenate((one.vectors[unit], added[unit])) for unit in VECTOR_UNITS}
-    return Published(one.root, [*one.chunks, *new], every, manifest, made), made
+    kept = {each.id for each in left}
+    every = {
+        unit: np.concatenate(
+            (
+                one.vectors[unit][
+                    [each.id in kept for each in one.chunks for _ in rows_of(each, unit)]
+                ],
+                added[unit],
+            )
+        )
+        for unit in VECTOR_UNITS
+    }
+    return Published(one.root, now, every, manifest, made), made

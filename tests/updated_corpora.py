@@ -16,7 +16,7 @@ import pytest
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
 from arag_search.index import Index, open_index
-from arag_search.manifest import Manifest
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.results import SearchResult
 from index_jobs.adding import add_documents
 from index_jobs.build import build_index
@@ -101,7 +101,14 @@ class Corpus:
 def same(manifest: Manifest) -> Manifest:
     """What two indexes of the same corpus have in common, however they came to it."""
     return replace(
-        manifest, created="", sources=(), update=0, engine="", engine_version="", skipped_lines=0
+        manifest,
+        created="",
+        sources=(),
+        placement="",
+        update=0,
+        engine="",
+        engine_version="",
+        skipped_lines=0,
     )
 
 
@@ -121,6 +128,7 @@ def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
     """Sets and totals always; scores and order where the updated one is compact."""
     assert same(updated.manifest) == same(fresh.manifest)
     chunks = list(updated.scan())
+    assert updated.manifest.placement == fingerprint_hex(CorpusDigest.of(chunks).placement)
     assert without_ordinals(chunks) == without_ordinals(list(fresh.scan()))
     assert [each.ordinal for each in chunks] == sorted({each.ordinal for each in chunks})
     for query in QUERIES:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,19 @@ from arag_search.corpus import Chunk
 from arag_search.engines.memory import MemoryEngine
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
+from arag_search.query.tree import Scope
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
 from arag_search.vectors.manifest import VectorManifest
+from arag_search.vectors.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import StoredType, write_shard
+from arag_search.vectors.rows import row_key, rows_of
+from arag_search.vectors.shards import (
+    StoredShard,
+    StoredType,
+    shard_numbers,
+    shard_record,
+    write_shard,
+)
 from arag_search.vectors.sidecar import Sidecar, open_vectors
 from tests.passages import chunk
 from tests.strategies import METADATA
@@ -78,8 +87,76 @@ def write_shards(
             end = done[unit] + sum(counts[unit][start : start + size])
             part[unit] = vectors[unit][done[unit] : end]
             done[unit] = end
-        write_shard(folder, number, chunks[start : start + size], part, dtype=dtype)
+        write_shard(folder, number, keys_of(chunks[start : start + size], units), part, dtype=dtype)
     return vectors
+
+
+def keys_of(
+    chunks: Sequence[Chunk], units: Sequence[VectorUnit] = VECTOR_UNITS
+) -> dict[VectorUnit, list[bytes]]:
+    """The keys of the rows of chunks."""
+    return {
+        unit: [row_key(text) for each in chunks for _, text in rows_of(each, unit)]
+        for unit in units
+    }
+
+
+def shards_in(folder: Path) -> list[StoredShard]:
+    """The shards of a folder, by number."""
+    records = [shard_record(folder, number) for number in shard_numbers(folder)]
+    return [StoredShard(folder, record) for record in records if record is not None]
+
+
+def write_placement(
+    folder: Path,
+    chunks: Sequence[Chunk],
+    units: Sequence[VectorUnit] = VECTOR_UNITS,
+    metadata: Mapping[str, MetadataType] = METADATA,
+) -> Path:
+    """The placement of an index of these chunks, whose n-th text has the n-th row."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with PlacementWriter(folder, units, metadata) as writer:
+        for each in chunks:
+            writer.add(each)
+    for unit in units:
+        np.save(rows_file(folder, unit), np.arange(len(wanted_keys(folder, unit))))
+    return folder
+
+
+def publish_shards(
+    work: Path,
+    root: Path,
+    chunks: Sequence[Chunk],
+    *,
+    units: Sequence[VectorUnit] = VECTOR_UNITS,
+    metadata: Mapping[str, MetadataType] = METADATA,
+    **options: Any,
+) -> VectorManifest:
+    """Publish the shards of ``work``, whose rows are those of the chunks in order."""
+    given = {"encoder": ENCODER, "dtype": "float32", "manifest": manifest_of(chunks, metadata)}
+    return publish_sidecar(
+        shards_in(work),
+        write_placement(work / "placement", chunks, units, metadata),
+        root,
+        units=units,
+        **{**given, **options},
+    )
+
+
+class Untouched:
+    """An index of which nothing but its manifest may be asked: its vectors are up to date."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+
+    def ordinals(self) -> Iterator[int]:
+        raise AssertionError("the ordinals of the index were asked for")
+
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+        raise AssertionError("chunks of the index were asked for")
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
+        raise AssertionError("the index was read")
 
 
 @dataclass
@@ -101,10 +178,10 @@ class Published:
 
     @property
     def folder(self) -> Path:
-        return self.root / self.manifest.fingerprint[:16]
+        return self.root / self.manifest.placement[:16]
 
     def open(self, **options: bool) -> Sidecar:
-        return open_vectors(self.root, self.manifest, not_asked, **options)
+        return open_vectors(self.root, Untouched(self.manifest), "index", **options)
 
     def expected(
         self,
@@ -119,7 +196,11 @@ class Published:
         scores = (stored @ query.astype(np.float64)).astype(np.float32)
         rows = np.arange(len(scores)) if allowed is None else np.flatnonzero(allowed)
         order = np.lexsort((self.ordinals[unit][rows], -scores[rows]))[:n]
-        return [Nearest(int(self.ordinals[unit][row]), float(scores[row])) for row in rows[order]]
+        keys = keys_of(self.chunks, (unit,))[unit]
+        return [
+            Nearest(int(self.ordinals[unit][row]), float(scores[row]), keys[row])
+            for row in rows[order]
+        ]
 
 
 def publish(
@@ -138,11 +219,12 @@ def publish(
     work, root = folder / "work", folder / "vectors"
     written = write_shards(work, chunks, size=size, dtype=dtype, vectors=vectors)
     manifest = manifest_of(chunks, metadata)
-    made = publish_sidecar(
+    made = publish_shards(
         work,
         root,
+        chunks,
+        metadata=metadata,
         encoder=encoder,
-        units=VECTOR_UNITS,
         dtype=dtype,
         index=index,
         manifest=manifest,
@@ -151,13 +233,10 @@ def publish(
     return Published(root, chunks, written, manifest, made)
 
 
-def not_asked() -> None:
-    """Ordinals of an index whose vectors are up to date: nobody asks for them."""
-    raise AssertionError("the ordinals of the index were asked for")
-
-
 def close(found: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
-    """Whether ordinals are equal in order, and scores to 1e-5."""
-    return [each.ordinal for each in found] == [each.ordinal for each in expected] and all(
-        abs(one.score - other.score) < 1e-5 for one, other in zip(found, expected, strict=True)
+    """Whether ordinals and keys are equal in order, and scores to 1e-5."""
+    return [(row.ordinal, row.key) for row in found] == [
+        (row.ordinal, row.key) for row in expected
+    ] and all(
+        abs(row.score - right.score) < 1e-5 for row, right in zip(found, expected, strict=True)
     )

@@ -29,14 +29,17 @@ def embed_command(
         str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
     ],
     encoder: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="What makes the vectors: the name of a model or its folder for "
             "sentence-transformers, an installed package with a model, endpoint:MODEL for an "
-            "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only.",
+            "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only. "
+            "[default: the one that made the newest vectors there are, else "
+            "Qwen/Qwen3-Embedding-0.6B]",
             metavar="NAME",
+            show_default=False,
         ),
-    ] = "Qwen/Qwen3-Embedding-0.6B",
+    ] = None,
     vectors: Annotated[
         str | None,
         typer.Option(
@@ -97,15 +100,16 @@ def embed_command(
         bool,
         typer.Option(
             "--only-missing",
-            help="Take over the vectors of passages that have one, and encode what was added.",
+            help="Say that only texts without a vector are to be encoded, which is so anyway: the "
+            "vector of a text that is still there is always used again.",
         ),
     ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
             "--overwrite",
-            help="Replace vectors that are there, and an embedding that was stopped and was "
-            "another.",
+            help="Encode everything anew: replace vectors that are there, and an embedding that "
+            "was stopped and was another.",
         ),
     ] = False,
     ray: Annotated[
@@ -130,8 +134,9 @@ def embed_command(
     are published at once as the sidecar of the index as it is. An embedding that was stopped
     (Ctrl-C, a full disk, a crash) is continued by the same command after its finished shards.
 
-    After arag-search delete the vectors still serve; after --add, --only-missing encodes what is
-    new. Vectors that are there already are left as they are.
+    After arag-search delete the vectors still serve. After any other change of the index the same
+    command encodes the texts that are new, and uses the vectors of all others again, wherever these
+    have moved. Vectors of earlier versions of this program are checked and converted.
 
     Needs the extra "semantic": pip install "arag-search[semantic]".
 

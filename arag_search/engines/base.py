@@ -175,11 +175,9 @@ class SearchEngine(Protocol):
         corpus came already chunked."""
         ...
 
-    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
-        """The chunks with these ordinals, in the order asked; None for one that is not there.
-
-        Without text their content and sentence ends are empty.
-        """
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
+        """The chunks with these ordinals, in the order asked; None for one that is not there or
+        not in scope."""
         ...
 
     def ordinals(self) -> Iterator[int]:

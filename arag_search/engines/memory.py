@@ -8,7 +8,6 @@ against. It shares no code with them. Order and scores are those of Lucene, comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from heapq import nsmallest
 
@@ -27,7 +26,7 @@ from arag_search.engines.memory_documents import Documents
 from arag_search.engines.memory_field import float32
 from arag_search.engines.memory_plan import plan_of
 from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
-from arag_search.manifest import Manifest, add_fingerprints, chunk_fingerprint, fingerprint_hex
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import (
@@ -192,14 +191,17 @@ class MemoryEngine:
                     before = other.id
         return before, None
 
-    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine."""
         self._check_open()
+        allowed = self._by_chunk.within(scope)
         numbers = map(self._by_ordinal.get, ordinals)
-        found = [None if number is None else self._chunks[number] for number in numbers]
-        if with_text:
-            return found
-        return [chunk and replace(chunk, content="", sentence_ends=()) for chunk in found]
+        return [
+            None
+            if number is None or (allowed is not None and number not in allowed)
+            else self._chunks[number]
+            for number in numbers
+        ]
 
     def ordinals(self) -> Iterator[int]:
         """See SearchEngine."""
@@ -341,9 +343,7 @@ def _manifest(
     sentences: bool,
 ) -> Manifest:
     documents = {chunk.doc_id: chunk for chunk in chunks}
-    fingerprint = 0
-    for chunk in chunks:
-        fingerprint = add_fingerprints(fingerprint, chunk_fingerprint(chunk))
+    digest = CorpusDigest.of(chunks)
     return Manifest(
         engine="memory",
         engine_version="1",
@@ -359,5 +359,6 @@ def _manifest(
         b=b,
         metadata=dict(metadata),
         without=() if sentences else ("sentences",),
-        fingerprint=fingerprint_hex(fingerprint),
+        fingerprint=fingerprint_hex(digest.fingerprint),
+        placement=fingerprint_hex(digest.placement),
     )

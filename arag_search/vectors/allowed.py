@@ -1,4 +1,4 @@
-"""Which rows a search may find: those in scope whose chunks are not deleted."""
+"""Which rows a search may find: those of texts in scope whose chunks the index has unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import VectorUnit
@@ -41,20 +41,25 @@ class AllowedRows:
         return np.unpackbits(part, bitorder="little")[before : before + count].view(np.bool_)
 
 
+class TextRows(NamedTuple):
+    """The texts of a unit in corpus order: ``ends`` has for each chunk the number of texts up to
+    its end, ``rows`` the row of each text. ``total`` counts all rows, those of no text too."""
+
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    total: int
+
+
 class Allowance:
     """Evaluates scopes to rows, and keeps the last of them. Safe to use from several threads."""
 
     def __init__(
-        self,
-        columns: Columns,
-        ends: Mapping[VectorUnit, NDArray[np.int64]],
-        deleted: Mask | None,
+        self, columns: Columns, texts: Mapping[VectorUnit, TextRows], gone: Mask | None
     ) -> None:
-        """``ends`` tell of each chunk which row of a unit is the first that is not its;
-        ``deleted`` which chunks are never allowed."""
+        """``gone`` tells which chunks are never allowed, None for none."""
         self._columns = columns
-        self._ends = ends
-        self._deleted = deleted
+        self._texts = texts
+        self._gone = gone
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
 
@@ -62,8 +67,10 @@ class Allowance:
         """The rows of a unit that may be found; None for all."""
         if scope is not None and not (scope.include or scope.exclude):
             scope = None
-        if scope is None and self._deleted is None:
-            return None
+        if scope is None and self._gone is None:
+            texts = self._texts[unit]
+            if len(texts.rows) == texts.total:
+                return None
         key = unit, scope
         with self._lock:
             if key in self._kept:
@@ -79,19 +86,20 @@ class Allowance:
     def _evaluate(self, unit: VectorUnit, scope: Scope | None) -> AllowedRows:
         import numpy as np
 
-        ends = self._ends[unit]
+        ends, rows, total_rows = self._texts[unit]
         chunks = np.ones(len(ends), np.bool_) if scope is None else self._columns.within(scope)
-        if self._deleted is not None:
-            chunks &= ~self._deleted
+        if self._gone is not None:
+            chunks &= ~self._gone
         positions = np.flatnonzero(chunks)
         stops = ends[positions]
         starts = np.where(positions > 0, ends[positions - 1], 0)
         counts = stops - starts
         total = int(counts.sum())
         if total < FEW_ROWS:
-            # row = start of its chunk + how many rows of that chunk came before
+            # text = start of its chunk + how many texts of that chunk came before
             before = np.cumsum(counts) - counts
-            few = np.repeat(starts - before, counts) + np.arange(total)
-            return AllowedRows(few.astype(np.int64), np.empty(0, np.uint8))
-        each = np.diff(ends, prepend=0)
-        return AllowedRows(None, np.packbits(np.repeat(chunks, each), bitorder="little"))
+            texts = np.repeat(starts - before, counts) + np.arange(total)
+            return AllowedRows(np.sort(rows[texts]), np.empty(0, np.uint8))
+        mask = np.zeros(total_rows, np.bool_)
+        mask[rows[np.repeat(chunks, np.diff(ends, prepend=0))]] = True
+        return AllowedRows(None, np.packbits(mask, bitorder="little"))

@@ -1,8 +1,9 @@
 """The seams of semantic search: what turns text into vectors, and what finds the nearest of them.
 
-A row is a vector of one sentence or of one passage. Its ordinal is that of the sentence or chunk in
-the index (see corpus.py), by which a vector belongs to a text. All vectors have unit length, so
-that an inner product is a cosine.
+A row is a vector of one sentence or of one passage. Its key is a hash of the text that was encoded
+(see rows.py): by it a vector belongs to a text. Its ordinal is that of the sentence or chunk in the
+index (see corpus.py): it says where the text is found at one placement of the index. All vectors
+have unit length, so that an inner product is a cosine.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ class Encoder(Protocol):
 
 
 class Nearest(NamedTuple):
-    """One row that was found: its ordinal and its cosine with the query, in float32."""
+    """One row that was found: its ordinal, its cosine with the query, in float32, and its key."""
 
     ordinal: int
     score: float
+    key: bytes
 
 
 class Vectors(Protocol):

@@ -1,21 +1,21 @@
 """The metadata of a sidecar's chunks as sorted arrays, and scopes evaluated over them.
 
-A field has one segment a shard, so that no more than a shard is held while they are written. Within
-a segment values grow, and each leads to the positions of the chunks that have it; a position counts
-from 0 over all shards. Fields are numbered: ``doc_id`` is 0, the declared ones follow by name.
+A field has one segment for so many chunks as are held while they are written. Within a segment
+values grow, and each leads to the positions of the chunks that have it; a position counts from 0
+over all chunks, in corpus order. Fields are numbered: ``doc_id`` is 0, the declared ones follow by
+name.
 
 ``column-01.positions.npy``  uint32, the chunks of all values
 ``column-01.values.npy``     numbers: float64, dates: int64 (milliseconds), one for each position
 ``column-01.text.npy``       keywords: uint8, the UTF-8 of the values one after another
 ``column-01.ends.npy``       keywords: int64, of each value where its text and its positions end
-``column-01.segments.npy``   int64, of each shard where its values end
+``column-01.segments.npy``   int64, of each segment where its values end
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, assert_never
 
 from arag_search.corpus import MetadataValue
@@ -68,7 +68,7 @@ def _file(folder: Path, number: int, part: str) -> Path:
 
 
 class ColumnsWriter:
-    """Writes the columns of a folder, one shard after another. A context manager."""
+    """Writes the columns of a folder, one segment after another; ``close`` ends them."""
 
     def __init__(self, folder: Path, metadata: Mapping[str, MetadataType]) -> None:
         self._fields = numbered_fields(metadata)
@@ -79,21 +79,14 @@ class ColumnsWriter:
         }
         self._chunks = 0
 
-    def __enter__(self) -> ColumnsWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let all be on disk."""
         for parts in self._writers.values():
             for writer in parts.values():
                 writer.close()
 
-    def add_shard(self, chunks: Iterable[tuple[str, Mapping[str, MetadataValue]]]) -> None:
-        """Take doc_id and metadata of each chunk of the next shard.
+    def add_segment(self, chunks: Iterable[tuple[str, Mapping[str, MetadataValue]]]) -> None:
+        """Take doc_id and metadata of each of the next chunks.
 
         Raises ArgumentError for a value that is not of its field's type.
         """
@@ -108,9 +101,9 @@ class ColumnsWriter:
                     found[name].setdefault(held, []).append(self._chunks)
             self._chunks += 1
         for name, positions in found.items():
-            self._add_segment(name, positions)
+            self._write_segment(name, positions)
 
-    def _add_segment(self, name: str, found: Mapping[str | float, list[int]]) -> None:
+    def _write_segment(self, name: str, found: Mapping[str | float, list[int]]) -> None:
         import numpy as np
 
         writers = self._writers[name]
@@ -138,7 +131,10 @@ class Columns:
         self._chunks = chunks
         self._kinds = {name: kind for name, (_, kind) in numbered_fields(metadata).items()}
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {
-            name: {part: map_array(_file(folder, number, part)) for part in _PARTS[kind]}
+            name: {
+                part: map_array(_file(folder, number, part), dtype, (None,))
+                for part, dtype in _PARTS[kind].items()
+            }
             for name, (number, kind) in numbered_fields(metadata).items()
         }
 

@@ -9,10 +9,11 @@ scores wherever they lie.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.vectors.base import Nearest
 from arag_search.vectors.mapped import MappedRows
+from arag_search.vectors.rows import KEY_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,13 @@ _LEAST_BLOCK_ROWS = 1 << 10
 _MOST_CONVERTED = 1 << 24  # elements of a block that is float16 on disk: 64 MB
 _STRIPE_ROWS = 1 << 12
 _RESCORED = 1 << 14  # rows that are scored in float64 at once
+
+
+class RowTexts(NamedTuple):
+    """Of each row of a unit the ordinal of its text, int64, and its key, uint8 of 16 columns."""
+
+    ordinals: Rows
+    keys: NDArray[np.uint8]
 
 
 def block_rows(queries: int, dimension: int, *, converted: bool) -> int:
@@ -73,7 +81,7 @@ def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) ->
 
 
 def ranked(
-    mapped: MappedRows, ordinals: Rows, query: FloatArray, rows: Rows, n: int
+    mapped: MappedRows, texts: RowTexts, query: FloatArray, rows: Rows, n: int
 ) -> list[Nearest]:
     """The ``n`` best of these rows by their stored vectors; equal scores in order of ordinal."""
     import numpy as np
@@ -86,16 +94,21 @@ def ranked(
         scores[start : start + _RESCORED] = np.einsum(
             "ij,j->i", vectors, wanted, dtype=np.float64, optimize=False
         )
-    return in_order(ordinals[rows], scores, n)
+    return in_order(texts, rows, scores, n)
 
 
-def in_order(ordinals: Rows, scores: FloatArray, n: int) -> list[Nearest]:
-    """The ``n`` best, best first, equal scores in order of ordinal."""
+def in_order(texts: RowTexts, rows: Rows, scores: FloatArray, n: int) -> list[Nearest]:
+    """The ``n`` best of these rows, best first, equal scores in order of ordinal."""
     import numpy as np
 
+    ordinals = texts.ordinals[rows]
     order = np.lexsort((ordinals, -scores))[:n]
-    found = zip(ordinals[order].tolist(), scores[order].tolist(), strict=True)
-    return [Nearest(ordinal, score) for ordinal, score in found]
+    keys = texts.keys[rows[order]].tobytes()
+    best = zip(ordinals[order].tolist(), scores[order].tolist(), strict=True)
+    return [
+        Nearest(ordinal, score, keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
+        for at, (ordinal, score) in enumerate(best)
+    ]
 
 
 class _Pool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+EMBED_AGAIN = "Embed the index again: arag-search embed INDEX --overwrite"
+
 _READ_BYTES = 1 << 20
 
 
@@ -97,23 +99,49 @@ def file_record(path: Path) -> FileRecord:
         return FileRecord(file.tell(), digest.hexdigest())
 
 
-def map_array(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped for reading. Raises VectorsDamagedError."""
+def map_array(
+    path: Path, dtype: str | None = None, shape: tuple[int | None, ...] | None = None
+) -> NDArray[Any]:
+    """The array of a .npy file, mapped for reading.
+
+    Raises VectorsDamagedError where it cannot be read, or is not of this type and shape; None in a
+    shape is any length.
+    """
+    array = _mapped(path)
+    if (dtype is not None and array.dtype != dtype) or (
+        shape is not None
+        and (
+            len(array.shape) != len(shape)
+            or any(due not in (None, has) for has, due in zip(array.shape, shape, strict=True))
+        )
+    ):
+        raise VectorsDamagedError(
+            f"The array is {array.dtype} of shape {array.shape}.",
+            where=str(path),
+            allowed=f"{dtype or 'any type'} of shape {shape or 'any'}",
+            do=EMBED_AGAIN,
+        )
+    return array
+
+
+def _mapped(path: Path) -> NDArray[Any]:
     import numpy as np
 
     try:
         # numpy cannot map an array without elements
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+    except FileNotFoundError as error:
+        raise VectorsDamagedError("A file is missing.", where=str(path), do=EMBED_AGAIN) from error
+    except (ValueError, EOFError) as error:
         try:
             array: NDArray[Any] = np.load(path, allow_pickle=False)
-        except (ValueError, OSError):
+        except (ValueError, OSError, EOFError):
             array = np.empty(1)
         if array.size == 0:
             return array
-        raise VectorsDamagedError(f"The array cannot be read ({error}).", where=str(path)) from (
-            error
-        )
+        raise VectorsDamagedError(
+            f"The array cannot be read ({error}).", where=str(path), do=EMBED_AGAIN
+        ) from error
 
 
 def check_sizes(files: Mapping[Path, FileRecord], do: str) -> None:
@@ -146,13 +174,15 @@ class ArrayWriter:
     folder that is not published yet.
     """
 
-    def __init__(self, path: Path, dtype: str) -> None:
-        """``dtype`` is numpy's name of the type."""
+    def __init__(self, path: Path, dtype: str, columns: int | None = None) -> None:
+        """``dtype`` is numpy's name of the type. The array has one dimension, or two where its
+        ``columns`` are given."""
         import numpy as np
 
         self._dtype = np.dtype(dtype)
+        self._row = () if columns is None else (columns,)
         self._file: BinaryIO = path.open("wb")
-        self._header = npy_header((0,), self._dtype)
+        self._header = npy_header((0, *self._row), self._dtype)
         self._file.write(self._header)
         self.length = 0
 
@@ -163,7 +193,7 @@ class ArrayWriter:
         self.close()
 
     def write(self, array: NDArray[Any]) -> None:
-        """Append an array of one dimension. Raises OSError."""
+        """Append rows. Raises OSError."""
         import numpy as np
 
         self._file.write(_raw(np.asarray(array, self._dtype)))
@@ -171,7 +201,7 @@ class ArrayWriter:
 
     def close(self) -> None:
         """Put the length into the header, which has room for any, and let all be on disk."""
-        header = npy_header((self.length,), self._dtype)
+        header = npy_header((self.length, *self._row), self._dtype)
         if len(header) != len(self._header):
             raise VectorsDamagedError("The header of an array has no room for its length.")
         self._file.seek(0)

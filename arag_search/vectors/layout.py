@@ -1,4 +1,4 @@
-"""Which files a sidecar has beside its shards and columns."""
+"""Which files a sidecar has beside its shards and its placement."""
 
 from __future__ import annotations
 
@@ -23,19 +23,14 @@ def read_manifest(folder: Path) -> VectorManifest:
     return VectorManifest.from_json(data.decode("utf-8", "replace"), str(folder))
 
 
-def chunks_file(folder: Path) -> Path:
-    """Where the ordinals of all chunks lie, int64."""
-    return folder / "chunks.npy"
-
-
 def ordinals_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the ordinals of all rows of a unit lie, int64."""
+    """Where the ordinals of all rows of a unit lie, int64; -1 for a row of no text."""
     return folder / f"{unit}.ordinals.npy"
 
 
-def ends_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where it is told, of each chunk, which row of a unit is the first that is not its, int64."""
-    return folder / f"{unit}.ends.npy"
+def keys_file(folder: Path, unit: VectorUnit) -> Path:
+    """Where the keys of all rows of a unit lie, uint8 of shape (rows, 16)."""
+    return folder / f"{unit}.keys.npy"
 
 
 def trained_file(folder: Path, unit: VectorUnit) -> Path:

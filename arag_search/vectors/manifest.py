@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import orjson
 
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.files import EMBED_AGAIN
 from arag_search.vectors.records import VECTORS_VERSION, read_record
-from arag_search.vectors.shards import FileRecord, ShardRecord, StoredType
+from arag_search.vectors.shards import FileRecord, ShardRecord, StoredShard, StoredType
 
 MANIFEST = "vectors.json"
 FLAT = "flat"
-_MEND = "Embed the index again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorManifest:
     """Everything one must know of a sidecar to search it and to trust it.
 
-    ``fingerprint`` is that of the index that was embedded. ``rows`` and ``chunks`` count what the
-    shards hold, ``deleted_chunks`` those of them that the index held no more. ``index`` is for each
+    ``fingerprint`` and ``placement`` are those of the index that was embedded: ordinals are valid
+    for this placement alone. ``chunks`` are its chunks. ``rows`` count what the shards hold,
+    ``dead_rows`` those of them whose text the index does not hold (any more). ``index`` is for each
     unit "flat" or the FAISS factory, ``nprobe`` how many lists a search looks into (0 where flat);
     ``rescore`` times as many candidates as are wanted are scored anew by their stored vectors.
     ``metadata`` are the fields that scopes can name. ``files`` are those beside the shards'.
@@ -33,15 +35,25 @@ class VectorManifest:
     dtype: StoredType
     units: tuple[VectorUnit, ...]
     rows: dict[VectorUnit, int]
+    dead_rows: dict[VectorUnit, int]
     chunks: int
-    deleted_chunks: int = 0
     index: dict[VectorUnit, str]
     nprobe: dict[VectorUnit, int]
     rescore: int
     fingerprint: str
+    placement: str
     metadata: dict[str, MetadataType] = field(default_factory=dict[str, MetadataType])
     shards: tuple[ShardRecord, ...]
     files: dict[str, FileRecord] = field(default_factory=dict[str, FileRecord])
+
+    @property
+    def live_rows(self) -> dict[VectorUnit, int]:
+        """The rows that searches find."""
+        return {unit: rows - self.dead_rows[unit] for unit, rows in self.rows.items()}
+
+    def shards_in(self, folder: Path) -> list[StoredShard]:
+        """The shards, whose files lie in the folder of the sidecar."""
+        return [StoredShard(folder, record) for record in self.shards]
 
     def to_json(self) -> str:
         """The manifest as one line of JSON."""
@@ -54,4 +66,4 @@ class VectorManifest:
         Raises VectorsVersionError for another format version, VectorsDamagedError for anything
         that is not a manifest.
         """
-        return read_record(VectorManifest, text.encode(), where, _MEND)
+        return read_record(VectorManifest, text.encode(), where, EMBED_AGAIN)

@@ -1,16 +1,13 @@
-"""The rows of one unit, mapped from the shards of a sidecar. A row number counts from 0 over all
-shards; with the shards in corpus order, rows are in order of ordinal."""
+"""The rows of one unit, mapped from shards. A row number counts from 0 over all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arag_search.errors import VectorsDamagedError
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.files import map_array
-from arag_search.vectors.shards import ShardRecord, StoredType, shard_file, vectors_role
+from arag_search.vectors.shards import StoredShard, StoredType, vectors_role
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +21,7 @@ class MappedRows:
 
     def __init__(
         self,
-        folder: Path,
-        shards: Sequence[ShardRecord],
+        shards: Sequence[StoredShard],
         unit: VectorUnit,
         dimension: int,
         dtype: StoredType,
@@ -39,15 +35,8 @@ class MappedRows:
         self._arrays: list[NDArray[Any]] = []
         starts = [0]
         for shard in shards:
-            path = shard_file(folder, shard.number, vectors_role(unit))
-            array = map_array(path)
-            expected = (shard.rows[unit], dimension)
-            if array.shape != expected or array.dtype != dtype:
-                raise VectorsDamagedError(
-                    f"The array is {array.dtype} of shape {array.shape}.",
-                    where=str(path),
-                    allowed=f"{dtype} of shape {expected}",
-                )
+            shape = (shard.record.rows[unit], dimension)
+            array = map_array(shard.file(vectors_role(unit)), dtype, shape)
             self._arrays.append(array)
             starts.append(starts[-1] + len(array))
         self._starts = np.array(starts, np.int64)

@@ -15,7 +15,7 @@ from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, Nearest, VectorUnit
-from arag_search.vectors.rows import rows_of
+from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +27,10 @@ _NO_METADATA: Mapping[str, MetadataType] = {}
 
 
 class _Rows(NamedTuple):
-    """The rows of one unit in order of ordinal; ``chunks`` says for each which chunk it is of."""
+    """The rows of one unit in order of ordinal; ``chunks`` says for each which chunk it is of, and
+    ``keys`` has their keys."""
 
+    keys: NDArray[np.void]
     ordinals: NDArray[np.int64]
     chunks: NDArray[np.int64]
     vectors: NDArray[np.float64]
@@ -58,7 +60,9 @@ class MemoryVectors:
         for unit in self._units:
             rows = [(at, *row) for at, chunk in enumerate(held) for row in rows_of(chunk, unit)]
             made = encoder.encode([text for _, _, text in rows])
+            keys = np.array([np.void(row_key(text)) for _, _, text in rows], f"V{KEY_BYTES}")
             self._rows[unit] = _Rows(
+                keys,
                 np.array([ordinal for _, ordinal, _ in rows], np.int64),
                 np.array([at for at, _, _ in rows], np.int64),
                 made.astype(np.float64).reshape(len(rows), self._identity.dimension),
@@ -91,13 +95,16 @@ class MemoryVectors:
         allowed = self._documents.within(scope)
         if allowed is not None:
             inside = np.isin(rows.chunks, np.fromiter(allowed, np.int64, len(allowed)))
-            rows = _Rows(rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside])
+            rows = _Rows(
+                rows.keys[inside], rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside]
+            )
         cosines = (queries.astype(np.float64) @ rows.vectors.T).astype(np.float32)
         found: list[list[Nearest]] = []
         for scores in cosines:
             order = np.lexsort((rows.ordinals, -scores))[:n]
-            best = zip(rows.ordinals[order].tolist(), scores[order].tolist(), strict=True)
-            found.append([Nearest(*row) for row in best])
+            best = (rows.ordinals[order], scores[order], rows.keys[order])
+            columns = (part.tolist() for part in best)
+            found.append([Nearest(*row) for row in zip(*columns, strict=True)])
         return found
 
     def close(self) -> None:

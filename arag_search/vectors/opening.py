@@ -118,8 +118,8 @@ def sidecar_source(
         identity = None if encoder is None or isinstance(encoder, str) else encoder.identity
         sidecar = open_vectors(
             vectors_root(location, vectors),
-            engine.manifest,
-            engine.ordinals,
+            engine,
+            location,
             encoder=identity,
             allow_stale=allow_stale,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]
             yield path.parent, error
 
 
-def sidecar_folder(root: Path, fingerprint: str) -> Path:
-    """Where the vectors lie of the index with this fingerprint."""
-    return root / fingerprint[:_NAME_DIGITS]
+def sidecar_folder(root: Path, placement: str) -> Path:
+    """Where the vectors lie of the index with this placement."""
+    return root / placement[:_NAME_DIGITS]
+
+
+def embed_command(location: str, root: Path) -> str:
+    """The command that makes the vectors of an index in a folder of ``root``."""
+    is_default = not is_address(location) and root == Path(location) / FOLDER
+    named = "" if is_default else f" --vectors {shlex.quote(str(root))}"
+    return f"arag-search embed {shlex.quote(location)}{named}"

@@ -1,39 +1,40 @@
-"""From shards to a sidecar: FAISS indexes trained and merged on disk, published as one.
+"""From shards and a placement to a sidecar: FAISS indexes trained and merged on disk, published as
+one.
 
-Work lies in ``<folder of the sidecar>.new`` beside it. What is there of the same shards and options
-is gone on with; the manifest is written last, and the folder renamed.
+Work lies in ``<folder of the sidecar>.new`` beside it. What is there of the same work is continued;
+the manifest is written last, and the folder renamed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
 from arag_search.durable import sync_folder, write_atomically
-from arag_search.errors import (
-    VectorsLockedError,
-    VectorsMismatchError,
-    VectorsNotFoundError,
-)
+from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
 from arag_search.extras import check_extra
 from arag_search.file_lock import HeldError, hold
-from arag_search.manifest import Manifest
+from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.columns import ColumnsWriter, column_files
-from arag_search.vectors.files import ArrayWriter, FileRecord, file_record, map_array
+from arag_search.vectors.columns import column_files
+from arag_search.vectors.files import (
+    ArrayWriter,
+    FileRecord,
+    file_record,
+    link_or_copy,
+    map_array,
+    sync_file,
+)
 from arag_search.vectors.layout import (
-    chunks_file,
-    ends_file,
     index_files,
+    keys_file,
     ordinals_file,
     read_manifest,
     trained_file,
@@ -41,31 +42,28 @@ from arag_search.vectors.layout import (
 from arag_search.vectors.manifest import FLAT, MANIFEST, VectorManifest
 from arag_search.vectors.mapped import MappedRows
 from arag_search.vectors.place import sidecar_folder
+from arag_search.vectors.placement import (
+    chunks_file,
+    digests_file,
+    ends_file,
+    places_file,
+    rows_file,
+    wanted_keys,
+)
+from arag_search.vectors.rows import KEY_BYTES
 from arag_search.vectors.shards import (
-    CHUNKS,
     ShardRecord,
+    StoredShard,
     StoredType,
-    load_metadata,
-    ordinals_role,
-    shard_file,
-    shard_record,
     take_shard,
-    verify_shard,
+    vectors_role,
     write_record,
 )
-from arag_search.vectors.stale import (
-    IndexOrdinals,
-    deletion_file,
-    fingerprint_of_kept,
-    read_deletions,
-    write_deletions,
-)
+from arag_search.vectors.stale import digest_sum
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Mask = NDArray[np.bool_]
 
 RESCORE = 10
 """Times as many candidates as are wanted are scored anew by their stored vectors."""
@@ -73,6 +71,7 @@ RESCORE = 10
 _LOCK = "publishing.lock"
 _OWNER = "vectors "
 _PLAN = "plan.json"
+_BLOCK_ROWS = 1 << 20
 
 
 class PublishProgress(Protocol):
@@ -84,7 +83,8 @@ class PublishProgress(Protocol):
 
 
 def publish_sidecar(
-    work: Path,
+    shards: Sequence[StoredShard],
+    placement: Path,
     root: Path,
     *,
     encoder: EncoderIdentity,
@@ -94,22 +94,23 @@ def publish_sidecar(
     manifest: Manifest,
     progress: PublishProgress | None = None,
     earlier: Path | None = None,
-    ordinals: Callable[[], Iterator[int]] | None = None,
     threads: int | None = None,
 ) -> VectorManifest:
-    """Make the shards of ``work`` the sidecar of an index, in a folder of ``root``.
+    """Make shards the sidecar of an index, in a folder of ``root``.
 
-    ``manifest`` is the manifest of the index. ``index`` is "auto", "flat" or a FAISS factory with
-    an inverted file. ``earlier`` is the folder of a sidecar whose shards are taken over, and whose
-    trained quantisers are where the factory is the same; ``ordinals`` then streams the chunks of
-    the index, by which those that it holds no more are told. Shards are linked, or copied from
-    another file system; ``work`` stays as it is. The memory it takes grows with a shard and the
-    sample to train on, not with the number of rows. ``threads`` default to the processors.
+    ``placement`` is the folder of a placement of the index whose ``rows`` name for each text a row
+    of the shards (see placement.py); ``manifest`` is the manifest of the index. ``index`` is
+    "auto", "flat" or a FAISS factory with an inverted file. ``earlier`` is the folder of a sidecar
+    whose trained quantisers are taken over where the factory is the same, and its whole FAISS
+    indexes where the shards are. Shards are linked, or copied from another file system. The memory
+    it takes grows with a shard and the sample to train on, not with the number of rows.
+    ``threads`` default to the processors.
 
-    The same call continues after a kill. A sidecar of this index that is there is replaced.
+    The same call continues after a kill. A sidecar of this placement that is there is replaced.
     Raises ArgumentError for an index that cannot be made or trained, VectorsNotFoundError where
-    there are no shards, VectorsMismatchError where they are not of this index, units and dtype,
-    VectorsDamagedError, VectorsLockedError, MissingExtraError, OSError.
+    there are no shards, VectorsMismatchError where the placement is not that of the index or a
+    text is not that of its row, VectorsDamagedError, VectorsLockedError, MissingExtraError,
+    OSError.
     """
     for package, module in (("numpy", "numpy"), ("faiss-cpu", "faiss")):
         check_extra("semantic", package, module)
@@ -134,18 +135,9 @@ def publish_sidecar(
             progress,
             threads or faiss_index.usual_threads(),
         )
-        return publication.run(work, earlier, ordinals)
+        return publication.run(shards, placement, earlier)
     finally:
         os.close(lock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A shard, and which of its chunks were gone already."""
-
-    folder: Path
-    record: ShardRecord
-    deleted: Mask
 
 
 class _Publication:
@@ -162,7 +154,7 @@ class _Publication:
         progress: PublishProgress | None,
         threads: int,
     ) -> None:
-        self._target = sidecar_folder(root, manifest.fingerprint)
+        self._target = sidecar_folder(root, manifest.placement)
         self._folder = self._target.with_name(self._target.name + ".new")
         self._old = self._target.with_name(self._target.name + ".old")
         self._encoder = encoder
@@ -174,19 +166,21 @@ class _Publication:
         self._threads = threads
 
     def run(
-        self, work: Path, earlier: Path | None, ordinals: Callable[[], Iterator[int]] | None
+        self, shards: Sequence[StoredShard], placement: Path, earlier: Path | None
     ) -> VectorManifest:
-        """All steps. Raises what ``publish_sidecar`` does."""
+        """Do all steps. Raises what ``publish_sidecar`` does."""
         self._restore()
-        sources = self._sources(work, earlier)
-        self._begin(sources)
-        shards = self._take(sources)
-        self._write_arrays(shards)
-        deleted = self._prove(shards, sources, ordinals)
-        factories: dict[VectorUnit, str] = {
-            unit: self._build(unit, shards, earlier) for unit in self._units
+        self._check(shards, placement)
+        self._begin(shards, placement)
+        taken = [self._take(number, shard) for number, shard in enumerate(shards)]
+        self._take_placement(placement)
+        dead: dict[VectorUnit, int] = {
+            unit: self._bind(unit, taken, placement) for unit in self._units
         }
-        made = self._describe(shards, factories, deleted)
+        factories: dict[VectorUnit, str] = {
+            unit: self._build(unit, taken, earlier) for unit in self._units
+        }
+        made = self._describe(taken, factories, dead)
         write_atomically(self._folder / MANIFEST, made.to_json().encode())
         self._swap()
         return made
@@ -195,70 +189,46 @@ class _Publication:
         if self._progress is not None:
             self._progress.stage(stage, done, total)
 
-    # Shards
+    # Shards and placement
 
-    def _sources(self, work: Path, earlier: Path | None) -> list[_Source]:
-        """All shards in order of their first ordinal, read and found whole."""
+    def _check(self, shards: Sequence[StoredShard], placement: Path) -> None:
+        """Read the shards, and compare the placement with that of the index."""
         import numpy as np
 
-        found: list[_Source] = []
-        if earlier is not None:
-            before = read_manifest(earlier)
-            self._check_earlier(before, earlier)
-            gone = read_deletions(earlier, before.fingerprint, before.chunks)
-            if gone is None:
-                gone = np.zeros(before.chunks, np.bool_)
-            start = 0
-            for record in before.shards:
-                found.append(_Source(earlier, record, gone[start : start + record.chunks]))
-                start += record.chunks
-        for number in _numbers(work):
-            record = shard_record(work, number)
-            if record is not None:
-                found.append(_Source(work, record, np.zeros(record.chunks, np.bool_)))
-        if not found:
+        if not shards:
             raise VectorsNotFoundError(
-                "There are no shards of vectors.", where=str(work), do="Embed the index first."
+                "There are no shards of vectors.", where=str(placement), do="Embed the index first."
             )
         for unit in self._units:
-            rows = sum(source.record.rows.get(unit, 0) for source in found)
-            faiss_index.check_rows(
-                self._index, rows, self._encoder.dimension, f"the {unit} vectors in {work}"
+            rows = sum(shard.record.rows.get(unit, 0) for shard in shards)
+            where = f"the {unit} vectors in {placement.parent}"
+            faiss_index.check_rows(self._index, rows, self._encoder.dimension, where)
+        for done, shard in enumerate(shards):
+            self._tell("verifying shards", done, len(shards))
+            self._check_shard(shard)
+        self._tell("verifying shards", len(shards), len(shards))
+        digests = map_array(digests_file(placement), "uint8", (None, DIGEST_BYTES))
+        every = np.ones(len(digests), np.bool_)
+        if fingerprint_hex(digest_sum(digests, every)) != self._manifest.placement:
+            raise VectorsMismatchError(
+                "The vectors are not those of the index: its passages are at other places.",
+                where=str(self._target.parent),
+                do="Embed the index again, and let nobody change it meanwhile.",
             )
-        for done, source in enumerate(found):
-            self._tell("verifying shards", done, len(found))
-            self._check_shard(source)
-        self._tell("verifying shards", len(found), len(found))
-        return sorted(found, key=lambda source: source.record.first_ordinal)
 
-    def _check_earlier(self, before: VectorManifest, where: Path) -> None:
-        for of_what, was, now in (
-            ("of", before.encoder.name, self._encoder.name),
-            ("of", before.encoder, self._encoder),
-            ("in", before.dtype, self._dtype),
-        ):
-            if was != now:
-                raise VectorsMismatchError(
-                    f"The earlier vectors are {of_what} {was}, the new ones {of_what} {now}.",
-                    where=str(where),
-                    allowed="vectors of one encoder and one dtype",
-                    do="Embed the whole index anew.",
-                )
-
-    def _check_shard(self, source: _Source) -> None:
-        record = source.record
-        verify_shard(source.folder, record)
-        where = f"shard {record.number} in {source.folder}"
-        if missing := [unit for unit in self._units if unit not in record.rows]:
+    def _check_shard(self, shard: StoredShard) -> None:
+        shard.verify()
+        if missing := [unit for unit in self._units if unit not in shard.record.rows]:
             raise VectorsMismatchError(
                 f"The shard has no vectors of the unit {' and '.join(missing)}.",
-                where=where,
-                allowed=" and ".join(record.rows),
+                where=f"shard {shard.record.number} in {shard.folder}",
+                allowed=" and ".join(shard.record.rows),
             )
         for unit in self._units:
-            MappedRows(source.folder, [record], unit, self._encoder.dimension, self._dtype)
+            MappedRows([shard], unit, self._encoder.dimension, self._dtype)
+            shard.keys(unit)
 
-    def _begin(self, sources: Sequence[_Source]) -> None:
+    def _begin(self, shards: Sequence[StoredShard], placement: Path) -> None:
         """Keep what is there of the same work, else begin with an empty folder."""
         plan = orjson.dumps(
             {
@@ -266,12 +236,10 @@ class _Publication:
                 "units": self._units,
                 "dtype": self._dtype,
                 "index": self._index,
-                "fingerprint": self._manifest.fingerprint,
+                "placement": self._manifest.placement,
                 "metadata": self._manifest.metadata,
-                "shards": [
-                    [source.record.files, hashlib.sha256(source.deleted.tobytes()).hexdigest()]
-                    for source in sources
-                ],
+                "shards": [shard.record.files for shard in shards],
+                "rows": [file_record(rows_file(placement, unit)) for unit in self._units],
             },
             option=orjson.OPT_SORT_KEYS,
         )
@@ -284,79 +252,65 @@ class _Publication:
             self._folder.mkdir()
             write_atomically(self._folder / _PLAN, plan)
 
-    def _take(self, sources: Sequence[_Source]) -> list[ShardRecord]:
-        shards: list[ShardRecord] = []
-        for number, source in enumerate(sources):
-            record = take_shard(source.folder, source.record, self._folder, number)
-            write_record(self._folder, record)
-            shards.append(record)
-        return shards
+    def _take(self, number: int, shard: StoredShard) -> StoredShard:
+        record = take_shard(shard, self._folder, number)
+        write_record(self._folder, record)
+        return StoredShard(self._folder, record)
 
-    # Arrays over all shards
+    def _placement_files(self, folder: Path) -> list[Path]:
+        files = [chunks_file(folder), digests_file(folder)]
+        files += column_files(folder, self._manifest.metadata)
+        for unit in self._units:
+            files += [ends_file(folder, unit), rows_file(folder, unit)]
+        return files
 
-    def _write_arrays(self, shards: Sequence[ShardRecord]) -> None:
-        """Ordinals of chunks and rows, which rows a chunk has, and the columns of metadata."""
-        for done, unit in enumerate(self._units):
-            self._tell("writing ordinals and metadata", done, len(self._units) + 1)
-            self._write_unit(unit, shards)
-        with (
-            ArrayWriter(chunks_file(self._folder), "int64") as chunks,
-            ColumnsWriter(self._folder, self._manifest.metadata) as columns,
-        ):
-            for shard in shards:
-                chunks.write(self._mapped(shard, CHUNKS))
-                columns.add_shard(load_metadata(self._folder, shard))
+    def _take_placement(self, placement: Path) -> None:
+        for path in self._placement_files(placement):
+            link_or_copy(path, self._folder / path.name)
 
-    def _write_unit(self, unit: VectorUnit, shards: Sequence[ShardRecord]) -> None:
+    def _bind(self, unit: VectorUnit, shards: Sequence[StoredShard], placement: Path) -> int:
+        """Write for each row its key and the ordinal of its text; return how many rows have none.
+
+        Raises VectorsMismatchError where the key of a text is not that of its row.
+        """
         import numpy as np
 
-        with (
-            ArrayWriter(ordinals_file(self._folder, unit), "int64") as ordinals,
-            ArrayWriter(ends_file(self._folder, unit), "int64") as ends,
-        ):
+        self._tell("writing ordinals", self._units.index(unit), len(self._units))
+        with ArrayWriter(keys_file(self._folder, unit), "uint8", KEY_BYTES) as writer:
             for shard in shards:
-                rows = self._mapped(shard, ordinals_role(unit))
-                behind = np.append(self._mapped(shard, CHUNKS)[1:], np.iinfo(np.int64).max)
-                ends.write(ordinals.length + np.searchsorted(rows, behind))
-                ordinals.write(rows)
-
-    def _mapped(self, shard: ShardRecord, role: str) -> NDArray[Any]:
-        return map_array(shard_file(self._folder, shard.number, role))
-
-    def _prove(
-        self,
-        shards: Sequence[ShardRecord],
-        sources: Sequence[_Source],
-        ordinals: Callable[[], Iterator[int]] | None,
-    ) -> int:
-        """How many chunks the index holds no more. Raises VectorsMismatchError unless the others
-        are, to the last letter, those of the index."""
-        import numpy as np
-
-        deleted = np.concatenate([source.deleted for source in sources])
-        if ordinals is not None and self._differs(shards, deleted):
-            chunks = map_array(chunks_file(self._folder))
-            deleted = IndexOrdinals(ordinals).difference(chunks, deleted).deleted
-        if self._differs(shards, deleted):
-            raise VectorsMismatchError(
-                "The shards are not those of the index: the fingerprints of their passages do not"
-                " add up to its own.",
-                where=str(self._target.parent),
-                do="Embed the index again, and let nobody change it meanwhile.",
-            )
-        if deleted.any():
-            write_deletions(self._folder, self._manifest.fingerprint, deleted)
-        return int(deleted.sum())
-
-    def _differs(self, shards: Sequence[ShardRecord], deleted: Mask) -> bool:
-        kept = fingerprint_of_kept(self._folder, shards, deleted)
-        return kept != self._manifest.fingerprint
+                writer.write(shard.keys(unit))
+        total = sum(shard.record.rows[unit] for shard in shards)
+        keys = map_array(keys_file(self._folder, unit), "uint8", (total, KEY_BYTES))
+        wanted = wanted_keys(placement, unit)
+        rows = map_array(rows_file(placement, unit), "int64", (len(wanted),))
+        places = map_array(places_file(placement, unit), "int64", (len(wanted),))
+        path = ordinals_file(self._folder, unit)
+        with ArrayWriter(path, "int64") as writer:
+            for start in range(0, total, _BLOCK_ROWS):
+                writer.write(np.full(min(_BLOCK_ROWS, total - start), -1))
+        ordinals: NDArray[np.int64] = (
+            np.load(path, mmap_mode="r+") if total else np.empty(0, np.int64)
+        )
+        for start in range(0, len(wanted), _BLOCK_ROWS):
+            block = np.asarray(rows[start : start + _BLOCK_ROWS])
+            if not (keys[block] == wanted[start : start + _BLOCK_ROWS]).all():
+                raise VectorsMismatchError(
+                    "A vector is not that of the text it would be found by: their keys differ.",
+                    where=str(self._target.parent),
+                    do="Embed the index again, and let nobody change it meanwhile.",
+                )
+            ordinals[block] = places[start : start + _BLOCK_ROWS]
+        if isinstance(ordinals, np.memmap):
+            ordinals.flush()
+        del ordinals
+        sync_file(path)
+        return total - len(wanted)
 
     # FAISS
 
-    def _build(self, unit: VectorUnit, shards: Sequence[ShardRecord], earlier: Path | None) -> str:
+    def _build(self, unit: VectorUnit, shards: Sequence[StoredShard], earlier: Path | None) -> str:
         """Make the index of a unit; what it is: "flat", or its factory."""
-        mapped = MappedRows(self._folder, shards, unit, self._encoder.dimension, self._dtype)
+        mapped = MappedRows(shards, unit, self._encoder.dimension, self._dtype)
         factory = faiss_index.factory_of(self._index, mapped.rows, mapped.dimension)
         reused = _trained_before(earlier, unit, self._index, mapped.rows)
         if reused is not None:
@@ -366,6 +320,10 @@ class _Publication:
         index, lists = index_files(self._folder, unit)
         trained = trained_file(self._folder, unit)
         if index.exists():
+            return factory
+        if reused is not None and _same_rows(reused[1].parent, unit, shards):
+            for path in (trained, lists, index):
+                link_or_copy(reused[1].parent / path.name, path)
             return factory
         self._tell(f"training {unit} vectors", 0, 1)
         if not trained.exists():
@@ -394,38 +352,41 @@ class _Publication:
     # Publishing
 
     def _describe(
-        self, shards: Sequence[ShardRecord], factories: dict[VectorUnit, str], deleted: int
+        self,
+        shards: Sequence[StoredShard],
+        factories: dict[VectorUnit, str],
+        dead: dict[VectorUnit, int],
     ) -> VectorManifest:
         files: dict[str, FileRecord] = {}
-        paths = [chunks_file(self._folder), *column_files(self._folder, self._manifest.metadata)]
+        paths = self._placement_files(self._folder)
         nprobe: dict[VectorUnit, int] = {}
         for unit, factory in factories.items():
-            paths += [ordinals_file(self._folder, unit), ends_file(self._folder, unit)]
+            paths += [ordinals_file(self._folder, unit), keys_file(self._folder, unit)]
             nprobe[unit] = 0
             if factory != FLAT:
                 paths += [*index_files(self._folder, unit), trained_file(self._folder, unit)]
                 lists = faiss_index.lists_in(factory, self._encoder.dimension)
                 nprobe[unit] = faiss_index.usual_nprobe(lists)
-        if deleted:
-            paths.append(deletion_file(self._folder, self._manifest.fingerprint))
         for done, path in enumerate(paths):
             self._tell("taking checksums", done, len(paths))
             files[path.name] = file_record(path)
         self._tell("taking checksums", len(paths), len(paths))
+        records: list[ShardRecord] = [shard.record for shard in shards]
         return VectorManifest(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             encoder=self._encoder,
             dtype=self._dtype,
             units=self._units,
-            rows={unit: sum(shard.rows[unit] for shard in shards) for unit in self._units},
-            chunks=sum(shard.chunks for shard in shards),
-            deleted_chunks=deleted,
+            rows={unit: sum(record.rows[unit] for record in records) for unit in self._units},
+            dead_rows=dead,
+            chunks=self._manifest.chunks,
             index=factories,
             nprobe=nprobe,
             rescore=RESCORE,
             fingerprint=self._manifest.fingerprint,
+            placement=self._manifest.placement,
             metadata=dict(self._manifest.metadata),
-            shards=tuple(shards),
+            shards=tuple(records),
             files=files,
         )
 
@@ -449,9 +410,11 @@ class _Publication:
         shutil.rmtree(self._old, ignore_errors=True)
 
 
-def _numbers(work: Path) -> list[int]:
-    """The numbers of all shards that have a record."""
-    return sorted(int(path.stem.removeprefix("shard-")) for path in work.glob("shard-*.json"))
+def _same_rows(earlier: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:
+    """Whether the rows of a unit are those of an earlier sidecar, in the same order."""
+    role = vectors_role(unit)
+    before = [record.files[role].sha256 for record in read_manifest(earlier).shards]
+    return before == [shard.record.files[role].sha256 for shard in shards]
 
 
 def _trained_before(

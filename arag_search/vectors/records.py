@@ -8,8 +8,8 @@ import orjson
 
 from arag_search.errors import VectorsDamagedError, VectorsVersionError
 
-VECTORS_VERSION = 1
-"""Of shards and manifests; what has another one is not read."""
+VECTORS_VERSION = 2
+"""Of shards and manifests; what has another one is not read (but see version_1.py)."""
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ def read_record(kind: type[T], data: bytes, where: str, do: str) -> T:
             f"The vectors have format version {version}.",
             where=where,
             allowed=f"version {VECTORS_VERSION}",
-            do="Embed the index again, or use the release that wrote them.",
+            do="Run arag-search embed INDEX: it checks and converts vectors of version 1, and makes"
+            " others anew.",
         )
     strict = TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(kind))
     try:

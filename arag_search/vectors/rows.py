@@ -1,9 +1,19 @@
-"""Which texts of a chunk have a vector."""
+"""Which texts of a chunk have a vector, and the keys that bind a vector to its text."""
 
 from __future__ import annotations
 
+import hashlib
+
 from arag_search.corpus import Chunk
 from arag_search.vectors.base import VectorUnit
+
+KEY_BYTES = 16
+
+
+def row_key(text: str) -> bytes:
+    """Return the key of the vector of a text: the first 16 bytes of the SHA-256 of exactly the
+    string that is encoded."""
+    return hashlib.sha256(text.encode("utf-8")).digest()[:KEY_BYTES]
 
 
 def rows_of(chunk: Chunk, unit: VectorUnit) -> list[tuple[int, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk, is_unicode, nfc
@@ -116,9 +117,10 @@ class VectorSearch:
                 ordinals = [hit.ordinal for hit in page.hits]
             fused = fuse(ordinals, [one.ordinal for one in near.passages])
             shown = fused[offset : offset + max_results]
-            found = [NearPassage(one.ordinal, one.score) for one in shown]
-            ranks = [HybridRanks(*one.ranks) for one in shown]
-            hits, missing = self._hits(found, snippets, ranks)
+            ranks = [HybridRanks(*item.ranks) for item in shown]
+            proofs = {passage.ordinal: passage for passage in near.passages}
+            passages = [NearPassage(item.ordinal, item.score) for item in shown]
+            hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [*_notes(opened, missing), *notes]
         return _result(query, understood, offset, hits, notes, len(fused), started)
 
@@ -142,7 +144,9 @@ class VectorSearch:
         with self._calls:
             opened = self.open()
             near = self._near(opened, unit, text, end, scope)
-            hits, missing = self._hits(near.passages[offset:], snippets)
+            shown = near.passages[offset:]
+            proofs = {passage.ordinal: passage for passage in shown}
+            hits, missing = self._hits(shown, proofs, scope, snippets)
         end_of_all = len(near.passages) if near.complete else None
         notes = _notes(opened, missing)
         return _result(query, understood, offset, hits, notes, end_of_all, started)
@@ -167,20 +171,26 @@ class VectorSearch:
 
     def _hits(
         self,
-        found: Sequence[NearPassage],
+        passages: Sequence[NearPassage],
+        proofs: Mapping[int, NearPassage],
+        scope: Scope | None,
         with_text: bool,
         ranks: Sequence[HybridRanks] | None = None,
     ) -> tuple[list[SearchHit], int]:
-        """The passages with what the index holds of them, and how many it does not hold.
+        """The passages with what the index holds of them, and how many were left out.
 
-        Without sentences of its own a passage shows all of them.
+        Nothing is shown that the engine does not find in the scope, or that is not the text of the
+        vectors by which it was found (``proofs``, by ordinal). Without sentences of its own a
+        passage shows all of them.
         """
-        chunks = self._engine.chunks_at([one.ordinal for one in found], with_text=with_text)
+        chunks = self._engine.chunks_at([passage.ordinal for passage in passages], scope)
         hits: list[SearchHit] = []
-        for at, (one, chunk) in enumerate(zip(found, chunks, strict=True)):
-            if chunk is not None:
-                hits.append(_hit(one, chunk, ranks[at] if ranks else None))
-        return hits, len(found) - len(hits)
+        for at, (passage, chunk) in enumerate(zip(passages, chunks, strict=True)):
+            proof = proofs.get(passage.ordinal)
+            if chunk is not None and (proof is None or proof.is_of(chunk)):
+                shown = chunk if with_text else replace(chunk, content="", sentence_ends=())
+                hits.append(_hit(passage, shown, ranks[at] if ranks else None))
+        return hits, len(passages) - len(hits)
 
 
 def words_query(text: str) -> tuple[Node | None, list[str]]:
@@ -237,7 +247,7 @@ def _notes(opened: OpenVectors, missing: int) -> list[str]:
     notes = [] if opened.note is None else [opened.note]
     if missing:
         passages = "1 passage" if missing == 1 else f"{missing} passages"
-        notes.append(f"{passages} left out: deleted since the vectors were made.")
+        notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
     return notes
 
 

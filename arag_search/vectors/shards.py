@@ -1,69 +1,83 @@
-"""Shards: what a run of chunks gives, in files that are mapped into memory rather than read.
+"""Shards: vectors with the keys of their texts, in files that are mapped rather than read.
 
-A shard is there as soon as its record is, which is written last. Its files are named by its number
-and a role, as ``shard-00003.sentence.npy``:
+A shard says nothing of an index: whatever moves there, it stays valid. It is there as soon as its
+record is, which is written last. Its files are named by its number and a role, as
+``shard-00003.sentence.npy``:
 
-``<unit>.npy``           vectors, shape (rows, dimension), float32 or float16, in order of ordinal
-``<unit>.ordinals.npy``  int64, the ordinal of each row
-``chunks.npy``           int64, the ordinal of each chunk, growing
-``fingerprints.npy``     uint8 of shape (chunks, 32): the fingerprint of each chunk, big-endian
-``metadata.jsonl``       of each chunk a line ``[doc_id, metadata]``
+``<unit>.npy``       vectors, shape (rows, dimension), float32 or float16
+``<unit>.keys.npy``  uint8 of shape (rows, 16): the key of each row's text
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
-from arag_search.corpus import Chunk
 from arag_search.durable import sync_folder, write_atomically
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.manifest import chunk_fingerprint
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.files import (
     FileRecord,
     check_contents,
     check_sizes,
     link_or_copy,
+    map_array,
     npy_bytes,
     write_file,
 )
 from arag_search.vectors.records import VECTORS_VERSION, read_record
-from arag_search.vectors.rows import rows_of
+from arag_search.vectors.rows import KEY_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from arag_search.vectors.base import FloatArray
 
+    Keys = NDArray[np.uint8]
+
 StoredType = Literal["float32", "float16"]
 
-CHUNKS = "chunks.npy"
-FINGERPRINTS = "fingerprints.npy"
-METADATA = "metadata.jsonl"
-FINGERPRINT_BYTES = 32
 _MEND = "Delete the record of the shard and embed again: it alone is embedded anew."
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRecord:
-    """One finished shard: its chunks, rows of each unit, and files by role.
-
-    ``first_ordinal`` and ``last_ordinal`` are those of its first and last chunk.
-    """
+    """One finished shard: its rows of each unit, and its files by role."""
 
     number: int
-    first_ordinal: int
-    last_ordinal: int
-    chunks: int
     rows: dict[VectorUnit, int]
     files: dict[str, FileRecord]
     format_version: int = VECTORS_VERSION
+
+    @property
+    def all_rows(self) -> int:
+        """Of all units together."""
+        return sum(self.rows.values())
+
+
+class StoredShard(NamedTuple):
+    """A shard and the folder that holds its files."""
+
+    folder: Path
+    record: ShardRecord
+
+    def file(self, role: str) -> Path:
+        """Where its file with this role lies."""
+        return shard_file(self.folder, self.record.number, role)
+
+    def keys(self, unit: VectorUnit) -> Keys:
+        """The keys of its rows, mapped. Raises VectorsDamagedError."""
+        rows = self.record.rows[unit]
+        return map_array(self.file(keys_role(unit)), "uint8", (rows, KEY_BYTES))
+
+    def verify(self) -> None:
+        """Read all files. Raises VectorsDamagedError for one that is not as it was written."""
+        check_contents(_files_of(self.folder, self.record), _MEND)
 
 
 def vectors_role(unit: VectorUnit) -> str:
@@ -71,9 +85,9 @@ def vectors_role(unit: VectorUnit) -> str:
     return f"{unit}.npy"
 
 
-def ordinals_role(unit: VectorUnit) -> str:
-    """The role of the file with the ordinals of a unit's rows."""
-    return f"{unit}.ordinals.npy"
+def keys_role(unit: VectorUnit) -> str:
+    """The role of the file with the keys of a unit's rows."""
+    return f"{unit}.keys.npy"
 
 
 def shard_file(folder: Path, number: int, role: str) -> Path:
@@ -86,49 +100,41 @@ def record_file(folder: Path, number: int) -> Path:
     return shard_file(folder, number, "json")
 
 
+def shard_numbers(folder: Path) -> list[int]:
+    """The numbers of all shards in a folder that have a record."""
+    return sorted(int(path.stem.removeprefix("shard-")) for path in folder.glob("shard-*.json"))
+
+
 def write_shard(
     folder: Path,
     number: int,
-    chunks: Sequence[Chunk],
+    keys: Mapping[VectorUnit, Sequence[bytes]],
     vectors: Mapping[VectorUnit, FloatArray],
     *,
     dtype: StoredType,
 ) -> ShardRecord:
-    """Write the shard of these chunks; it is there as a whole, or not, whatever happens.
+    """Write a shard; it is there as a whole, or not, whatever happens.
 
-    ``chunks`` are in corpus order and at least one. ``vectors`` hold for each unit the vectors of
-    ``rows_of`` over the chunks, float32 of shape (rows, dimension), all of one dimension. A shard
-    of this number that is there already is replaced. Raises ArgumentError for vectors that do not
-    fit the chunks or are not finite, OSError.
+    ``keys`` hold for each unit the keys of its rows, ``vectors`` their vectors, float32 of shape
+    (rows, dimension), all of one dimension. A shard of this number that is there already is
+    replaced. Raises ArgumentError for vectors that are not one for each key or not finite, OSError.
     """
     import numpy as np
 
-    _check_chunks(chunks)
     parts: dict[str, NDArray[Any]] = {}
     for unit, rows in vectors.items():
-        ordinals = [ordinal for chunk in chunks for ordinal, _ in rows_of(chunk, unit)]
         stored = np.ascontiguousarray(rows, dtype=dtype)
-        _check_vectors(unit, stored, len(ordinals))
+        _check_vectors(unit, stored, len(keys[unit]))
         parts[vectors_role(unit)] = stored
-        parts[ordinals_role(unit)] = np.array(ordinals, dtype=np.int64)
-    parts[CHUNKS] = np.array([chunk.ordinal for chunk in chunks], dtype=np.int64)
-    prints = b"".join(chunk_fingerprint(c).to_bytes(FINGERPRINT_BYTES, "big") for c in chunks)
-    parts[FINGERPRINTS] = np.frombuffer(prints, np.uint8).reshape(-1, FINGERPRINT_BYTES)
+        joined = np.frombuffer(b"".join(keys[unit]), np.uint8)
+        parts[keys_role(unit)] = joined.reshape(-1, KEY_BYTES)
     record_file(folder, number).unlink(missing_ok=True)
-    files: dict[str, FileRecord] = {}
-    for role, array in parts.items():
-        files[role] = write_file(shard_file(folder, number, role), npy_bytes(array))
-    lines = (orjson.dumps([chunk.doc_id, chunk.metadata]) + b"\n" for chunk in chunks)
-    files[METADATA] = write_file(shard_file(folder, number, METADATA), lines)
+    files = {
+        role: write_file(shard_file(folder, number, role), npy_bytes(array))
+        for role, array in parts.items()
+    }
     sync_folder(folder)
-    record = ShardRecord(
-        number=number,
-        first_ordinal=chunks[0].ordinal,
-        last_ordinal=chunks[-1].ordinal,
-        chunks=len(chunks),
-        rows={unit: len(rows) for unit, rows in vectors.items()},
-        files=files,
-    )
+    record = ShardRecord(number, {unit: len(rows) for unit, rows in vectors.items()}, files)
     write_record(folder, record)
     return record
 
@@ -141,7 +147,7 @@ def write_record(folder: Path, record: ShardRecord) -> None:
 def shard_record(folder: Path, number: int) -> ShardRecord | None:
     """The record of a shard, or None where it is not there or was not finished.
 
-    The files are looked for, and their sizes compared; ``verify_shard`` reads them. Raises
+    The files are looked for, and their sizes compared; ``StoredShard.verify`` reads them. Raises
     VectorsDamagedError, VectorsVersionError.
     """
     path = record_file(folder, number)
@@ -158,50 +164,16 @@ def shard_record(folder: Path, number: int) -> ShardRecord | None:
     return record
 
 
-def verify_shard(folder: Path, record: ShardRecord) -> None:
-    """Read all files of a shard. Raises VectorsDamagedError for one that is not as written."""
-    check_contents(_files_of(folder, record), _MEND)
-
-
-def take_shard(source: Path, record: ShardRecord, folder: Path, number: int) -> ShardRecord:
+def take_shard(shard: StoredShard, folder: Path, number: int) -> ShardRecord:
     """Let a folder have a shard of another under a new number: linked where the file system can,
     else copied. The record is not written."""
-    for role in record.files:
-        link_or_copy(shard_file(source, record.number, role), shard_file(folder, number, role))
-    return replace(record, number=number)
-
-
-def load_metadata(folder: Path, record: ShardRecord) -> list[tuple[str, dict[str, Any]]]:
-    """Of each chunk of a shard its doc_id and metadata. Raises VectorsDamagedError."""
-    path = shard_file(folder, record.number, METADATA)
-    lines = path.read_bytes().splitlines()
-    try:
-        found: list[tuple[str, dict[str, Any]]] = [(a, b) for a, b in map(orjson.loads, lines)]
-    except (ValueError, TypeError) as error:
-        raise VectorsDamagedError(f"The metadata cannot be read ({error}).", where=str(path)) from (
-            error
-        )
-    if len(found) != record.chunks:
-        raise VectorsDamagedError(
-            f"There is metadata of {len(found)} chunks, not of {record.chunks}.", where=str(path)
-        )
-    return found
+    for role in shard.record.files:
+        link_or_copy(shard.file(role), shard_file(folder, number, role))
+    return replace(shard.record, number=number)
 
 
 def _files_of(folder: Path, record: ShardRecord) -> dict[Path, FileRecord]:
     return {shard_file(folder, record.number, role): f for role, f in record.files.items()}
-
-
-def _check_chunks(chunks: Sequence[Chunk]) -> None:
-    if not chunks:
-        raise ArgumentError("A shard without chunks.", allowed="1 chunk or more")
-    for before, after in itertools.pairwise(chunks):
-        if before.ordinal >= after.ordinal:
-            raise ArgumentError(
-                "The chunks of a shard are not in corpus order.",
-                where=f"chunk {after.id}",
-                allowed="growing ordinals",
-            )
 
 
 def _check_vectors(unit: VectorUnit, rows: NDArray[Any], expected: int) -> None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.engines.calls import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
 from arag_search.extras import check_extra
-from arag_search.manifest import Manifest
 from arag_search.query.tree import Scope
 from arag_search.vectors import exact, faiss_index
-from arag_search.vectors.allowed import Allowance, AllowedRows
+from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
 from arag_search.vectors.base import EncoderIdentity, Nearest, VectorUnit
 from arag_search.vectors.columns import Columns
-from arag_search.vectors.files import FileRecord, check_contents, check_sizes, map_array
+from arag_search.vectors.files import (
+    EMBED_AGAIN,
+    FileRecord,
+    check_contents,
+    check_sizes,
+    map_array,
+)
 from arag_search.vectors.finding import find_sidecar
-from arag_search.vectors.layout import ends_file, index_files, ordinals_file
+from arag_search.vectors.layout import index_files, keys_file, ordinals_file
 from arag_search.vectors.manifest import FLAT, VectorManifest
 from arag_search.vectors.mapped import MappedRows
+from arag_search.vectors.placement import ends_file, rows_file
+from arag_search.vectors.rows import KEY_BYTES
 from arag_search.vectors.shards import shard_file
+from arag_search.vectors.stale import IndexedChunks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,40 +35,33 @@ if TYPE_CHECKING:
 
     from arag_search.vectors.base import FloatArray
 
-_MEND = "Embed the index again."
-
 
 class _Unit:
-    """The rows of one unit, their ordinals, and their FAISS index, None where flat."""
+    """The rows of one unit, what they are of, and their FAISS index, None where flat."""
 
     def __init__(self, folder: Path, manifest: VectorManifest, unit: VectorUnit, threads: int):
-        self.rows = MappedRows(
-            folder, manifest.shards, unit, manifest.encoder.dimension, manifest.dtype
+        shards = manifest.shards_in(folder)
+        self.rows = MappedRows(shards, unit, manifest.encoder.dimension, manifest.dtype)
+        rows = self.rows.rows
+        self.texts = exact.RowTexts(
+            map_array(ordinals_file(folder, unit), "int64", (rows,)),
+            map_array(keys_file(folder, unit), "uint8", (rows, KEY_BYTES)),
         )
-        self.ordinals = map_array(ordinals_file(folder, unit))
-        self.ends = map_array(ends_file(folder, unit))
+        self.text_rows = TextRows(
+            map_array(ends_file(folder, unit), "int64", (manifest.chunks,)),
+            map_array(rows_file(folder, unit), "int64", (manifest.live_rows[unit],)),
+            rows,
+        )
         self.nprobe = manifest.nprobe[unit]
         self.ivf: faiss_index.IvfIndex | None = None
         if manifest.index[unit] != FLAT:
-            self.ivf = faiss_index.IvfIndex(*index_files(folder, unit), self.rows.rows, threads)
-        self._check_length(self.ordinals, self.rows.rows, ordinals_file(folder, unit))
-        self._check_length(self.ends, manifest.chunks, ends_file(folder, unit))
-
-    @staticmethod
-    def _check_length(array: NDArray[np.int64], expected: int, path: Path) -> None:
-        if array.shape != (expected,):
-            raise VectorsDamagedError(
-                f"The array is of shape {array.shape}.",
-                where=str(path),
-                allowed=f"shape {(expected,)}",
-                do=_MEND,
-            )
+            self.ivf = faiss_index.IvfIndex(*index_files(folder, unit), rows, threads)
 
 
 def open_vectors(
     root: Path,
-    index: Manifest,
-    ordinals: Callable[[], Iterator[int]],
+    index: IndexedChunks,
+    location: str,
     *,
     encoder: EncoderIdentity | None = None,
     allow_stale: bool = False,
@@ -69,24 +69,24 @@ def open_vectors(
 ) -> Sidecar:
     """Open the vectors of an index, which lie in a folder of ``root``.
 
-    ``index`` is the manifest of the index. ``ordinals`` streams the ordinals of its chunks; it is
-    called only where no vectors are exactly of this index. Where chunks were deleted since they
-    were made, these are not found any more, and a file keeps which; where chunks were added,
-    ``allow_stale`` serves the vectors as they are. ``encoder`` is what queries will be encoded by.
+    Vectors are served for the placement that the manifest of the index states. ``index`` is read
+    only where there are none of this placement: then it is found out which of its passages the
+    vectors are of, and a file keeps that. Passages that were deleted are not found any more; where
+    some lack vectors, ``allow_stale`` serves the others. ``location`` names the index in errors.
+    ``encoder`` is what queries will be encoded by.
     Files are looked for and their sizes compared, which takes no longer the more rows there are;
     ``Sidecar.verify`` reads them. ``threads`` is the most that FAISS takes for a search; default:
     the processors. numpy takes as many as its own variables allow.
 
     Raises VectorsNotFoundError, VectorsStaleError, VectorsMismatchError for another encoder or
-    corpus, VectorsDamagedError, VectorsVersionError, MissingExtraError.
+    corpus, VectorsDamagedError, VectorsVersionError for vectors that arag-search embed has to
+    convert, MissingExtraError.
     """
     check_extra("semantic", "numpy")
-    found = find_sidecar(root, index, ordinals, encoder, allow_stale=allow_stale)
+    found = find_sidecar(root, index, location, encoder, allow_stale=allow_stale)
     if any(factory != FLAT for factory in found.manifest.index.values()):
         check_extra("semantic", "faiss-cpu", "faiss")
-    return Sidecar(
-        found.path, found.manifest, deleted=found.deleted, stale=found.note, threads=threads
-    )
+    return Sidecar(found.path, found.manifest, gone=found.gone, stale=found.note, threads=threads)
 
 
 class Sidecar:
@@ -101,26 +101,26 @@ class Sidecar:
         path: Path,
         manifest: VectorManifest,
         *,
-        deleted: NDArray[np.bool_] | None = None,
+        gone: NDArray[np.bool_] | None = None,
         stale: str | None = None,
         threads: int | None = None,
     ) -> None:
-        """Map a sidecar, of which ``deleted`` chunks are not found; ``open_vectors`` proves that it
-        is that of an index. Raises VectorsDamagedError."""
+        """Map a sidecar, of which the chunks that are ``gone`` are not found; ``open_vectors``
+        proves that it is that of an index. Raises VectorsDamagedError."""
         self.path = path
         self.manifest = manifest
         self.stale = stale
         self._calls = Calls(str(path))
-        check_sizes(_files(path, manifest), _MEND)
+        check_sizes(sidecar_files(path, manifest), EMBED_AGAIN)
         threads = threads or faiss_index.usual_threads()
         self._units: dict[VectorUnit, _Unit] = {
             unit: _Unit(path, manifest, unit, threads) for unit in manifest.units
         }
-        ends: dict[VectorUnit, NDArray[np.int64]] = {
-            unit: each.ends for unit, each in self._units.items()
+        texts: dict[VectorUnit, TextRows] = {
+            unit: held.text_rows for unit, held in self._units.items()
         }
         columns = Columns(path, manifest.metadata, manifest.chunks)
-        self._allowance: Allowance | None = Allowance(columns, ends, deleted)
+        self._allowance: Allowance | None = Allowance(columns, texts, gone)
 
     @property
     def encoder(self) -> EncoderIdentity:
@@ -162,17 +162,25 @@ class Sidecar:
             queries = np.ascontiguousarray(queries, np.float32)
             _check(queries, n, self.manifest.encoder.dimension)
             held = self._units[unit]
-            allowed = self._allowance.rows(unit, scope)
-            if held.rows.rows == 0 or len(queries) == 0:
-                return [[] for _ in queries]
-            if held.ivf is None or (allowed is not None and allowed.few is not None):
-                return _exactly(held, queries, n, allowed)
-            return self._approximately(held, queries, n, allowed, rescore, nprobe)
+            try:
+                allowed = self._allowance.rows(unit, scope)
+                if held.rows.rows == 0 or len(queries) == 0:
+                    return [[] for _ in queries]
+                if held.ivf is None or (allowed is not None and allowed.few is not None):
+                    return _exactly(held, queries, n, allowed)
+                return self._approximately(held, queries, n, allowed, rescore, nprobe)
+            except (IndexError, ValueError, MemoryError) as error:
+                # numbers in the files lead outside of them
+                raise VectorsDamagedError(
+                    f"The vectors cannot be searched: a file is not what was written ({error}).",
+                    where=str(self.path),
+                    do=EMBED_AGAIN,
+                ) from error
 
     def verify(self) -> None:
         """Read every file. Raises VectorsDamagedError for one that is not what was written."""
         with self._calls:
-            check_contents(_files(self.path, self.manifest), _MEND)
+            check_contents(sidecar_files(self.path, self.manifest), EMBED_AGAIN)
 
     def close(self) -> None:
         """Wait for searches in flight, then free the maps. Closing twice is allowed."""
@@ -192,7 +200,7 @@ class Sidecar:
         import numpy as np
 
         if held.ivf is None:
-            raise ValueError("flat vectors are searched exactly")
+            raise TypeError("flat vectors are searched exactly")
         candidates = n * (self.manifest.rescore if rescore else 1)
         wanted = min(n, held.rows.rows)
         probed = min(nprobe or held.nprobe, held.ivf.lists)
@@ -207,9 +215,9 @@ class Sidecar:
         for query, row_scores, row in zip(queries, scores, rows, strict=True):
             there = row >= 0
             if rescore:
-                some = exact.ranked(held.rows, held.ordinals, query, np.sort(row[there]), n)
+                some = exact.ranked(held.rows, held.texts, query, np.sort(row[there]), n)
             else:
-                some = exact.in_order(held.ordinals[row[there]], row_scores[there], n)
+                some = exact.in_order(held.texts, row[there], row_scores[there], n)
             found.append(some)
         return found
 
@@ -222,7 +230,7 @@ def _exactly(
     else:
         best = exact.best_of_all(held.rows, queries, n, None if allowed is None else allowed.mask)
     return [
-        exact.ranked(held.rows, held.ordinals, query, rows, n)
+        exact.ranked(held.rows, held.texts, query, rows, n)
         for query, rows in zip(queries, best, strict=True)
     ]
 
@@ -241,7 +249,8 @@ def _check(queries: FloatArray, n: int, dimension: int) -> None:
         raise ArgumentError(f"n is {n}.", allowed="1 or more")
 
 
-def _files(folder: Path, manifest: VectorManifest) -> dict[Path, FileRecord]:
+def sidecar_files(folder: Path, manifest: VectorManifest) -> dict[Path, FileRecord]:
+    """All files of a sidecar, but for its manifest, and what each must be."""
     files = {folder / name: record for name, record in manifest.files.items()}
     for shard in manifest.shards:
         for role, record in shard.files.items():

@@ -1,152 +1,206 @@
-"""What of a sidecar its index holds no more, told by ordinals and proven by fingerprints.
+"""What an index still has, at the same place, of the passages that a sidecar was made of.
 
-A deletion file has a line of JSON and then a bit for each chunk, the lowest of a byte first: set
-where the index with a given fingerprint does not hold it. It stands beside the shards, which are
-never changed.
+A passage is proven by its placement (see ``chunk_placement``): ordinal, text, sentence ends and
+metadata are those of before. What was found out is kept in a file beside the shards, which are
+never changed: a line of JSON and then a bit for each chunk of the sidecar, the lowest of a byte
+first, set where the index with a given placement does not have it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
+from arag_search.corpus import Chunk
 from arag_search.durable import write_atomically
 from arag_search.errors import VectorsDamagedError
-from arag_search.manifest import add_fingerprints, fingerprint_hex
+from arag_search.manifest import (
+    DIGEST_BYTES,
+    CorpusDigest,
+    Manifest,
+    chunk_fingerprint,
+    chunk_placement,
+    fingerprint_hex,
+)
+from arag_search.query.tree import Scope
 from arag_search.vectors.files import map_array
+from arag_search.vectors.manifest import VectorManifest
+from arag_search.vectors.placement import chunks_file, digests_file
 from arag_search.vectors.records import VECTORS_VERSION, read_record
-from arag_search.vectors.shards import FINGERPRINTS, ShardRecord, shard_file
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Mask = NDArray[np.bool_]
+    Numbers = NDArray[np.int64]
+    Digests = NDArray[np.uint8]
 
 _MEND = "Delete the file: it is made anew where it is needed."
 _NAME_DIGITS = 16
+_READ_CHUNKS = 1_000
+
+
+class IndexedChunks(Protocol):
+    """What is asked of an index about its chunks; see SearchEngine."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    def ordinals(self) -> Iterator[int]: ...
+
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]: ...
+
+    def scan(self, scope: Scope | None) -> Iterator[Chunk]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class DeletionRecord:
-    """The first line of a deletion file: the index it is of, its chunks in all and deleted."""
+class Difference:
+    """How an index differs from a sidecar: which chunks of the sidecar it does not have unchanged
+    (``gone``), and how many of its own chunks have no vectors (``missing``)."""
+
+    gone: Mask
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRecord:
+    """The first line of a file of a difference; ``chunks`` are those of the sidecar."""
 
     format_version: int
-    fingerprint: str
+    placement: str
     chunks: int
-    deleted: int
+    gone: int
+    missing: int
     sha256: str
 
 
-def deletion_file(folder: Path, fingerprint: str) -> Path:
-    """Where the deletions lie that lead to an index with this fingerprint."""
-    return folder / f"deleted-{fingerprint[:_NAME_DIGITS]}.bits"
+def difference_file(folder: Path, placement: str) -> Path:
+    """Where the difference lies to an index with this placement."""
+    return folder / f"served-{placement[:_NAME_DIGITS]}.bits"
 
 
-def write_deletions(folder: Path, fingerprint: str, deleted: Mask) -> Path:
-    """Keep which chunks an index does not hold. Raises OSError."""
+def write_difference(folder: Path, placement: str, difference: Difference) -> Path:
+    """Keep a difference. Raises OSError."""
     import numpy as np
 
-    bits = np.packbits(deleted, bitorder="little").tobytes()
-    record = DeletionRecord(
+    bits = np.packbits(difference.gone, bitorder="little").tobytes()
+    record = DifferenceRecord(
         format_version=VECTORS_VERSION,
-        fingerprint=fingerprint,
-        chunks=len(deleted),
-        deleted=int(deleted.sum()),
+        placement=placement,
+        chunks=len(difference.gone),
+        gone=int(difference.gone.sum()),
+        missing=difference.missing,
         sha256=hashlib.sha256(bits).hexdigest(),
     )
-    path = deletion_file(folder, fingerprint)
+    path = difference_file(folder, placement)
     write_atomically(path, orjson.dumps(record) + b"\n" + bits)
     return path
 
 
-def read_deletions(folder: Path, fingerprint: str, chunks: int) -> Mask | None:
-    """Which chunks of a sidecar with so many an index does not hold; None where it is not known.
+def read_difference(folder: Path, placement: str, chunks: int) -> Difference | None:
+    """The difference of a sidecar with so many chunks to an index; None where it is not known.
 
     Raises VectorsDamagedError, VectorsVersionError.
     """
     import numpy as np
 
-    path = deletion_file(folder, fingerprint)
+    path = difference_file(folder, placement)
     try:
         line, _, bits = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
         return None
-    record = read_record(DeletionRecord, line, str(path), _MEND)
-    if (record.fingerprint, record.chunks) != (fingerprint, chunks):
-        raise VectorsDamagedError(
-            "The deletions are those of another index.", where=str(path), do=_MEND
-        )
+    record = read_record(DifferenceRecord, line, str(path), _MEND)
+    if (record.placement, record.chunks) != (placement, chunks):
+        raise VectorsDamagedError("The file is that of another index.", where=str(path), do=_MEND)
     if hashlib.sha256(bits).hexdigest() != record.sha256:
         raise VectorsDamagedError(
             "The file is not what was written: its SHA-256 differs.", where=str(path), do=_MEND
         )
-    return np.unpackbits(np.frombuffer(bits, np.uint8), count=chunks, bitorder="little").astype(
-        np.bool_
-    )
+    gone = np.unpackbits(np.frombuffer(bits, np.uint8), count=chunks, bitorder="little")
+    return Difference(gone.astype(np.bool_), record.missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How an index differs from a sidecar: which of its chunks are gone, and how many came."""
+class IndexPlacement:
+    """The ordinals and placements of the chunks of an index, read once and only when needed."""
 
-    deleted: Mask
-    missing: int
+    def __init__(self, index: IndexedChunks) -> None:
+        self._index = index
+        self._ordinals: Numbers | None = None
+        self._all: tuple[Numbers, Digests] | None = None
 
+    def difference(self, folder: Path, sidecar: VectorManifest) -> Difference:
+        """Compare a sidecar with the index. O(chunks): the ordinals of the index are streamed; of
+        its text only that of chunks at new ordinals is read, and all of it where this does not
+        prove the others. Raises VectorsDamagedError."""
+        chunks: Numbers = map_array(chunks_file(folder), "int64", (sidecar.chunks,))
+        shape = (sidecar.chunks, DIGEST_BYTES)
+        digests: Digests = map_array(digests_file(folder), "uint8", shape)
+        ordinals = self._get_ordinals()
+        held = _among(ordinals, chunks)
+        new = ordinals[~_among(chunks, ordinals)]
+        if 2 * len(new) <= len(ordinals):
+            digest = CorpusDigest.of(self._read(new))
+            digest.include(CorpusDigest(placement=digest_sum(digests, held)))
+            if fingerprint_hex(digest.placement) == self._index.manifest.placement:
+                return Difference(~held, len(new))
+        return self._compared(chunks, digests)
 
-class IndexOrdinals:
-    """The ordinals of the chunks of an index, streamed once, when they are first needed."""
-
-    def __init__(self, stream: Callable[[], Iterator[int]]) -> None:
-        self._stream = stream
-        self._sorted: NDArray[np.int64] | None = None
-
-    def difference(self, chunks: NDArray[np.int64], deleted: Mask) -> Difference:
-        """What changed since: ``chunks`` are the ordinals of a sidecar, ``deleted`` tells which of
-        them were gone when it was made."""
+    def _compared(self, chunks: Numbers, digests: Digests) -> Difference:
+        """Compare chunk by chunk."""
         import numpy as np
 
-        index = self._get()
-        at = np.searchsorted(index, chunks)
-        held = np.zeros(len(chunks), np.bool_)
-        inside = at < len(index)
-        held[inside] = index[at[inside]] == chunks[inside]
-        held &= ~deleted
-        return Difference(~held, len(index) - int(held.sum()))
+        if self._all is None:
+            pairs = [
+                (chunk.ordinal, chunk_placement(chunk, chunk_fingerprint(chunk)))
+                for chunk in self._index.scan(None)
+            ]
+            joined = np.frombuffer(b"".join(digest for _, digest in pairs), np.uint8)
+            ordinals = np.array([ordinal for ordinal, _ in pairs], np.int64)
+            self._all = ordinals, joined.reshape(-1, DIGEST_BYTES)
+        ordinals, theirs = self._all
+        same = np.zeros(len(chunks), np.bool_)
+        held = np.flatnonzero(_among(ordinals, chunks))
+        at = np.searchsorted(ordinals, chunks[held])
+        same[held] = (digests[held] == theirs[at]).all(axis=1)
+        return Difference(~same, len(ordinals) - int(same.sum()))
 
-    def _get(self) -> NDArray[np.int64]:
+    def _get_ordinals(self) -> Numbers:
         import numpy as np
 
-        if self._sorted is None:
-            self._sorted = np.unique(np.fromiter(self._stream(), np.int64))
-        return self._sorted
+        if self._ordinals is None:
+            self._ordinals = np.unique(np.fromiter(self._index.ordinals(), np.int64))
+        return self._ordinals
+
+    def _read(self, ordinals: Numbers) -> Iterator[Chunk]:
+        for start in range(0, len(ordinals), _READ_CHUNKS):
+            batch: list[int] = ordinals[start : start + _READ_CHUNKS].tolist()
+            yield from filter(None, self._index.chunks_at(batch, None))
 
 
-def fingerprint_of_kept(folder: Path, shards: Sequence[ShardRecord], deleted: Mask) -> str:
-    """The fingerprint of the chunks of these shards without those that are deleted."""
+def _among(values: Numbers, wanted: Numbers) -> Mask:
+    """Of each wanted number whether it is one of the values, which grow."""
     import numpy as np
 
-    total = 0
-    start = 0
-    for shard in shards:
-        prints = map_array(shard_file(folder, shard.number, FINGERPRINTS))
-        kept = prints[~deleted[start : start + shard.chunks]]
-        total = add_fingerprints(total, _sum(np.ascontiguousarray(kept)))
-        start += shard.chunks
-    return fingerprint_hex(total)
+    found = np.zeros(len(wanted), np.bool_)
+    at = np.searchsorted(values, wanted)
+    inside = at < len(values)
+    found[inside] = values[at[inside]] == wanted[inside]
+    return found
 
 
-def _sum(prints: NDArray[np.uint8]) -> int:
-    """The sum of big-endian numbers of 32 bytes, one a row."""
+def digest_sum(digests: Digests, kept: Mask) -> int:
+    """The sum modulo 2^256 of those digests that are kept, each a big-endian number."""
     import numpy as np
 
-    words: Iterable[int] = prints.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
+    rows = np.ascontiguousarray(digests[kept])
+    words: list[int] = rows.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
     total = 0
     for word in words:
         total = (total << 32) + word
-    return total
+    return total % (1 << (8 * DIGEST_BYTES))

@@ -187,13 +187,13 @@ class LuceneEngine:
             query = filtered(None, self._scope(scope))
         return self._scan(query)
 
-    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. One call to Java."""
         wanted = list(dict.fromkeys(ordinals))
         with self._calls:
-            records = self._found_at(wanted, with_text)
+            records = self._found_at(wanted, True, self._scope(scope))
         chunks = {record.ordinal: _chunk(record) for record in records}
-        return [chunks.get(each) for each in ordinals]
+        return [chunks.get(ordinal) for ordinal in ordinals]
 
     def ordinals(self) -> Iterator[int]:
         """See SearchEngine. Reads 65,536 at a time."""
@@ -318,11 +318,13 @@ class LuceneEngine:
             )
         return [records[ordinal] for ordinal in places]
 
-    def _found_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
+    def _found_at(
+        self, places: Sequence[int], with_text: bool, within: str | None = None
+    ) -> list[Record]:
         """Those chunks that there are of the distinct ordinals, growing."""
         if not places:
             return []
-        query = ordinals(places)
+        query = filtered(ordinals(places), within)
         return self._chunks.page(query, 0, len(places), scored=False, with_text=with_text).records
 
     # Explaining

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +46,17 @@ class LuceneUpdate:
 
     def __init__(self, location: Path) -> None:
         self._location = location.absolute()
-        self._where = str(location)
+        self.where = str(location)
         self._writer: _Writer | None = None
 
     def __enter__(self) -> LuceneUpdate:
-        hold_live(Path(self._where)).release()  # where there is no index, none is begun
-        self._site = BuildSite(Path(self._where), overwrite=True)
+        hold_live(Path(self.where)).release()  # where there is no index, none is begun
+        self._site = BuildSite(Path(self.where), overwrite=True)
         self._site.__enter__()
         try:
-            self._held = hold_live(Path(self._where))
+            self._held = hold_live(Path(self.where))
             try:
-                self._engine = LuceneEngine.open(self._held.path, self._where)
+                self._engine = LuceneEngine.open(self._held.path, self.where)
             except BaseException:
                 self._held.release()
                 raise
@@ -117,8 +117,10 @@ class LuceneUpdate:
             directory.close()
         return max(behind, len(self.manifest.sources))
 
-    def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks that documents with these ids have before the update."""
+    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
+        """See IndexUpdate."""
+        if doc_ids is None:
+            return self._engine.scan(None)
         if not doc_ids:
             return iter(())
         wanted = any_of(*(KeywordEquals(DOC_ID, each) for each in doc_ids))
@@ -132,7 +134,7 @@ class LuceneUpdate:
         except OSError as error:
             raise BuildError(
                 f"The folder of the index cannot be written ({error.strerror}).",
-                where=self._where,
+                where=self.where,
             ) from error
         self._writer = self._new_writer()
 
@@ -152,7 +154,7 @@ class LuceneUpdate:
         if counted != expected:
             raise BuildError(
                 f"The index would hold {counted} chunks and sentences, but {expected} are due.",
-                where=self._where,
+                where=self.where,
                 do="Build the index again with --overwrite.",
             )
         writer.finish(
@@ -180,15 +182,24 @@ class LuceneUpdate:
         """See IndexUpdate."""
         writer = self._writer = self._new_writer()
         writer.merge(note)
-        data = self._engine.commit_data()
-        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
-        writer.finish({key: data[key] for key in kept if key in data})
-        self._writer = None
-        merged = LuceneEngine.open(self._held.path, self._where)
+        self._commit_same_state(writer, {})
+        merged = LuceneEngine.open(self._held.path, self.where)
         try:
             return merged.deletions()
         finally:
             merged.close()
+
+    def describe(self, manifest: Manifest) -> None:
+        """See IndexUpdate."""
+        writer = self._writer = self._new_writer()
+        self._commit_same_state(writer, {schema.MANIFEST_KEY: manifest.to_json()})
+
+    def _commit_same_state(self, writer: _Writer, changes: Mapping[str, str]) -> None:
+        """Commit under the number of the last update, with what that said but for ``changes``."""
+        data = {**self._engine.commit_data(), **changes}
+        kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
+        writer.finish({key: data[key] for key in kept if key in data})
+        self._writer = None
 
     def _open_writer(self) -> _Writer:
         if self._writer is None:

@@ -228,12 +228,13 @@ class OpenSearchEngine:
             query = compile.filtered(None, None if scope is None else compile.scope_filter(scope))
         return self._scan(query)
 
-    def chunks_at(self, ordinals: Sequence[int], *, with_text: bool = True) -> list[Chunk | None]:
+    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. Asks for 1,000 at a time."""
         with self._calls:
-            found = self._chunks_with(schema.ORDINAL, ordinals, with_text=with_text)
+            within = None if scope is None else compile.scope_filter(scope)
+            found = self._chunks_with(schema.ORDINAL, ordinals, within=within)
             chunks = {chunk.ordinal: chunk for chunk in found}
-        return [chunks.get(each) for each in ordinals]
+        return [chunks.get(ordinal) for ordinal in ordinals]
 
     def ordinals(self) -> Iterator[int]:
         """See SearchEngine. Asks for 10,000 at a time, without their documents."""
@@ -406,14 +407,13 @@ class OpenSearchEngine:
         field: str,
         values: Sequence[str] | Sequence[int],
         *,
-        with_text: bool = True,
         within: Dsl | None = None,
     ) -> Iterator[Chunk]:
         """The chunks with these ids or ordinals, 1,000 a request."""
         wanted = list(dict.fromkeys(values))
         for at in range(0, len(wanted), _READ_BATCH):
             batch = wanted[at : at + _READ_BATCH]
-            yield from map(schema.chunk_of, self._chunk_sources(field, batch, with_text, within))
+            yield from map(schema.chunk_of, self._chunk_sources(field, batch, True, within))
 
     def _chunk_sources(
         self,

@@ -63,7 +63,7 @@ class OpenSearchUpdate:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._where = str(address)
+        self.where = str(address)
         self._first: int | None = None
         self._is_continued = False
         self._removed: dict[str, None] = {}
@@ -74,13 +74,13 @@ class OpenSearchUpdate:
         self._client = Client.connect(self._address)
         try:
             places = find_places(self._client, self._address)
-            site = OpenSearchSite(self._client, self._address.name, self._where, overwrite=True)
+            site = OpenSearchSite(self._client, self._address.name, self.where, overwrite=True)
             site.check_no_builder()
             self._chunks = places.chunks.index
             self._shards = places.chunks.shards
             sentences = None if places.sentences is None else places.sentences.index
             self._indexes = [each for each in (self._chunks, sentences) if each]
-            self._lock = UpdateLock(self._client, self._chunks, self._where)
+            self._lock = UpdateLock(self._client, self._chunks, self.where)
             self._before_us = self._lock.take()
             try:
                 self._meta = self._read_meta()
@@ -102,7 +102,7 @@ class OpenSearchUpdate:
     def manifest(self) -> Manifest:
         """See IndexUpdate."""
         if self._meta.manifest is None:
-            raise IndexDamagedError("The index has no manifest.", where=self._where)
+            raise IndexDamagedError("The index has no manifest.", where=self.where)
         return self._meta.manifest
 
     @property
@@ -135,8 +135,8 @@ class OpenSearchUpdate:
             return Settled(f"An update that was stopped has been undone: {known.command}")
         raise UnfinishedUpdateError(
             f"An update of the index was stopped before its end: {known.command}",
-            where=self._where,
-            do=f"Run that command again; or undo it: arag-search compact {self._where}",
+            where=self.where,
+            do=f"Run that command again; or undo it: arag-search compact {self.where}",
         )
 
     def first_shard(self) -> int:
@@ -148,14 +148,15 @@ class OpenSearchUpdate:
         behind = source_shard(int(hits[0]["_source"][schema.ORDINAL])) + 1 if hits else 0
         return max(behind, len(self.manifest.sources))
 
-    def existing(self, doc_ids: Sequence[str]) -> Iterator[Chunk]:
+    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
         """See IndexUpdate."""
         before = None
         if self._first is not None:
             before = {"range": {schema.ORDINAL: {"lt": self._first}}}
-        query = filtered(None, any_value(DOC_ID, doc_ids), before)
+        wanted = None if doc_ids is None else any_value(DOC_ID, doc_ids)
+        query = filtered(None, wanted, before)
         body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": [{schema.ORDINAL: "asc"}]}
-        while doc_ids:
+        while doc_ids is None or doc_ids:
             hits = self._search(body)
             for hit in hits:
                 yield schema.chunk_of(hit["_source"])
@@ -177,7 +178,7 @@ class OpenSearchUpdate:
             self._first = ordinal_of(self.first_shard(), 0, 0)
         update = {"stage": _LOADING, "record": record.to_json(), "first": self._first}
         self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
-        self._bulks = Bulks(self._client, self._where)
+        self._bulks = Bulks(self._client, self.where)
 
     def remove(self, doc_ids: Sequence[str]) -> None:
         """See IndexUpdate. It is done when the update is published."""
@@ -208,6 +209,10 @@ class OpenSearchUpdate:
         self._put_meta(replace(self._meta, build={**self._meta.build, schema.UPDATE_KEY: update}))
         self._complete()
 
+    def describe(self, manifest: Manifest) -> None:
+        """See IndexUpdate."""
+        self._put_meta(replace(self._meta, manifest=manifest))
+
     def give_up(self) -> None:
         """See IndexUpdate. What the cluster does not let be undone, and what a process before has
         written, is left to the next command."""
@@ -225,7 +230,7 @@ class OpenSearchUpdate:
                 for index in self._indexes[1:]:
                     alias = updating_alias(index)
                     lines += [(alias, ordinal + n, doc_id) for n in range(sentences)]
-            remove_documents(self._client, lines, self._where)
+            remove_documents(self._client, lines, self.where)
             self._forget_update()
         except AragError:
             return
@@ -239,7 +244,7 @@ class OpenSearchUpdate:
     def _complete(self) -> None:
         """Do what ``_meta`` says is to be done; as often as it takes."""
         update: Any = self._meta.build[schema.UPDATE_KEY]
-        manifest = Manifest.from_json(orjson.dumps(update["manifest"]).decode(), self._where)
+        manifest = Manifest.from_json(orjson.dumps(update["manifest"]).decode(), self.where)
         first: int | None = update["first"]
         for index in self._indexes:
             self._remove_from(index, update["remove"], first)
@@ -269,7 +274,7 @@ class OpenSearchUpdate:
         for index in self._indexes:
             self._refresh(index)
             query = {"range": {schema.ORDINAL: {"gte": first}}}
-            remove_documents(self._client, self._places_of(index, query), self._where)
+            remove_documents(self._client, self._places_of(index, query), self.where)
             self._refresh(index)
         self._forget_update()
 
@@ -283,7 +288,7 @@ class OpenSearchUpdate:
         before = None if first is None else {"range": {schema.ORDINAL: {"lt": first}}}
         for at in range(0, len(doc_ids), _PAGE):
             query = filtered(None, any_value(DOC_ID, doc_ids[at : at + _PAGE]), before)
-            remove_documents(self._client, self._places_of(index, query), self._where)
+            remove_documents(self._client, self._places_of(index, query), self.where)
 
     def _places_of(self, index: str, query: Mapping[str, Any]) -> list[tuple[str, int, str]]:
         """Alias, ordinal and routing of the documents that match."""
@@ -311,7 +316,7 @@ class OpenSearchUpdate:
             if held != due:
                 raise IndexDamagedError(
                     f"After the update {index} holds {held:,} documents, but {due:,} are due.",
-                    where=self._where,
+                    where=self.where,
                     do="Build the index again with --overwrite.",
                 )
 
@@ -319,7 +324,7 @@ class OpenSearchUpdate:
         if find_places(self._client, self._address).chunks.index != self._chunks:
             raise BuildError(
                 "Another build was published under this name meanwhile, without this update.",
-                where=self._where,
+                where=self.where,
                 do="Run the same command again: it updates that build.",
             )
 
@@ -327,7 +332,7 @@ class OpenSearchUpdate:
         if count > MAX_REMOVED:
             raise BuildError(
                 f"More than {MAX_REMOVED:,} documents would be deleted or replaced.",
-                where=self._where,
+                where=self.where,
                 allowed=f"{MAX_REMOVED:,} in one update",
                 do="Update in several steps, or build the index anew with --overwrite.",
             )
@@ -363,7 +368,7 @@ class OpenSearchUpdate:
                 raise
             raise BuildError(
                 "The index was deleted meanwhile.",
-                where=self._where,
+                where=self.where,
                 do="Build it again.",
             ) from error
 
@@ -376,16 +381,16 @@ class OpenSearchUpdate:
         if record is None:
             raise IndexDamagedError(
                 "The _meta of the index cannot be read (update).",
-                where=self._where,
+                where=self.where,
                 do="Build the index again with --overwrite.",
             )
         return str(found["stage"]), int(found["first"] or 0), record
 
     def _read_meta(self) -> Meta:
         reply = self._call("GET", f"/{self._chunks}/_mapping")
-        meta = schema.read_meta(reply[self._chunks]["mappings"], self._where)
+        meta = schema.read_meta(reply[self._chunks]["mappings"], self.where)
         if meta is None:
-            raise IndexDamagedError("The index has no _meta of ours.", where=self._where)
+            raise IndexDamagedError("The index has no _meta of ours.", where=self.where)
         return meta
 
     def _put_meta(self, meta: Meta) -> None:

@@ -1,0 +1,264 @@
+"""Vectors of format version 1, which are read to be checked and converted, and never searched.
+
+Version 1 bound rows to passages by ordinals alone, and compared only which passages an index holds.
+Where these stood in another order, it showed the text of other passages. Its shards do say which
+passages their rows were made of, by fingerprints; by these a conversion gives rows their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from arag_search.corpus import MAX_SENTENCES, Chunk
+from arag_search.errors import VectorsDamagedError
+from arag_search.manifest import DIGEST_BYTES, chunk_fingerprint
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.files import (
+    EMBED_AGAIN,
+    FileRecord,
+    check_contents,
+    file_record,
+    link_or_copy,
+    map_array,
+    npy_header,
+)
+from arag_search.vectors.manifest import MANIFEST
+from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
+from arag_search.vectors.shards import (
+    ShardRecord,
+    StoredShard,
+    StoredType,
+    keys_role,
+    shard_file,
+    vectors_role,
+    write_record,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Prints = NDArray[np.uint8]
+
+VERSION = 1
+_PLACE_BITS = 32
+_PREFIX_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierShard:
+    """A shard of version 1: a run of chunks with their rows."""
+
+    folder: Path
+    number: int
+    chunks: int
+    rows: dict[VectorUnit, int]
+    files: dict[str, FileRecord]
+
+    def ordinals(self) -> Numbers:
+        """The ordinals of its chunks. Raises VectorsDamagedError."""
+        return map_array(self._file("chunks.npy"), "int64", (self.chunks,))
+
+    def fingerprints(self) -> Prints:
+        """The fingerprints of its chunks. Raises VectorsDamagedError."""
+        return map_array(self._file("fingerprints.npy"), "uint8", (self.chunks, DIGEST_BYTES))
+
+    def row_ordinals(self, unit: VectorUnit) -> Numbers:
+        """The ordinals of its rows, growing. Raises VectorsDamagedError."""
+        return map_array(self._file(f"{unit}.ordinals.npy"), "int64", (self.rows[unit],))
+
+    def check(self) -> None:
+        """Read all files. Raises VectorsDamagedError for one that is not what was written."""
+        check_contents({self._file(role): f for role, f in self.files.items()}, EMBED_AGAIN)
+
+    def _file(self, role: str) -> Path:
+        return shard_file(self.folder, self.number, role)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSidecar:
+    """A sidecar of version 1."""
+
+    path: Path
+    created: str
+    encoder: EncoderIdentity
+    dtype: StoredType
+    units: tuple[VectorUnit, ...]
+    fingerprint: str
+    shards: tuple[EarlierShard, ...]
+
+
+def earlier_sidecars(root: Path) -> Iterator[EarlierSidecar]:
+    """The sidecars of version 1 in a folder. Raises VectorsDamagedError for one that cannot be
+    read."""
+    for path in sorted(root.glob(f"*/{MANIFEST}")):
+        try:
+            loaded: Any = orjson.loads(path.read_bytes())
+            if loaded["format_version"] != VERSION:
+                continue
+        except (ValueError, KeyError, TypeError):
+            continue  # whoever reads it as of this version says what is wrong
+        try:
+            yield _sidecar(path.parent, loaded)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise VectorsDamagedError(
+                f"The record cannot be read ({error!r}).", where=str(path), do=EMBED_AGAIN
+            ) from error
+
+
+def _sidecar(path: Path, loaded: Any) -> EarlierSidecar:
+    return EarlierSidecar(
+        path,
+        str(loaded["created"]),
+        EncoderIdentity(**loaded["encoder"]),
+        loaded["dtype"],
+        tuple(loaded["units"]),
+        str(loaded["fingerprint"]),
+        tuple(
+            EarlierShard(
+                path,
+                int(shard["number"]),
+                int(shard["chunks"]),
+                {unit: int(rows) for unit, rows in shard["rows"].items()},
+                {role: FileRecord(**record) for role, record in shard["files"].items()},
+            )
+            for shard in loaded["shards"]
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """What version 1 may have shown of an index: ``wrong`` passages of it under the vectors of
+    others, and ``lost`` passages, which have no vectors at their place; of ``chunks`` of it."""
+
+    wrong: int
+    lost: int
+    chunks: int
+
+
+def misplaced(sidecar: EarlierSidecar, chunks: Iterable[Chunk]) -> Misplaced:
+    """Compare the places of a sidecar with the chunks of an index, all of which are read."""
+    import numpy as np
+
+    ordinals = np.concatenate([shard.ordinals() for shard in sidecar.shards])
+    prints = np.concatenate([shard.fingerprints() for shard in sidecar.shards])
+    places = {ordinal: at for at, ordinal in enumerate(ordinals.tolist())}
+    wrong = lost = count = 0
+    for chunk in chunks:
+        count += 1
+        at = places.get(chunk.ordinal)
+        if at is None:
+            lost += 1
+        elif prints[at].tobytes() != chunk_fingerprint(chunk).to_bytes(DIGEST_BYTES, "big"):
+            wrong += 1
+    return Misplaced(wrong, lost, count)
+
+
+def convert(
+    shards: Sequence[EarlierShard], chunks: Iterable[Chunk], folder: Path, first_number: int
+) -> list[StoredShard]:
+    """Make shards of version 1 shards of this version in a folder, numbered from ``first_number``.
+
+    Vectors are linked. A row gets the key of a text where a chunk (``chunks`` are those of an
+    index) has the fingerprint of the row's chunk and rows for the same sentences; all others get a
+    key that no text has. All files are read. Takes 16 bytes of memory a chunk of the shards. Raises
+    VectorsDamagedError for files that are not what was written, OSError.
+    """
+    import numpy as np
+
+    for shard in shards:
+        shard.check()
+    keys: list[dict[VectorUnit, NDArray[np.uint8]]] = [
+        {
+            unit: _empty_keys(shard_file(folder, number, keys_role(unit)), rows)
+            for unit, rows in shard.rows.items()
+        }
+        for number, shard in enumerate(shards, first_number)
+    ]
+    table = _ChunkTable(shards)
+    for chunk in chunks:
+        place = table.find(chunk)
+        if place is not None:
+            number, was = place
+            for unit, unit_keys in keys[number].items():
+                _write_keys(unit_keys, shards[number].row_ordinals(unit), was, chunk, unit)
+    converted: list[StoredShard] = []
+    for number, shard in enumerate(shards, first_number):
+        files: dict[str, FileRecord] = {}
+        for unit in shard.rows:
+            array = keys[number - first_number][unit]
+            if isinstance(array, np.memmap):
+                array.flush()
+            vectors = shard_file(folder, number, vectors_role(unit))
+            link_or_copy(shard_file(shard.folder, shard.number, vectors_role(unit)), vectors)
+            files[vectors_role(unit)] = shard.files[vectors_role(unit)]
+            files[keys_role(unit)] = file_record(shard_file(folder, number, keys_role(unit)))
+        record = ShardRecord(number, dict(shard.rows), files)
+        write_record(folder, record)
+        converted.append(StoredShard(folder, record))
+    return converted
+
+
+def _empty_keys(path: Path, rows: int) -> NDArray[np.uint8]:
+    """A file of keys that no text has, mapped for writing."""
+    import numpy as np
+
+    with path.open("wb") as file:
+        file.write(npy_header((rows, KEY_BYTES), np.dtype(np.uint8)))
+        file.truncate(file.tell() + rows * KEY_BYTES)
+    return np.load(path, mmap_mode="r+") if rows else np.empty((0, KEY_BYTES), np.uint8)
+
+
+def _write_keys(
+    keys: NDArray[np.uint8], ordinals: Numbers, was: int, chunk: Chunk, unit: VectorUnit
+) -> None:
+    """Write the keys of the rows of a chunk that had the ordinal ``was``."""
+    import numpy as np
+
+    start, end = ordinals.searchsorted([was, was + MAX_SENTENCES])
+    rows = rows_of(chunk, unit)
+    if (ordinals[start:end] - was).tolist() == [ordinal - chunk.ordinal for ordinal, _ in rows]:
+        joined = b"".join(row_key(text) for _, text in rows)
+        keys[start:end] = np.frombuffer(joined, np.uint8).reshape(-1, KEY_BYTES)
+
+
+class _ChunkTable:
+    """Finds the chunks of shards by their fingerprints."""
+
+    def __init__(self, shards: Sequence[EarlierShard]) -> None:
+        import numpy as np
+
+        self._shards = shards
+        self._prints = [shard.fingerprints() for shard in shards]
+        self._ordinals = [shard.ordinals() for shard in shards]
+        prefixes = [
+            prints[:, :_PREFIX_BYTES].copy().view(">u8")[:, 0].astype(np.uint64)
+            for prints in self._prints
+        ]
+        places = [
+            (number << _PLACE_BITS) + np.arange(shard.chunks, dtype=np.int64)
+            for number, shard in enumerate(shards)
+        ]
+        every = np.concatenate([np.empty(0, np.uint64), *prefixes])
+        order = np.argsort(every, kind="stable")
+        self._prefixes = every[order]
+        self._places = np.concatenate([np.empty(0, np.int64), *places])[order]
+
+    def find(self, chunk: Chunk) -> tuple[int, int] | None:
+        """The number of the shard with a chunk, and the ordinal that the chunk has there."""
+        print_of = chunk_fingerprint(chunk).to_bytes(DIGEST_BYTES, "big")
+        prefix = int.from_bytes(print_of[:_PREFIX_BYTES], "big")
+        at = int(self._prefixes.searchsorted(prefix))
+        while at < len(self._prefixes) and int(self._prefixes[at]) == prefix:
+            number, place = divmod(int(self._places[at]), 1 << _PLACE_BITS)
+            if self._prints[number][place].tobytes() == print_of:
+                return number, int(self._ordinals[number][place])
+            at += 1
+        return None

@@ -1,0 +1,218 @@
+"""Which texts of an index have vectors already, in shards that were made before.
+
+Texts and rows are matched by their keys, wherever either stands. A row serves one text; where more
+texts have its key, its vector is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from arag_search.errors import VectorsError
+from arag_search.vectors.base import VectorUnit
+from arag_search.vectors.mapped import MappedRows
+from arag_search.vectors.placement import rows_file, wanted_keys
+from arag_search.vectors.shards import StoredShard, StoredType
+from index_jobs.embed_shards import TO_ENCODE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arag_search.vectors.base import FloatArray
+
+    Keys = NDArray[np.uint8]
+    Numbers = NDArray[np.int64]
+
+LEAST_LIVE_SHARE = 0.5
+"""Of the rows of a shard, for it to be linked; else those that serve are copied out of it."""
+
+_ROWS_AT_ONCE = 1 << 22
+_BLOCK_ROWS = 1 << 20
+_PREFIX_BYTES = 8
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """The vectors that are there: whole shards that are linked, and ``lenders`` that rows are
+    copied from. For each unit: ``linked_rows`` are those of the linked shards, ``sources`` has for
+    each text without a row in them, in corpus order, the row of both that its vector is copied
+    from, or TO_ENCODE."""
+
+    linked: Sequence[StoredShard]
+    lenders: Sequence[StoredShard]
+    linked_rows: Mapping[VectorUnit, int]
+    sources: Mapping[VectorUnit, Numbers]
+
+    def encoded_rows(self) -> int:
+        """How many texts have no vector."""
+        return sum(int((rows == TO_ENCODE).sum()) for rows in self.sources.values())
+
+    def missing_rows(self) -> int:
+        """How many texts get a new row, with those whose vectors are copied."""
+        return sum(map(len, self.sources.values()))
+
+    def copier(
+        self, dimension: int, dtype: StoredType
+    ) -> Callable[[VectorUnit, Sequence[int]], FloatArray]:
+        """What gives the vectors of rows of ``sources``."""
+        import numpy as np
+
+        mapped: dict[VectorUnit, MappedRows] = {}
+
+        def copy(unit: VectorUnit, rows: Sequence[int]) -> FloatArray:
+            if unit not in mapped:
+                mapped[unit] = MappedRows([*self.linked, *self.lenders], unit, dimension, dtype)
+            return mapped[unit].gather(np.array(rows, np.int64))
+
+        return copy
+
+
+def find_reuse(
+    placement: Path,
+    units: Sequence[VectorUnit],
+    shards: Sequence[StoredShard],
+    on_damage: Callable[[StoredShard, VectorsError], None],
+) -> Reuse:
+    """Match the texts of a placement with the rows of shards, the first of which are preferred.
+
+    Writes for each text its row: in the linked shards, or behind them in the shards that are still
+    to be made, in corpus order. The shards that serve are read whole; ``on_damage`` is told of one
+    that is not what was written, and it does not serve. Takes some 60 bytes for each of the rows
+    that are matched at once, at most 4 million, and 9 for each text without a row.
+    """
+    import numpy as np
+
+    whole: set[Path] = set()
+    while True:
+        matched: dict[VectorUnit, _Matched] = {
+            unit: _match(placement, unit, shards) for unit in units
+        }
+        live = _live_rows(matched, shards)
+        used = [shard for shard, rows in zip(shards, live, strict=True) if rows]
+        sound = _without_damaged(used, whole, on_damage)
+        if len(sound) == len(used):
+            break
+        shards = sound
+    linked = [
+        shard
+        for shard, rows in zip(shards, live, strict=True)
+        if rows and rows >= LEAST_LIVE_SHARE * shard.record.all_rows
+    ]
+    lenders = [shard for shard in used if shard not in linked]
+    linked_rows: dict[VectorUnit, int] = {}
+    sources: dict[VectorUnit, Numbers] = {}
+    for unit in units:
+        rows = _match(placement, unit, [*linked, *lenders])
+        total = linked_rows[unit] = sum(shard.record.rows[unit] for shard in linked)
+        taken, copied = rows.taken, rows.copied
+        missing = (taken < 0) | (taken >= total)
+        from_lender = taken[missing]
+        sources[unit] = np.where(from_lender >= 0, from_lender, copied[missing])
+        taken[missing] = total + np.arange(len(sources[unit]))
+        with rows_file(placement, unit).open("wb") as file:
+            np.save(file, taken)
+    return Reuse(linked, lenders, linked_rows, sources)
+
+
+def _without_damaged(
+    shards: Sequence[StoredShard],
+    whole: set[Path],
+    on_damage: Callable[[StoredShard, VectorsError], None],
+) -> list[StoredShard]:
+    """Those shards that are what was written; ``whole`` are those of which that is known."""
+    sound: list[StoredShard] = []
+    for shard in shards:
+        name = shard.file("")
+        try:
+            if name not in whole:
+                shard.verify()
+        except VectorsError as error:
+            on_damage(shard, error)
+        else:
+            whole.add(name)
+            sound.append(shard)
+    return sound
+
+
+class _Matched(NamedTuple):
+    """For each text the row that it alone has, and the row that it may be copied from; -1 where
+    there is none."""
+
+    taken: Numbers
+    copied: Numbers
+
+
+def _live_rows(matched: Mapping[VectorUnit, _Matched], shards: Sequence[StoredShard]) -> list[int]:
+    """How many rows of each shard serve a text."""
+    import numpy as np
+
+    live = np.zeros(len(shards), np.int64)
+    for unit, rows in matched.items():
+        ends = np.cumsum([shard.record.rows[unit] for shard in shards])
+        taken = rows.taken[rows.taken >= 0]
+        live += np.bincount(np.searchsorted(ends, taken, side="right"), minlength=len(shards))
+    return live.tolist()
+
+
+def _match(placement: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> _Matched:
+    """Match the texts of a unit, as many at once as memory is meant for: a part has those whose
+    keys begin alike."""
+    import numpy as np
+
+    wanted = [wanted_keys(placement, unit)]
+    known = [shard.keys(unit) for shard in shards]
+    texts, rows = len(wanted[0]), sum(map(len, known))
+    matched = _Matched(np.full(texts, _NONE, np.int64), np.full(texts, _NONE, np.int64))
+    parts = max(1, -(-(texts + rows) // _ROWS_AT_ONCE))
+    for part in range(parts):
+        _match_part(_selected(wanted, part, parts), _selected(known, part, parts), matched)
+    return matched
+
+
+class _Selected(NamedTuple):
+    """Keys with their numbers, sorted by their first 8 bytes, equal ones by number."""
+
+    numbers: Numbers
+    prefixes: NDArray[np.uint64]
+    keys: Keys
+
+
+def _selected(arrays: Sequence[Keys], part: int, parts: int) -> _Selected:
+    """The keys of a part; numbers count from 0 over all arrays."""
+    import numpy as np
+
+    numbers: list[Numbers] = [np.empty(0, np.int64)]
+    keys: list[Keys] = [np.empty((0, arrays[0].shape[1] if arrays else 16), np.uint8)]
+    start = 0
+    for array in arrays:
+        for first in range(0, len(array), _BLOCK_ROWS):
+            block = np.asarray(array[first : first + _BLOCK_ROWS])
+            begins = block[:, 0].astype(np.int64) * 256 + block[:, 1]
+            mine = np.flatnonzero(begins * parts >> 16 == part)
+            numbers.append(mine + start + first)
+            keys.append(block[mine])
+        start += len(array)
+    joined = np.concatenate(keys)
+    prefixes = joined[:, :_PREFIX_BYTES].copy().view(np.uint64)[:, 0]
+    order = np.argsort(prefixes, kind="stable")
+    return _Selected(np.concatenate(numbers)[order], prefixes[order], joined[order])
+
+
+def _match_part(wanted: _Selected, known: _Selected, matched: _Matched) -> None:
+    """The n-th text of a key takes the n-th row of it; where there is none, the first is copied."""
+    import numpy as np
+
+    first_text = np.searchsorted(wanted.prefixes, wanted.prefixes, side="left")
+    rank = np.arange(len(wanted.prefixes)) - first_text
+    first = np.searchsorted(known.prefixes, wanted.prefixes, side="left")
+    behind = np.searchsorted(known.prefixes, wanted.prefixes, side="right")
+    for target, place in ((matched.taken, first + rank), (matched.copied, first)):
+        there = np.flatnonzero(place < behind)
+        # keys that only begin alike are as good as none
+        there = there[(known.keys[place[there]] == wanted.keys[there]).all(axis=1)]
+        target[wanted.numbers[there]] = known.numbers[place[there]]
