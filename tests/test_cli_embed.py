@@ -54,21 +54,49 @@ def test_an_index_on_a_server_needs_to_be_told_where_vectors_go(
 
 def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
     an_index(10)
-    assert "vectors" not in arag("info", "index").out.replace("index/vectors", "")
+    assert "  vectors  " not in arag("info", "index").out
     embed_index("index", ENCODER, SMALL)
     path, manifest = only_sidecar("index/vectors")
     size = sum(file.stat().st_size for file in path.iterdir())
     assert arag("info", "index").lines[-1] == (
         f"  vectors      {path}: 30 sentences, 10 passages; hashing:16, 16 dimensions; flat,"
-        f" float32, {size:,} bytes; fit the index"
+        f" float32, {size:,} bytes; of the index as it is; sizes of files compared"
     )
     delete_documents("index", ["d1"])
-    assert arag("info", "index").lines[-1].endswith("; of another state of the index")
+    assert (
+        arag("info", "index")
+        .lines[-1]
+        .endswith("; of another state of the index; sizes of files compared")
+    )
     (told,) = arag("info", "index", "--json").json["vectors"]
     assert (told["fits"], told["rows"]) == (False, {"sentence": 30, "passage": 10})
     assert told["fingerprint"] == manifest.fingerprint
     (path / "vectors.json").write_text("{}")
-    assert "damaged: " in arag("info", "index").lines[-1]
+    damaged = arag("info", "index")
+    assert damaged.code == 1
+    assert "damaged: " in damaged.lines[-1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sentence.ends.npy", "column-00.text.npy", "shard-00000.passage.npy", "passage.keys.npy"],
+)
+def test_info_says_damaged_where_a_file_is_cut_and_with_checksums_where_a_byte_is_flipped(
+    arag: Command, name: str
+) -> None:
+    an_index(10)
+    embed_index("index", ENCODER, SMALL)
+    path = only_sidecar("index/vectors")[0] / name
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    assert arag("info", "index").lines[-1].endswith("; sizes of files compared")
+    read = arag("info", "index", "--checksums")
+    assert read.code == 1
+    assert f"damaged: The file is not what was written: its SHA-256 differs. ({path})" in read.out
+    path.write_bytes(content[:-1])
+    cut = arag("info", "index")
+    assert (cut.code, f"bytes, not {len(content):,}. ({path})" in cut.out) == (1, True)
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it() -> None:

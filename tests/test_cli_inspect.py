@@ -6,12 +6,14 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from arag_search.cli.info import check_counts
 from arag_search.engines.lucene.reader import IndexStatistics, PartStatistics
+from arag_search.engines.lucene.update import LuceneUpdate
 from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
 from tests.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
@@ -179,14 +181,17 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
         "  ranking      BM25, k1 1.2, b 0.75; standard analyser\n"
         "  engine       lucene 10.5.0, format 1, update 1\n"
         "  fingerprint  FINGERPRINT\n"
+        "  placement    FINGERPRINT\n"
         "  on disk      chunk index: BYTES\n"
         "  on disk      sentence index: BYTES\n"
-        "  verified     files, counts and checksums agree\n"
+        "  verified     counts, checksums and passages agree\n"
     )
     lines = arag("info", "plain").lines
     assert "  serves       chunks; fields title, content, doc_id" in lines
     assert "  titles       none: title: finds nothing" in lines
-    assert lines[-1] == "  verified     files and counts agree"
+    assert lines[-1] == (
+        "  verified     counts agree; --checksums reads passages, vectors and files too"
+    )
 
 
 def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> None:
@@ -210,8 +215,39 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
         "files",
         "bytes",
     ]
-    assert shown["verified"] == ["counts", "files"]
-    assert arag("info", "plain", "--json", "--checksums").json["verified"][-1] == "checksums"
+    assert shown["verified"] == ["counts"]
+    verified = arag("info", "plain", "--json", "--checksums").json["verified"]
+    assert verified == ["counts", "checksums", "passages"]
+
+
+def test_info_checks_several_indexes_and_a_problem_of_one_ends_no_other(arag: Command) -> None:
+    done = arag("info", "plain", "nowhere", "my-index")
+    assert (done.code, done.err) == (1, "")
+    assert [line for line in done.lines if not line.startswith("  ")] == [
+        "Index plain",
+        "Index nowhere",
+        "Index my-index",
+    ]
+    assert "  problem      There is no index." in done.lines
+    listed = arag("info", "plain", "nowhere", "my-index", "--json").json
+    assert [entry["location"] for entry in listed] == ["plain", "nowhere", "my-index"]
+    assert listed[1] == {"location": "nowhere", "error": "There is no index."}
+    assert arag("info", "plain", "my-index").code == 0
+
+
+def test_passages_that_are_not_those_of_the_manifest_are_found_by_reading_them(
+    arag: Command,
+) -> None:
+    shutil.copytree("plain", "told otherwise")
+    with LuceneUpdate(Path("told otherwise")) as target:
+        target.describe(replace(target.manifest, placement="0" * 64))
+    assert arag("info", "told otherwise").code == 0
+    done = arag("info", "told otherwise", "--checksums")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "arag-search: The passages are not those of the manifest: another placement.\n"
+        "Where: told otherwise\nDo: Build the index again with --overwrite.\n"
+    )
 
 
 def test_counts_that_do_not_agree_are_an_error() -> None:

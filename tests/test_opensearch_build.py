@@ -323,14 +323,15 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     assert done.lines[3] == (
         "  serves       chunks and sentences, no keyword search; fields title, content, doc_id"
     )
-    assert done.lines[-1] == "  verified     counts agree"
+    assert done.lines[-1] == (
+        "  verified     counts agree; --checksums reads passages, vectors and files too"
+    )
     assert " bytes in 2 shards, " in done.lines[-2]
     shown = arag("info", opensearch.address, "--json").json
     assert shown["files"]["sentences"]["documents"] == shown["manifest"]["sentences"] == 9
     assert shown["verified"] == ["counts"]
-    refused = arag("info", opensearch.address, "--checksums")
-    assert refused.code == 1
-    assert "--checksums: the files of a server cannot be read." in refused.err
+    read = arag("info", opensearch.address, "--checksums")
+    assert read.lines[-1] == "  verified     counts and passages agree"
     physical = opensearch.live()[0]
     path = f"/{physical}/_delete_by_query"
     query = {"query": {"term": {"doc_id": "d1"}}}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,13 +20,16 @@ if TYPE_CHECKING:
 
 
 def info_command(
-    index: Annotated[
-        str, typer.Argument(help="The folder or address of the index.", metavar="INDEX")
+    indexes: Annotated[
+        list[str],
+        typer.Argument(help="Folders and addresses of indexes.", metavar="INDEX..."),
     ],
     checksums: Annotated[
         bool,
         typer.Option(
-            "--checksums", help="Also read every byte of a folder and compare it with its checksum."
+            "--checksums",
+            help="Also read all passages, vectors and files, and compare them with what the "
+            "manifests say.",
         ),
     ] = False,
     vectors: Annotated[
@@ -38,23 +40,71 @@ def info_command(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object, or for several indexes a list of them."
+        ),
+    ] = False,
 ) -> int:
-    """Describe an index, and verify it.
+    """Describe indexes and their vectors, and verify them.
 
-    Prints the manifest in words, and compares files and counts with it; with --checksums also every
-    byte that is on disk. On a server, counts are compared. Exit code 1 where they do not agree.
-    Says how much of it is deleted documents, which scores count until arag-search compact, and
-    which vectors there are.
+    Prints the manifest in words, and compares counts and sizes with it; with --checksums also every
+    passage, every vector, and every byte that is on disk here. The line "verified" names what was
+    read. Exit code 1 where something is damaged, or vectors of an earlier version are bound to
+    wrong passages. Says how much of an index is deleted documents, which scores count until
+    arag-search compact, and which vectors there are.
+
+    Several indexes are checked one after the other, and a problem of one does not end the check of
+    the others.
 
     Examples:
 
     \b
       arag-search info my-index
       arag-search info my-index --checksums --json
+      arag-search info indexes/* --checksums
       arag-search info http://localhost:9200/my-index
     """
     from arag_search.cli.results import print_json, print_text
+    from arag_search.errors import AragError
+
+    if len(indexes) == 1:
+        described = _describe(indexes[0], vectors, checksums)
+        if json:
+            print_json(described.json, pretty=True)
+        else:
+            print_text("\n".join(described.lines))
+        return 0 if described.is_sound else 1
+    results: list[_Described] = []
+    for index in indexes:
+        try:
+            described = _describe(index, vectors, checksums)
+        except AragError as error:
+            problem = {"location": index, "error": error.what}
+            described = _Described(
+                problem, [f"Index {index}", f"  problem      {error.what}"], False
+            )
+        results.append(described)
+        if not json:
+            print_text("\n".join(described.lines))
+    if json:
+        print_json([described.json for described in results], pretty=True)
+    return 0 if all(described.is_sound for described in results) else 1
+
+
+class _Described(NamedTuple):
+    """An index as JSON and in words, and whether nothing wrong was found."""
+
+    json: dict[str, Any]
+    lines: list[str]
+    is_sound: bool
+
+
+def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
+    """Describe and verify an index and its vectors. Raises what opening it raises, and
+    IndexDamagedError where it is not what its manifest says."""
+    from arag_search.cli.info_vectors import described_sidecars
     from arag_search.engines.deletions import deletions_of
     from arag_search.index import open_index
 
@@ -62,90 +112,64 @@ def info_command(
         manifest = opened.manifest
         statistics, verified = _verified(opened, checksums)
         unfinished = _unfinished_update(opened)
+        sidecars = described_sidecars(opened, vectors, checksums)
     deletions = deletions_of(statistics.chunks, statistics.sentences)
-    found = _vectors(index, vectors, manifest)
-    if json:
-        described = _info_json(index, manifest, statistics, deletions, verified)
-        vectors_json = [
-            {"folder": str(path), "fits": fits, **content} for path, fits, content, _ in found
-        ]
-        described = {**described, "unfinished_update": unfinished, "vectors": vectors_json}
-        print_json(described, pretty=True)
-        return 0
+    if checksums and sidecars:
+        verified.append("vectors")
+    described = _info_json(index, manifest, statistics, deletions, verified)
+    described = {
+        **described,
+        "unfinished_update": unfinished,
+        "vectors": [sidecar.json for sidecar in sidecars],
+    }
     lines = _lines(index, manifest, statistics, deletions, verified)
     if unfinished:
         lines.append(f"  unfinished   an update is under way or was stopped: {unfinished}")
-    lines += [f"  vectors      {path}: {text}" for path, _, _, text in found]
-    print_text("\n".join(lines))
-    return 0
+    lines += [f"  vectors      {sidecar.text}" for sidecar in sidecars]
+    return _Described(described, lines, all(sidecar.is_sound for sidecar in sidecars))
 
 
 def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
     """What the index consists of, and what of it was verified."""
     from arag_search.engines.lucene.reader import LuceneEngine
     from arag_search.engines.opensearch.reader import OpenSearchEngine
-    from arag_search.errors import ArgumentError
 
     engine = opened.engine
-    if isinstance(engine, OpenSearchEngine):
-        if checksums:
-            raise ArgumentError(
-                "--checksums: the files of a server cannot be read.",
-                where=opened.location,
-                allowed="an index in a folder",
-                do="Leave it out; the server checks its files itself.",
-            )
-        found = engine.statistics()
-        if engine.unfinished_update:
-            return found, []
-        check_counts(opened.manifest, found, opened.location)
-        return found, ["counts"]
-    if not isinstance(engine, LuceneEngine):
+    if not isinstance(engine, LuceneEngine | OpenSearchEngine):
         raise TypeError(f"an engine without files: {type(engine).__name__}")
     statistics = engine.statistics()
+    if isinstance(engine, OpenSearchEngine) and engine.unfinished_update:
+        return statistics, []
     check_counts(opened.manifest, statistics, opened.location)
+    verified = ["counts"]
     if checksums:
-        engine.verify()
-    return statistics, ["counts", "files", *(["checksums"] if checksums else [])]
+        if isinstance(engine, LuceneEngine):  # a server checks its files itself
+            engine.verify()
+            verified.append("checksums")
+        check_passages(opened)
+        verified.append("passages")
+    return statistics, verified
 
 
-def _vectors(
-    location: str, vectors: str | None, manifest: Manifest
-) -> list[tuple[Path, bool, dict[str, Any], str]]:
-    """The sidecars that are found: folder, whether it is of the index as it is, and the rest as
-    JSON and in words."""
-    from arag_search.engines.opensearch.address import is_address
-    from arag_search.errors import VectorsError
-    from arag_search.vectors.place import VECTORS_VARIABLE, sidecars, vectors_root
+def check_passages(opened: Index) -> None:
+    """Raise IndexDamagedError where the passages, or their places, are not those of the manifest.
+    All of them are read."""
+    from arag_search.errors import IndexDamagedError
+    from arag_search.manifest import CorpusDigest, fingerprint_hex
 
-    if vectors is None and is_address(location) and not os.environ.get(VECTORS_VARIABLE):
-        return []
-    found: list[tuple[Path, bool, dict[str, Any], str]] = []
-    for path, sidecar in sidecars(vectors_root(location, vectors)):
-        if isinstance(sidecar, VectorsError):
-            found.append((path, False, {"error": sidecar.what}, f"damaged: {sidecar.what}"))
-            continue
-        fits = sidecar.fingerprint == manifest.fingerprint
-        size = sum(file.stat().st_size for file in path.iterdir())
-        content: dict[str, Any] = {
-            "encoder": sidecar.encoder.name,
-            "dimension": sidecar.encoder.dimension,
-            "rows": sidecar.rows,
-            "index": sidecar.index,
-            "dtype": sidecar.dtype,
-            "bytes": size,
-            "created": sidecar.created,
-            "fingerprint": sidecar.fingerprint,
-        }
-        rows = ", ".join(_count(rows, unit) for unit, rows in sidecar.rows.items())
-        kinds = ", ".join(dict.fromkeys(sidecar.index.values()))
-        state = "fit the index" if fits else "of another state of the index"
-        text = (
-            f"{rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
-            f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}"
+    digest = CorpusDigest.of(opened.engine.scan(None))
+    manifest = opened.manifest
+    wrong: list[str] = []
+    if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
+        wrong.append("fingerprint")
+    if manifest.placement and fingerprint_hex(digest.placement) != manifest.placement:
+        wrong.append("placement")
+    if wrong:
+        raise IndexDamagedError(
+            f"The passages are not those of the manifest: another {' and another '.join(wrong)}.",
+            where=opened.location,
+            do="Build the index again with --overwrite.",
         )
-        found.append((path, fits, content, text))
-    return found
 
 
 def _unfinished_update(opened: Index) -> str:
@@ -226,6 +250,7 @@ def _lines(
         f"  engine       {manifest.engine} {manifest.engine_version}, "
         f"format {manifest.format_version}, update {manifest.update}",
         f"  fingerprint  {manifest.fingerprint}",
+        f"  placement    {manifest.placement or 'not stated: arag-search embed adds it'}",
     ]
     for name, part in parts:
         share = part.deleted / max(part.documents + part.deleted, 1)
@@ -246,12 +271,15 @@ def _lines(
             f"  advice       {deletions.share:.1%} deleted: scores are off until "
             f"arag-search compact {location}"
         )
-    if not verified:
-        return lines
-    *others, last = [each for each in ("files", "counts", "checksums") if each in verified]
-    checked = f"{', '.join(others)} and {last}" if others else last
-    lines.append(f"  verified     {checked} agree")
+    if verified:
+        lines.append(f"  verified     {_verified_words(verified)}")
     return lines
+
+
+def _verified_words(verified: Sequence[str]) -> str:
+    *others, last = verified
+    checked = f"{', '.join(others)} and {last} agree" if others else f"{last} agree"
+    return checked if others else f"{checked}; --checksums reads passages, vectors and files too"
 
 
 def _pieces(part: Part) -> str:

@@ -132,10 +132,12 @@ def _mapped(path: Path) -> NDArray[Any]:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise VectorsDamagedError("A file is missing.", where=str(path), do=EMBED_AGAIN) from error
-    except (ValueError, EOFError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # numpy evaluates the header: a damaged one raises anything
         try:
             array: NDArray[Any] = np.load(path, allow_pickle=False)
-        except (ValueError, OSError, EOFError):
+        except Exception:
             array = np.empty(1)
         if array.size == 0:
             return array

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,8 +148,9 @@ class Snapshot:
         """
         data = bytes(self._page(query, start, end, scored, counting, with_text))
         head, texts = _split(data)
-        count, exact, before_end, scores, records = orjson.loads(head)
-        return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
+        with self._decoding():
+            count, exact, before_end, scores, records = orjson.loads(head)
+            return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
     def top(self, query: str, n: int, *, scored: bool) -> Top:
         """The first ``n`` matches (1 or more), in the order of ``page``."""
@@ -187,7 +189,21 @@ class Snapshot:
         """What documents hold."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))
         head, texts = _split(data)
-        return decode_records(orjson.loads(head), texts)
+        with self._decoding():
+            return decode_records(orjson.loads(head), texts)
+
+    @contextmanager
+    def _decoding(self) -> Generator[None]:
+        """Turn what decoding raises into IndexDamagedError: Lucene compares checksums on opening
+        only where that takes no reading."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError) as error:
+            raise IndexDamagedError(
+                f"What is stored of a passage cannot be read ({error}).",
+                where=self._where,
+                do=f"Look with: arag-search info {self._where} --checksums. {REBUILD}",
+            ) from error
 
     def statistics(self) -> PartStatistics:
         """Documents, segments and files. Files of other commits are not counted, nor those that a

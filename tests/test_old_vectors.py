@@ -1,0 +1,141 @@
+"""Indexes and vectors of version 0.1.0: opened, refused, checked, and converted."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from arag_search.errors import VectorsDamagedError, VectorsStaleError, VectorsVersionError
+from arag_search.index import open_index
+from arag_search.manifest import CorpusDigest, fingerprint_hex
+from arag_search.vectors.shards import shard_file
+from index_jobs.adding import AddOptions, add_documents
+from index_jobs.build import build_index
+from index_jobs.embed import embed_index
+from index_jobs.updates import delete_documents
+from tests.builds import OVERWRITE, in_own_folder  # noqa: F401
+from tests.commands import Command, file_of
+from tests.embeddings import ENCODER, SMALL, Noting, an_index
+from tests.old_vectors import forget_placement, write_old_vectors
+from tests.test_embed_missing import check_rows_of_live_chunks
+
+pytestmark = pytest.mark.engine
+
+
+def shuffle(documents: int = 40) -> None:
+    """Build the index again of the same documents in another order."""
+    lines = Path("index.jsonl").read_text().splitlines()[:documents]
+    random.Random(5).shuffle(lines)
+    build_index([file_of("shuffled.jsonl", *lines)], Path("index"), OVERWRITE)
+
+
+def test_an_index_without_a_placement_is_searched_and_the_next_update_or_embedding_adds_it() -> (
+    None
+):
+    for change in (
+        lambda: delete_documents("index", ["d3"]),
+        lambda: add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], "index"),
+        lambda: embed_index("index", ENCODER, SMALL),
+    ):
+        an_index(20) if not Path("index").exists() else build_index(
+            ["index.jsonl"], Path("index"), OVERWRITE
+        )
+        forget_placement("index")
+        with open_index("index") as index:
+            assert index.manifest.placement == ""
+            assert index.logical_search("sea").total == 20
+        change()
+        with open_index("index") as index:
+            placement = fingerprint_hex(CorpusDigest.of(index.scan()).placement)
+            assert index.manifest.placement == placement
+
+
+def test_old_vectors_are_refused_with_the_command_that_converts_them() -> None:
+    an_index(20)
+    folder = write_old_vectors("index", ENCODER)
+    with open_index("index") as index, pytest.raises(VectorsVersionError) as raised:
+        index.semantic_search("sea")
+    assert str(raised.value) == (
+        f"The vectors have format version 1.\nWhere: {folder}\nAllowed: version 2\n"
+        "Do: Run arag-search embed index: it checks and converts vectors of version 1, and makes"
+        " others anew."
+    )
+    forget_placement("index")
+    with open_index("index", allow_stale=True) as index, pytest.raises(VectorsVersionError):
+        index.semantic_search("sea")
+    embed_index("index", None, SMALL)
+    forget_placement("index")
+    with open_index("index", allow_stale=True) as index, pytest.raises(VectorsStaleError):
+        index.semantic_search("sea")
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_old_vectors_are_converted_without_encoding_wherever_their_texts_are(
+    is_shuffled: bool,
+) -> None:
+    an_index(40)
+    folder = write_old_vectors("index", ENCODER)
+    forget_placement("index")
+    if is_shuffled:
+        shuffle()
+        forget_placement("index")
+    noting = Noting()
+    report = embed_index("index", None, SMALL, noting)
+    assert noting.notes == [
+        "The index does not state which passage has which place: it is added.",
+        f"Loading the encoder {ENCODER}.",
+        "Vectors of format version 1 are converted.",
+        "Vectors of 160 of 160 texts are there and are used again.",
+    ]
+    assert (report.encoded_rows, report.reused_rows) == (0, 160)
+    check_rows_of_live_chunks()
+    first, second = (shard_file(path, 0, "sentence.npy") for path in (folder, Path(report.sidecar)))
+    assert first.samefile(second)
+    assert embed_index("index", None, SMALL).up_to_date
+
+
+def test_of_old_vectors_only_those_of_unchanged_passages_are_taken() -> None:
+    an_index(40)
+    write_old_vectors("index", ENCODER)
+    lines = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()]
+    lines[4]["text"] = "Another text."
+    lines[9]["title"] = "Another title"
+    build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
+    report = embed_index("index", None, SMALL)
+    # the sentences of the passage with another title are encoded too: its fingerprint is another
+    assert report.encoded_rows == 2 + 3  # "Sea." is of other passages too
+    check_rows_of_live_chunks()
+
+
+def test_old_vectors_that_are_damaged_are_not_converted() -> None:
+    an_index(20)
+    folder = write_old_vectors("index", ENCODER)
+    path = shard_file(folder, 1, "fingerprints.npy")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(VectorsDamagedError, match="SHA-256 differs"):
+        embed_index("index", None, SMALL)
+    assert embed_index("index", ENCODER, SMALL.__class__(overwrite=True)).encoded_rows == 80
+
+
+def test_info_says_which_indexes_were_affected(arag: Command) -> None:
+    an_index(40)
+    write_old_vectors("index", ENCODER)
+    whole = arag("info", "index", "--checksums", "--json")
+    (vectors,) = whole.json["vectors"]
+    assert (whole.code, vectors["affected"], vectors["wrong_passages"]) == (0, False, 0)
+    shuffle()
+    done = arag("info", "index", "--checksums")
+    assert done.code == 1
+    assert "AFFECTED: " in done.lines[-1]
+    assert "of 40 passages stand where it has vectors of others, and 0 have none" in done.lines[-1]
+    both = arag("info", "index", "index", "--checksums", "--json")
+    assert (both.code, [entry["vectors"][0]["affected"] for entry in both.json]) == (1, [True] * 2)
+    assert arag("info", "index").lines[-1].endswith("--checksums says whether it was wrong")
+    assert "index: format version 1" not in arag("info", "index").out
+    embed_index("index", None, SMALL)
+    add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
+    delete_documents("index", ["n"])
+    assert arag("info", "index").code == 0
