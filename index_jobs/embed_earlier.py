@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from arag_search.errors import VectorsVersionError
-from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
+from arag_search.vectors.files import FileRecord
 from arag_search.vectors.manifest import MANIFEST, VectorManifest
 from arag_search.vectors.place import sidecar_folder, sidecars
 from arag_search.vectors.shards import StoredShard, vectors_role
@@ -89,12 +90,12 @@ class EarlierVectors:
                 note(f"Vectors that cannot be read are passed over: {path}: {manifest.what}")
         fitting.sort(key=lambda entry: entry[0], reverse=True)
         self.trained = fitting[0][1] if fitting else None
-        seen: set[str] = set()  # shards that several sidecars share
+        shared: set[frozenset[str]] = set()  # what several sidecars have in common
         for _, path, manifest in fitting:
             for shard in manifest.shards_in(path):
-                checksum = shard.record.files[vectors_role(manifest.units[0])].sha256
-                if checksum not in seen:
-                    seen.add(checksum)
+                checksums = _checksums(shard.record.files, shard.record.files)
+                if checksums not in shared:
+                    shared |= {checksums, _checksums(shard.record.files, _vectors(manifest.units))}
                     self.shards.append(shard)
         old = [
             sidecar
@@ -103,10 +104,19 @@ class EarlierVectors:
         ]
         for sidecar in sorted(old, key=lambda sidecar: sidecar.created, reverse=True):
             for shard in sidecar.shards:
-                checksum = shard.files[vectors_role(sidecar.units[0])].sha256
-                if checksum not in seen:
-                    seen.add(checksum)
+                checksums = _checksums(shard.files, _vectors(sidecar.units))
+                if checksums not in shared:
+                    shared.add(checksums)
                     self.to_convert.append(shard)
+
+
+def _vectors(units: Iterable[VectorUnit]) -> list[str]:
+    return [vectors_role(unit) for unit in units]
+
+
+def _checksums(files: Mapping[str, FileRecord], roles: Iterable[str]) -> frozenset[str]:
+    """What tells a shard from others: its files with these roles."""
+    return frozenset(f"{role} {files[role].sha256}" for role in roles)
 
 
 def _shown(encoder: EncoderIdentity) -> str:

@@ -114,7 +114,7 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
         unfinished = _unfinished_update(opened)
         sidecars = described_sidecars(opened, vectors, checksums)
     deletions = deletions_of(statistics.chunks, statistics.sentences)
-    if checksums and sidecars:
+    if checksums and sidecars and all(sidecar.is_sound for sidecar in sidecars):
         verified.append("vectors")
     described = _info_json(index, manifest, statistics, deletions, verified)
     described = {

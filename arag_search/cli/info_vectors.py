@@ -40,11 +40,17 @@ def described_sidecars(
     described: list[DescribedSidecar] = []
     for path, sidecar in sidecars(root):
         if path in earlier:
-            described.append(_described_earlier(earlier[path], opened, root, checksums))
-        elif isinstance(sidecar, VectorsError):
+            continue
+        if isinstance(sidecar, VectorsError):
             described.append(_damaged(path, sidecar.what))
         else:
             described.append(_described(path, sidecar, opened, checksums))
+    is_replaced = any(sidecar.json["fits"] for sidecar in described)
+    for sidecar in earlier.values():
+        if is_replaced:
+            described.append(_replaced(sidecar))
+        else:
+            described.append(_described_earlier(sidecar, opened, root, checksums))
     return described
 
 
@@ -90,6 +96,12 @@ def _described(
         f"{path}: {rows}; {sidecar.encoder.name}, {sidecar.encoder.dimension:,} dimensions;"
         f" {kinds}, {sidecar.dtype}, {size:,} bytes; {state}; {read}"
     )
+    return DescribedSidecar(content, text, True)
+
+
+def _replaced(sidecar: EarlierSidecar) -> DescribedSidecar:
+    content = {"folder": str(sidecar.path), "fits": False, "format_version": 1}
+    text = f"{sidecar.path}: format version 1, replaced by the above; the folder may be deleted"
     return DescribedSidecar(content, text, True)
 
 

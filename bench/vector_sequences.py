@@ -1,0 +1,511 @@
+"""Whether vectors stay with their texts, whatever is done to an index.
+
+    python -m bench.vector_sequences
+    python -m bench.vector_sequences --sequences 100 --engine lucene
+
+Each sequence takes random steps: documents are built anew (also in another order, or others),
+added, changed, changed back, deleted, compacted; embedded in every form, also stopped in the
+middle; and a second index of the same documents in another order shares the folder of vectors.
+After each step semantic, hybrid and naive search, inside and outside of scopes, are compared with
+the same searches over vectors that are made from scratch. The rows that were encoded are compared
+with those whose text had no vector. Exit code 1 where anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from arag_search.corpus import Chunk
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client
+from arag_search.errors import (
+    AragError,
+    VectorsError,
+    VectorsMismatchError,
+    VectorsNotFoundError,
+    VectorsStaleError,
+)
+from arag_search.index import Index, open_index
+from arag_search.query.fields import MetadataType
+from arag_search.results import SearchResult
+from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
+from arag_search.vectors.manifest import VectorManifest
+from arag_search.vectors.memory import MemoryVectors
+from arag_search.vectors.opening import VectorSource
+from arag_search.vectors.place import sidecars
+from arag_search.vectors.rows import row_key, rows_of
+from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record
+from bench.arguments import command_line, positive
+from bench.cluster import local_cluster
+from bench.report import Figure, Row, Target, circumstances, show
+from bench.workbench import say
+from index_jobs.adding import AddOptions, add_documents
+from index_jobs.build import build_index
+from index_jobs.embed import WORK, embed_index
+from index_jobs.embed_plan import EmbedOptions
+from index_jobs.embed_progress import SilentEmbedProgress
+from index_jobs.options import BuildOptions
+from index_jobs.updates import compact_index, delete_documents
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SEED = 20260
+SEQUENCES = 1_000
+STEPS = 7
+ENGINES = ("lucene", "opensearch")
+RESULTS = Path(__file__).parent / "results" / "vector_sequences.json"
+
+Engine = Literal["lucene", "opensearch"]
+
+_METADATA: dict[str, MetadataType] = {"kind": "keyword", "year": "number"}
+_SCOPES = (None, "kind:a", "NOT kind:a", "year:>=5 AND kind:b", "year:>=99")
+_WORDS = ("opera", "venice", "vivaldi", "libretto", "goldoni", "season", "winter", "born", "died")
+_DOCUMENTS = 50
+_FEWEST_FOR_LISTS = 45
+_DIMENSION = 12
+_EVERYTHING = 60
+_EXAMPLES = 20
+_TELL_EVERY = 50
+
+
+class CountingEncoder:
+    """Counts the words of a text, so that scores are whole numbers and exact in any order."""
+
+    identity = EncoderIdentity(kind="bench", name="counts", revision="1", dimension=_DIMENSION)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See Encoder."""
+        import numpy as np
+
+        vectors = np.zeros((len(texts), _DIMENSION), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.lower().replace(".", " ").split():
+                column = _WORDS.index(word) if word in _WORDS else len(_WORDS) + len(word) % 3
+                vectors[row, column] += 1
+        return vectors
+
+    encode_queries = encode
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+@dataclass
+class Outcome:
+    """What sequences have found: ``differences`` in words, and what was done for them."""
+
+    differences: list[str] = field(default_factory=list[str])
+    steps: int = 0
+    searches: int = 0
+    encoded: int = 0
+    without_vector: int = 0
+    reused: int = 0
+
+    def add(self, other: Outcome) -> None:
+        """Count in what another sequence has found."""
+        self.differences += other.differences
+        self.steps += other.steps
+        self.searches += other.searches
+        self.encoded += other.encoded
+        self.without_vector += other.without_vector
+        self.reused += other.reused
+
+
+def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> Outcome:
+    """Run the sequence of a seed over an index at ``location``; ``folder`` is empty."""
+    return _Sequence(seed, location, folder).run(steps)
+
+
+class _Stopping(SilentEmbedProgress):
+    """Presses Ctrl-C when so many rows are encoded."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def update(self, done: int, encoded: int) -> None:
+        """See EmbedProgress."""
+        if encoded >= self._rows:
+            raise KeyboardInterrupt
+
+
+class _Sequence:
+    """One index, a second one of the same documents, and what was embedded of both."""
+
+    def __init__(self, seed: int, location: str, folder: Path) -> None:
+        self._random = Random(seed)
+        self._name = f"sequence {seed}"
+        self._location = location
+        self._twin = str(folder / "twin")
+        self._folder = folder
+        self._root = folder / "vectors"
+        self._files = 0
+        self._documents: dict[str, dict[str, Any]] = {}
+        self._first: dict[str, dict[str, Any]] = {}
+        self._states: dict[str, Mapping[int, Chunk]] = {}
+        self._encoder = CountingEncoder()
+        self._done: list[str] = []
+        self.outcome = Outcome()
+
+    def run(self, steps: int) -> Outcome:
+        self._build()
+        self._embed()
+        actions: Sequence[tuple[int, Callable[[], None]]] = (
+            (3, self._build),
+            (3, self._shuffle),
+            (5, self._add),
+            (2, self._change_back),
+            (3, self._delete),
+            (1, self._compact),
+            (6, self._embed),
+            (2, self._stop_embedding),
+            (2, self._share),
+        )
+        weights = [weight for weight, _ in actions]
+        for _ in range(steps):
+            ((_, action),) = self._random.choices(actions, weights)
+            action()
+            self.outcome.steps += 1
+            self._check(self._location)
+        return self.outcome
+
+    # Steps
+
+    def _build(self) -> None:
+        count = self._random.randint(2, _DOCUMENTS)
+        self._documents = {f"d{number}": self._document(f"d{number}") for number in range(count)}
+        for doc_id, document in self._documents.items():
+            self._first.setdefault(doc_id, document)
+            if self._random.random() < 0.7:
+                self._documents[doc_id] = self._first[doc_id]
+        self._write_index(self._location, "build")
+
+    def _shuffle(self) -> None:
+        self._write_index(self._location, "shuffle")
+
+    def _write_index(self, location: str, what: str) -> None:
+        documents = list(self._documents.values())
+        self._random.shuffle(documents)
+        options = BuildOptions(metadata=_METADATA, overwrite=True, workers=0)
+        build_index([self._file(documents)], location, options)
+        self._done.append(what)
+
+    def _add(self) -> None:
+        documents: list[dict[str, Any]] = []
+        for _ in range(self._random.randint(1, 8)):
+            doc_id = f"d{self._random.randrange(_DOCUMENTS)}"
+            document = self._documents.get(doc_id, self._document(doc_id))
+            kind = self._random.choice(("same", "text", "metadata"))
+            if kind == "text":
+                document = self._document(doc_id)
+            elif kind == "metadata":
+                document = {**document, "kind": self._random.choice("abc")}
+            documents.append(document)
+        self._added({document["id"]: document for document in documents}, "add")
+
+    def _change_back(self) -> None:
+        some = self._random.sample(sorted(self._documents), max(1, len(self._documents) // 3))
+        back = {doc_id: self._first.get(doc_id, self._documents[doc_id]) for doc_id in some}
+        self._added(back, "change back")
+
+    def _added(self, documents: Mapping[str, dict[str, Any]], what: str) -> None:
+        add_documents([self._file(list(documents.values()))], self._location, AddOptions())
+        self._documents.update(documents)
+        self._done.append(what)
+
+    def _delete(self) -> None:
+        count = self._random.randint(0, len(self._documents) - 1)
+        if count:
+            gone = self._random.sample(sorted(self._documents), min(count, 6))
+            delete_documents(self._location, gone)
+            for doc_id in gone:
+                del self._documents[doc_id]
+            self._done.append("delete")
+
+    def _compact(self) -> None:
+        compact_index(self._location)
+        self._done.append("compact")
+
+    def _embed(self) -> None:
+        self._embedded(self._location, self._form())
+
+    def _form(self) -> EmbedOptions:
+        form = self._random.choice(("plain", "plain", "only missing", "overwrite"))
+        return EmbedOptions(
+            vectors=self._root,
+            shard_rows=self._random.choice((7, 40, 50_000)),
+            batch_size=1,
+            only_missing=form == "only missing",
+            overwrite=form == "overwrite",
+        )
+
+    def _embedded(self, location: str, options: EmbedOptions) -> None:
+        with open_index(location) as index:
+            chunks = list(index.scan())
+            placement = index.manifest.placement
+        if len(chunks) >= _FEWEST_FOR_LISTS and (
+            options.overwrite or placement not in self._states
+        ):
+            options = replace(options, index=self._random.choice(("auto", "IVF1,Flat")))
+        keys = [
+            (unit, row_key(text))
+            for chunk in chunks
+            for unit in VECTOR_UNITS
+            for _, text in rows_of(chunk, unit)
+        ]
+        known = self._keys(with_sidecars=not options.overwrite)
+        without = sum(key not in known for key in keys)
+        report = embed_index(location, self._encoder, options)
+        self._done.append(f"embed ({'overwrite' if options.overwrite else options.index})")
+        if report.up_to_date:
+            without = 0
+        if report.encoded_rows != without:
+            self._differ(f"{report.encoded_rows} rows were encoded, {without} had no vector")
+        self.outcome.encoded += report.encoded_rows
+        self.outcome.without_vector += without
+        self.outcome.reused += report.reused_rows
+        self._states[placement] = {chunk.ordinal: chunk for chunk in chunks}
+
+    def _stop_embedding(self) -> None:
+        options = replace(self._form(), shard_rows=7, overwrite=False)
+        try:
+            report = embed_index(
+                self._location, self._encoder, options, _Stopping(self._random.randint(1, 60))
+            )
+        except KeyboardInterrupt:
+            self._done.append("stop embedding")
+        else:
+            with open_index(self._location) as index:
+                chunks = {chunk.ordinal: chunk for chunk in index.scan()}
+            self._states[report.placement] = chunks
+            self._done.append("embed")
+
+    def _share(self) -> None:
+        self._write_index(self._twin, "share")
+        self._embedded(self._twin, replace(self._form(), overwrite=False))
+        self._check(self._twin)
+
+    def _keys(self, *, with_sidecars: bool) -> set[tuple[VectorUnit, bytes]]:
+        """Unit and key of all texts that have a vector somewhere."""
+        shards: list[StoredShard] = []
+        work = self._root / WORK
+        for number in shard_numbers(work):
+            record = shard_record(work, number)
+            if record is not None:
+                shards.append(StoredShard(work, record))
+        for path, manifest in sidecars(self._root):
+            if with_sidecars and isinstance(manifest, VectorManifest):
+                shards += manifest.shards_in(path)
+        return {
+            (unit, key.tobytes())
+            for shard in shards
+            for unit in VECTOR_UNITS
+            for key in shard.keys(unit)
+        }
+
+    # Documents
+
+    def _document(self, doc_id: str) -> dict[str, Any]:
+        sentences = [
+            " ".join(self._random.choices(_WORDS, k=self._random.choice((1, 2, 4)))) + "."
+            for _ in range(self._random.choice((1, 2, 5)))
+        ]
+        return {
+            "id": doc_id,
+            "title": self._random.choice(("", "Vivaldi", "Winter")),
+            "text": " ".join(map(str.capitalize, sentences)),
+            "kind": self._random.choice("abc"),
+            "year": self._random.randint(1, 9),
+        }
+
+    def _file(self, documents: Sequence[Mapping[str, Any]]) -> str:
+        self._files += 1
+        path = self._folder / f"{self._files}.jsonl"
+        path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in documents))
+        return str(path)
+
+    # Comparing
+
+    def _check(self, location: str) -> None:
+        """Compare the searches of an index with those over vectors from scratch."""
+        with open_index(location) as index:
+            chunks = list(index.scan())
+        served = [
+            [chunk for chunk in chunks if state.get(chunk.ordinal) == chunk]
+            for state in self._states.values()
+        ]
+        most = max(map(len, served))
+        missing = len(chunks) - most
+        error = self._opening_error(location, allow_stale=False)
+        if missing == 0:
+            self._expect(error is None, f"refused though all are proven: {error}")
+        elif most == 0:
+            self._expect(isinstance(error, VectorsMismatchError), f"not refused: {error}")
+            stale = self._opening_error(location, allow_stale=True)
+            self._expect(isinstance(stale, VectorsMismatchError), f"not refused: {stale}")
+            return
+        else:
+            told = f"{missing:,} of {len(chunks):,} passages have no vectors"
+            is_told = isinstance(error, VectorsStaleError) and told in error.what
+            self._expect(is_told, f"not refused with {told}: {error}")
+        candidates = [found for found in served if len(found) == most]
+        for scope in _SCOPES:
+            self._compare(location, candidates, scope, stale=missing > 0)
+
+    def _opening_error(self, location: str, *, allow_stale: bool) -> VectorsError | None:
+        try:
+            open_index(
+                location, vectors=self._root, encoder=self._encoder, allow_stale=allow_stale
+            ).close()
+        except (VectorsStaleError, VectorsMismatchError, VectorsNotFoundError) as error:
+            return error
+        return None
+
+    def _compare(
+        self, location: str, candidates: Sequence[list[Chunk]], scope: str | None, *, stale: bool
+    ) -> None:
+        """Compare all searches in a scope of the index; any of the candidates may be served."""
+        with open_index(
+            location,
+            vectors=self._root,
+            encoder=self._encoder,
+            allow_stale=stale,
+            filter=scope,
+        ) as index:
+            expected = [
+                Index(
+                    index.engine,
+                    location,
+                    index.scope,
+                    vectors=VectorSource.of(
+                        MemoryVectors(chunks, self._encoder, metadata=_METADATA), self._encoder
+                    ),
+                )
+                for chunks in candidates
+            ]
+            for ask in self._searches():
+                self.outcome.searches += 1
+                result = _comparable(ask(index))
+                if all(result != _comparable(ask(right)) for right in expected):
+                    self._differ(f"another result in {location} within {scope}: {result[:3]}")
+
+    def _searches(self) -> Iterator[Callable[[Index], SearchResult]]:
+        query = " ".join(self._random.choices(_WORDS, k=2))
+        filter = self._random.choice(_SCOPES)
+        unit = self._random.choice(VECTOR_UNITS)
+        yield lambda index: index.semantic_search(query, top_k=_EVERYTHING, filter=filter)
+        yield lambda index: index.semantic_search(query, top_k=3, offset=2)
+        yield lambda index: index.hybrid_search(
+            query, max_results=_EVERYTHING, filter=filter, vectors=unit
+        )
+        yield lambda index: index.naive_embedding_search(query, top_k=_EVERYTHING)
+
+    def _expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self._differ(otherwise)
+
+    def _differ(self, what: str) -> None:
+        self.outcome.differences.append(f"{self._name}, after {', '.join(self._done)}: {what}")
+
+
+def _comparable(result: SearchResult) -> list[object]:
+    return [
+        (hit.id, hit.score, hit.title, hit.content, hit.sentences, hit.ranks, hit.metadata)
+        for hit in result.hits
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the bench; 1 where anything differs."""
+    given = _parser().parse_args(arguments)
+    engines: Sequence[Engine] = ENGINES if given.engine == "both" else (given.engine,)
+    figures: list[Figure] = []
+    differences: list[str] = []
+    try:
+        with ExitStack() as stack:
+            url = ""
+            if "opensearch" in engines:
+                data = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.work)))
+                url = stack.enter_context(local_cluster(data, 1, short_lived=True)).url
+            for number, engine in enumerate(engines):
+                share = [*range(given.seed + number, given.seed + given.sequences, len(engines))]
+                outcome = _run(engine, url, share, given.steps, given.work)
+                figures.append(_figure(engine, len(share), outcome))
+                differences += outcome.differences
+    except AragError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    for difference in differences[:_EXAMPLES]:
+        print(difference, file=sys.stderr)
+    command = command_line("bench.vector_sequences", arguments)
+    show(given.json, figures, circumstances(command, seed=given.seed))
+    return 1 if differences else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench.vector_sequences", description=__doc__)
+    parser.add_argument("--sequences", type=positive, default=SEQUENCES, help="of all engines")
+    parser.add_argument("--steps", type=positive, default=STEPS, help="of a sequence")
+    parser.add_argument("--engine", choices=("both", *ENGINES), default="both")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--work", type=Path, help="where temporary files go")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    return parser
+
+
+def _run(engine: Engine, url: str, seeds: Sequence[int], steps: int, work: Path | None) -> Outcome:
+    outcome = Outcome()
+    for number, seed in enumerate(seeds):
+        with tempfile.TemporaryDirectory(prefix="arag-sequences-", dir=work) as name:
+            folder = Path(name)
+            if engine == "lucene":
+                outcome.add(run_sequence(seed, str(folder / "index"), folder, steps))
+            else:
+                location = f"{url}/arag-sequences-{uuid.uuid4().hex}"
+                try:
+                    outcome.add(run_sequence(seed, location, folder, steps))
+                finally:
+                    _remove(location)
+        if (number + 1) % _TELL_EVERY == 0:
+            say(f"{engine}: {number + 1:,} sequences, {len(outcome.differences):,} differences")
+    return outcome
+
+
+def _remove(location: str) -> None:
+    """Delete all indexes of a name."""
+    address = parse_address(location)
+    client = Client.connect(address)
+    try:
+        for index in client.call("GET", f"/{address.name}*/_alias"):
+            client.call("DELETE", f"/{index}")
+    finally:
+        client.close()
+
+
+def _figure(engine: Engine, sequences: int, outcome: Outcome) -> Figure:
+    rows = (
+        Row("sequences", sequences, ""),
+        Row("steps", outcome.steps, ""),
+        Row("searches compared", outcome.searches, ""),
+        Row("differences", len(outcome.differences), "", target=Target("at most", 0)),
+        Row("rows encoded", outcome.encoded, ""),
+        Row("rows whose text had no vector", outcome.without_vector, ""),
+        Row("rows whose vector was used again", outcome.reused, ""),
+    )
+    return Figure(engine, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

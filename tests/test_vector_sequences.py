@@ -1,0 +1,29 @@
+"""A fixed share of the bench of vectors that stay with their texts."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.vector_sequences import run_sequence
+from tests.opensearch_indexes import Site
+
+pytestmark = pytest.mark.engine
+
+STEPS = 7
+
+
+@pytest.mark.parametrize("seed", [20260, 20265, 20266, 20272, 20289])
+def test_searches_by_vectors_are_those_of_vectors_from_scratch_whatever_was_done(
+    seed: int, tmp_path: Path
+) -> None:
+    outcome = run_sequence(seed, str(tmp_path / "index"), tmp_path, STEPS)
+    assert outcome.differences == []
+    assert outcome.steps == STEPS
+    assert outcome.searches > 20
+
+
+@pytest.mark.opensearch
+def test_the_same_holds_of_an_index_on_a_server(opensearch: Site, tmp_path: Path) -> None:
+    outcome = run_sequence(20267, opensearch.address, tmp_path, STEPS)
+    assert outcome.differences == []
+    assert outcome.searches > 20
