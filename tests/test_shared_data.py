@@ -1,6 +1,7 @@
 """Tests that read data from outside a clone are marked, so that they are skipped without it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,19 @@ import pytest
 from tests.shared_data import DATA
 
 
-@pytest.mark.parametrize("form", ["absolute", "relative", "folder"])
-def test_a_test_without_the_marker_cannot_read_the_real_corpora(form: str) -> None:
-    path = DATA / "musique" / "corpus.jsonl"
+@pytest.mark.parametrize(
+    ("read", "path"),
+    [
+        (Path.read_bytes, DATA / "musique" / "corpus.jsonl"),
+        (Path.read_bytes, Path(os.path.relpath(DATA / "musique" / "corpus.jsonl"))),
+        (os.listdir, DATA),
+    ],
+)
+def test_a_test_without_the_marker_cannot_read_the_real_corpora(
+    read: Callable[[Path], object], path: Path
+) -> None:
     with pytest.raises(RuntimeError, match="without the marker shared_data"):
-        if form == "folder":
-            os.listdir(path.parent)
-        else:
-            Path(path if form == "absolute" else os.path.relpath(path)).read_bytes()
+        read(path)
 
 
 @pytest.mark.shared_data
