@@ -362,6 +362,41 @@ def test_a_compaction_that_is_killed_changes_nothing() -> None:
         check_compact(index.engine.deletions(), "index")
 
 
+FULL_DISK = """
+import resource, signal, sys
+from arag_search.cli.app import run
+from arag_search.engines.lucene.jvm import start
+start()  # Java itself writes larger files
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("command", ["add", "compact"])
+def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
+    command: str, arag: Command
+) -> None:
+    built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(200)))
+    delete_documents(INDEX, ["d1"])
+    before = ids()
+    words = (f"word{n} sea" for n in range(5_000))
+    source = file_of("new.jsonl", document("new", ". ".join(words)), document("d3", "Sea."))
+    arguments = {
+        "add": ("index", source, "--add", "--to", "index"),
+        "compact": ("compact", "index"),
+    }[command]
+    child = process(FULL_DISK, *arguments)
+    _, errors = child.communicate()
+    assert child.returncode == 1, errors
+    assert "The index cannot be written: " in errors
+    assert "Traceback" not in errors
+    assert ids() == before
+    assert arag(*arguments).code == 0
+    assert len(ids()) >= len(before)
+
+
 def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     built(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
