@@ -2,9 +2,9 @@
 
 Ours searches an index whose passages have no title of their own: the words of title and text are
 one field, as the others have it. Where the first hits differ, the reason is sought: equal scores in
-another order; the length of a passage, which Lucene keeps in a byte and bm25s as it is; or a word
-with an apostrophe, which ours finds in both its spellings. A difference without a reason is one of
-the sides being wrong, or of a rule that is not known here.
+another order, which depends on the processor; the length of a passage, which Lucene keeps in a byte
+and bm25s as it is; or a word with an apostrophe, which ours finds in both its spellings. A
+difference without a reason is one of the sides being wrong, or of a rule that is not known here.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ PYSERINI = Counting(byte_lengths=True, rounding=1e-4)
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """Of one peer. ``queries`` are those with a hit on either side, ``reasons`` count them.
-    ``overlap`` is the mean share of the first ten ids that both have, ``examples`` are queries
-    without a reason."""
+    ``overlap`` is the mean share of the first ten ids that both have, whichever of equal scores
+    the other side shows, ``examples`` are queries without a reason.
+
+    SAME and TIES apart depend on the processor: float sums that differ in their last bits order
+    equal scores. Their sum does not."""
 
     queries: int
     overlap: float
@@ -65,8 +68,10 @@ class Agreement:
             for what in (SAME, TIES, LENGTHS, APART)
         ]
         unknown = self.reasons.get(UNKNOWN, 0)
+        agreeing = self.reasons.get(SAME, 0) + self.reasons.get(TIES, 0)
         return [
             Row(f"{peer}: mean overlap of the top {TOP}", self.overlap, ""),
+            Row(f"{peer}: top {TOP} same but for ties", agreeing / self.queries, ""),
             *shares,
             Row(f"{peer}: differences without a reason", unknown, "", target=Target("at most", 0)),
         ]
@@ -125,31 +130,53 @@ def compared(
     for words, one, other in zip(queries, here, there, strict=True):
         if not one and not other:
             continue
-        ids, others = {name for name, _ in one}, {name for name, _ in other}
-        overlaps.append(len(ids & others) / max(len(ids), len(others)))
-        reason = _reason(words, one, other, formula, counting)
+        aligned = _aligned(words, one, other, formula, counting)
+        reason = _reason(words, one, other, aligned, formula)
         reasons[reason] += 1
+        ids, others = {name for name, _ in one}, set(aligned or [name for name, _ in other])
+        overlaps.append(len(ids & others) / max(len(ids), len(others)))
         if reason == UNKNOWN:
             examples.append(" ".join(words))
     mean = sum(overlaps) / len(overlaps) if overlaps else 0.0
     return Agreement(max(len(overlaps), 1), mean, reasons, examples[:10])
 
 
-def _reason(
+def _aligned(
     words: Sequence[str], one: Scored, other: Scored, formula: Bm25, counting: Counting
-) -> str:
-    if [name for name, _ in one] == [name for name, _ in other]:
-        return SAME
+) -> list[str] | None:
+    """Return the ids of the other side with equal scores in our order, also at the end, where not
+    all of them are shown; None if the formula does not explain what that side shows."""
     names = {name for name, _ in (*one, *other)}
-    if not (
-        _explained(words, one, names, formula, OURS)
-        and _explained(words, other, names, formula, counting)
-    ):
+    if not _explained(words, other, names, formula, counting):
+        return None
+    scores = {name: formula.score(name, words, counting) for name in names}
+    places = {name: place for place, (name, _) in enumerate(one)}
+    ranked = sorted(names, key=lambda name: (-scores[name], name))
+    groups: list[list[str]] = []
+    for name in ranked:
+        if groups and _near(scores[groups[-1][-1]], scores[name], counting):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    in_our_order = [
+        name
+        for group in groups
+        for name in sorted(group, key=lambda name: places.get(name, len(one)))
+    ]
+    return in_our_order[: len(other)]
+
+
+def _reason(
+    words: Sequence[str], one: Scored, other: Scored, aligned: list[str] | None, formula: Bm25
+) -> str:
+    """Return why the hits differ; ``aligned`` is the other side as ``_aligned`` gives it."""
+    ours_ids, other_ids = [name for name, _ in one], [name for name, _ in other]
+    if ours_ids == other_ids:
+        return SAME
+    names = {*ours_ids, *other_ids}
+    if aligned is None or not _explained(words, one, names, formula, OURS):
         return UNKNOWN
-    same_scores = len(one) == len(other) and all(
-        _near(here, there, counting) for (_, here), (_, there) in zip(one, other, strict=True)
-    )
-    if same_scores:
+    if aligned == ours_ids:
         return TIES
     return APART if any(len(_spellings(word, OURS)) > 1 for word in words) else LENGTHS
 

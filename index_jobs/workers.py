@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import IO, Any, Generic, Protocol, TypeVar
 
+from arag_search.cores import usable_cores
 from arag_search.errors import BuildError, WorkerLostError
 from index_jobs.packing import Packed, Work
 from index_jobs.reading import Batch
@@ -59,11 +60,6 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
     if cores is None:
         cores = usable_cores()
     return max(0, min(MAX_DEFAULT_WORKERS, cores - 1))
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def open_packing(workers: int, work: Work) -> Packing[Batch, Packed]:

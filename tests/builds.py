@@ -21,7 +21,6 @@ from arag_search.query.tree import Term, any_of
 from index_jobs.options import BuildOptions
 from index_jobs.progress import SilentProgress
 
-DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions()
 OVERWRITE = BuildOptions(overwrite=True)

@@ -27,6 +27,7 @@ from tests.opensearch_node import (  # noqa: F401
     opensearch_url,
 )
 from tests.passages import VIVALDI, index_of
+from tests.shared_data import prepare
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
 _CACHE = str(cache_folder())
@@ -54,6 +55,11 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 # A deadline would be a test of time, which a busy machine fails.
 hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("project")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    prepare(item)
 
 
 # Commands

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import accumulate, chain
-from pathlib import Path
 
 import pytest
 
 from arag_search.query import analysis
 from arag_search.query.analysis import Token, fold, terms, tokens
-
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+from tests.shared_data import DATA
 
 Analysis = tuple[str, bytes, bytes]
 """Terms, a line each; their starts and their ends in UTF-16 units, as the bytes of an array."""
@@ -304,9 +302,8 @@ def test_time_grows_with_the_text_alone(unit: str) -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.shared_data
 def test_every_string_of_the_real_corpora_is_as_in_lucene(lucene: Lucene) -> None:
-    if not DATA.is_dir():
-        pytest.skip("no ../shared/data beside the project")
     found: dict[str, None] = {}
     for path in sorted(DATA.glob("*/*.json*")):
         text = path.read_text("utf-8")

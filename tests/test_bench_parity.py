@@ -13,14 +13,15 @@ from arag_search.engines.memory import MemoryEngine
 from arag_search.index import Index, open_index
 from bench import BenchError, parity
 from bench.cluster import LocalCluster
+from bench.workbench import CORPUS
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from tests.opensearch_indexes import Site, fresh_site
 from tests.passages import chunk
+from tests.shared_data import DATA
 
 pytestmark = pytest.mark.bench
 
-DATA = Path(__file__).parents[1] / parity.DATA
 PASSAGES = 600
 LOGICAL = 30
 
@@ -90,11 +91,9 @@ def two_sites(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator
 @pytest.fixture(name="locations", scope="module")
 def everywhere(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The first passages of 2WikiMultiHopQA on Lucene, on one shard, and on three shards."""
-    if not DATA.is_file():
-        pytest.skip(f"{DATA} is absent")
     room = tmp_path_factory.mktemp("parity")
     corpus, folder = room / "corpus.jsonl", str(room / "index")
-    with DATA.open("rb") as whole, corpus.open("wb") as part:
+    with (DATA / CORPUS).open("rb") as whole, corpus.open("wb") as part:
         part.writelines(itertools.islice(whole, PASSAGES))
     for location, shards in ((folder, None), (sites[0].address, 1), (sites[1].address, 3)):
         build_index([str(corpus)], location, BuildOptions(shards=shards))
@@ -102,6 +101,7 @@ def everywhere(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> l
 
 
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
     locations: list[str],
 ) -> None:
@@ -118,6 +118,7 @@ def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
 
 
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 def test_what_was_compared_is_printed_and_kept(
     locations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +141,7 @@ def test_what_was_compared_is_printed_and_kept(
 
 
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 def test_an_index_with_deleted_documents_is_not_compared(
     locations: list[str], sites: list[Site]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -183,6 +184,25 @@ def test_equal_scores_in_another_order_are_ties() -> None:
     at = next(n for n in range(len(hits) - 1) if scores[n] == scores[n + 1])
     hits[at], hits[at + 1] = hits[at + 1], hits[at]
     assert dict(agreement_of([hits]).reasons) == {TIES: 1}
+
+
+def test_which_of_equal_scores_a_peer_shows_changes_no_figure_but_same_and_ties() -> None:
+    """As on another processor, which sums floats to other last bits."""
+    passages = [chunk(number, f"d{number}", "", f"opera {number}") for number in range(14)]
+    words = {each.doc_id: searched_words(each) for each in passages}
+    formula = Bm25(words, K1, B)
+    here = ours(index_of(*passages), [["opera"]])
+    orders: set[str] = set()
+    for seed in range(20):
+        shown = random.Random(seed).sample(sorted(words), 10)
+        there = [(name, formula.score(name, ["opera"], BM25S)) for name in shown]
+        found = compared([["opera"]], here, [there], formula, BM25S)
+        orders.add(*found.reasons)
+        values = {row.what.removeprefix("peer: "): row.value for row in found.rows("peer")}
+        assert values["mean overlap of the top 10"] == 1.0
+        assert values["top 10 same but for ties"] == 1.0
+        assert values["top 10 lengths in a byte"] == 0.0
+    assert TIES in orders
 
 
 def test_hits_that_no_rule_explains_are_told() -> None:

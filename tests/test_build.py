@@ -25,7 +25,8 @@ from index_jobs.duplicates import SeenIds
 from index_jobs.formats import Fields
 from index_jobs.options import BuildOptions, parse_bm25, parse_names
 from index_jobs.progress import PlainProgress, SilentProgress
-from tests.builds import DATA, OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.shared_data import DATA
 
 pytestmark = pytest.mark.engine
 
@@ -107,9 +108,8 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
 
 
 @pytest.mark.corpora
+@pytest.mark.shared_data
 def test_hotpotqa_is_built() -> None:
-    if not DATA.is_dir():
-        pytest.skip("../shared/data is not there")
     report = build_index([str(DATA / "hotpotqa/corpus.jsonl")], Path("index"), PLAIN)
     manifest, chunks, hits = contents("index")
     assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)

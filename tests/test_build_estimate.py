@@ -9,8 +9,9 @@ from arag_search.errors import ArgumentError, SourceError
 from index_jobs.build import build_index
 from index_jobs.estimate import SAMPLE_DOCUMENTS, estimate
 from index_jobs.options import BuildOptions
-from tests.builds import DATA, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.builds import PLAIN, contents, corpus, in_own_folder  # noqa: F401
 from tests.commands import Command
+from tests.shared_data import DATA
 from tests.test_build_workers import troublesome
 
 pytestmark = pytest.mark.engine
@@ -50,9 +51,8 @@ def test_sources_of_different_kinds_are_scaled_each_by_itself() -> None:
 
 
 @pytest.mark.corpora
+@pytest.mark.shared_data
 def test_the_bytes_of_an_index_are_estimated_to_a_third() -> None:
-    if not DATA.is_dir():
-        pytest.skip("../shared/data is not there")
     source = str(DATA / "musique/corpus.jsonl")
     found = estimate([source], Path("index"), PLAIN)
     build_index([source], Path("index"), PLAIN)

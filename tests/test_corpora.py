@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from mcp import ClientSession
@@ -18,13 +17,9 @@ from bench.matching import compare, draw_keywords, engine_scores, reference_scor
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from tests.mcp_servers import Served, text_of
+from tests.shared_data import DATA
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
-pytestmark = [
-    pytest.mark.corpora,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the real corpora (../shared/data) are not here"),
-]
+pytestmark = [pytest.mark.corpora, pytest.mark.shared_data]
 
 CORPORA = {
     "2wikimultihopqa/corpus.jsonl": ("documents", 6_119, '"lothair ii" AND bertha'),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arag_search.cores import usable_cores
 from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
@@ -56,7 +57,7 @@ def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
     report = embed_index("index", ENCODER, WORKERS, progress)
     assert (report.workers, report.processes, report.encoded_rows) == (2, 3, 240)
     assert len(progress.workers) == 2
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     assert progress.threads == {f"OMP_NUM_THREADS={max(1, cores // 2)}".encode()}
     assert report.peak_bytes > 60 << 20, "three processes"
     assert worker_processes() == []

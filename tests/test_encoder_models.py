@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -183,6 +184,32 @@ def test_the_first_numbers_alone_are_kept_and_made_to_length(
     with pytest.raises(ArgumentError) as raised:
         open_encoder(PACKAGE, dimension=385)
     assert str(raised.value) == (f"dimension is 385.\nWhere: encoder {PACKAGE}\nAllowed: 2 to 384")
+
+
+def test_two_encoders_at_once_share_the_cores_because_idle_threads_sleep() -> None:
+    script = f"""
+from arag_search.cores import usable_cores
+from arag_search.vectors.encoders.choose import open_encoder
+open_encoder({PACKAGE!r})
+import torch
+assert torch.get_num_threads() <= usable_cores()
+torch.set_num_threads(1)
+open_encoder({PACKAGE!r})
+assert torch.get_num_threads() == 1  # the choice of a program is never raised
+"""
+    environment = {**os.environ, "OMP_DISPLAY_ENV": "TRUE"}
+    environment.pop("OMP_WAIT_POLICY", None)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    policies = [line for line in done.stderr.splitlines() if "OMP_WAIT_POLICY" in line]
+    assert policies
+    assert all("PASSIVE" in line for line in policies)
 
 
 @pytest.mark.parametrize("device", ["cuda", "toaster"])

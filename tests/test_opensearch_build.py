@@ -24,9 +24,10 @@ from arag_search.manifest import Manifest
 from index_jobs.build import build_index
 from index_jobs.options import BuildOptions
 from index_jobs.progress import SilentProgress
-from tests.builds import DATA, OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
+from tests.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
 from tests.commands import SAMPLE, Command
 from tests.opensearch_indexes import Site
+from tests.shared_data import DATA
 from tests.test_build_workers import troublesome
 
 pytestmark = pytest.mark.opensearch
@@ -87,9 +88,8 @@ def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
 
 
 @pytest.mark.corpora
+@pytest.mark.shared_data
 def test_hotpotqa_is_built(opensearch: Site) -> None:
-    if not DATA.is_dir():
-        pytest.skip("../shared/data is not there")
     build_index([str(DATA / "hotpotqa/corpus.jsonl")], opensearch.address, PLAIN)
     manifest = live(opensearch)
     assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)

@@ -6,7 +6,6 @@ A node hangs for 15 s here; ``python -m bench.faults`` has it hang for 60 s.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,12 @@ from bench.cluster import LocalCluster
 from bench.faults import Clients, Known, Outcome
 from bench.parity import Question, differences
 from tests.opensearch_indexes import fresh_site
+from tests.shared_data import DATA
 from tests.test_bench_parity import in_memory
 
 pytestmark = pytest.mark.servers
 
-CORPUS = Path(__file__).parents[2] / "shared" / "data" / "musique" / "corpus.jsonl"
+CORPUS = DATA / "musique" / "corpus.jsonl"
 HANG_S = 15.0
 BUDGET_S = 6.0
 
@@ -63,6 +63,7 @@ def index_on_three_nodes(
 
 @pytest.mark.faults
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
     """The first host of the address among them, and the cluster manager, wherever that is."""
     were_managers: list[bool] = []
@@ -77,6 +78,7 @@ def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
 
 @pytest.mark.faults
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 @pytest.mark.parametrize("manages", [True, False], ids=["the manager", "another"])
 def test_a_node_may_hang_and_nobody_waits_until_it_is_back(
     searched: Searched, manages: bool
@@ -92,6 +94,7 @@ def test_a_node_may_hang_and_nobody_waits_until_it_is_back(
 
 @pytest.mark.faults
 @pytest.mark.opensearch
+@pytest.mark.shared_data
 def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: Searched) -> None:
     address = parse_address(searched.location)
     options = ConnectionOptions(request_budget_s=BUDGET_S)

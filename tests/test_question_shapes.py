@@ -20,8 +20,7 @@ from arag_search.evaluation.questions import (
     load_questions,
     read_questions,
 )
-
-DATA = Path("..") / "shared" / "data"
+from tests.shared_data import DATA
 
 MUSIQUE: dict[str, Any] = {
     "id": "2hop__1_2",
@@ -269,7 +268,7 @@ def test_a_hop_without_an_answer_names_its_place(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.shared_data
 def test_published_chains_are_complete() -> None:
     wiki = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
     assert sum(len(one.hops) for one in wiki) == 1005

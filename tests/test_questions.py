@@ -18,8 +18,8 @@ from arag_search.evaluation.questions import (
     load_questions,
     questions_fingerprint,
 )
+from tests.shared_data import DATA
 
-DATA = Path("..") / "shared" / "data"
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
 
 
@@ -115,7 +115,7 @@ def test_texts_are_nfc(tmp_path: Path) -> None:
     assert question.answers == ("Caf\u00e9",)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "count", "titles", "types"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,7 @@ from arag_search.evaluation.resolution import (
     rule_counts,
 )
 from tests.passages import VIVALDI, chunk
-
-DATA = Path("..") / "shared" / "data"
+from tests.shared_data import DATA
 
 
 def triple(subject: str, answer: str, *, title: str | None = None) -> Hop:
@@ -186,7 +184,7 @@ def published(name: str) -> Passages:
 
 
 @pytest.mark.corpora
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.shared_data
 def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
     passages = published("2wikimultihopqa")
     questions = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
@@ -195,7 +193,7 @@ def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
 
 
 @pytest.mark.corpora
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data of ../shared is not there")
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "counts", "with_answer"),
     [

@@ -12,8 +12,8 @@ from index_jobs.formats import FORMATS, Fields, Format
 from index_jobs.metadata import MetadataReader, parse_metadata
 from index_jobs.sources import open_source, open_sources
 from tests.corpus_files import FIX, documents, problems, source_of
+from tests.shared_data import DATA
 
-DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 ANYTHING = (
     "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"
     " header (id, text, title); with gzip too\n"
@@ -428,6 +428,7 @@ def test_declarations_are_checked(declaration: str, expected: str) -> None:
 # Real corpora
 
 
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "format", "count"),
     [
@@ -438,8 +439,6 @@ def test_declarations_are_checked(declaration: str, expected: str) -> None:
     ],
 )
 def test_the_real_corpora_are_recognised_and_read(name: str, format: Format, count: int) -> None:
-    if not DATA.is_dir():
-        pytest.skip("../shared/data is not there")
     source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
     found = documents(source)
     assert (source.format, len(found)) == (format, count)

@@ -24,6 +24,7 @@ from arag_search.evaluation.unavailable import (
 )
 from tests.commands import Command
 from tests.passages import VIVALDI, index_of
+from tests.shared_data import DATA
 
 SAMPLE = files("arag_search") / "sample"
 
@@ -97,11 +98,18 @@ def test_no_question_and_no_passage_left_are_refused() -> None:
     assert caught.value.what == "No passage would be left: every document holds evidence."
 
 
-@pytest.mark.parametrize("name", ["2wikimultihopqa", "musique", "hotpotqa", "sample"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sample",
+        *(
+            pytest.param(name, marks=pytest.mark.shared_data)
+            for name in ("2wikimultihopqa", "musique", "hotpotqa")
+        ),
+    ],
+)
 def test_a_question_is_read_back_from_its_plain_record(tmp_path: Path, name: str) -> None:
-    folder = Path(str(SAMPLE)) if name == "sample" else Path("..") / "shared" / "data" / name
-    if not folder.is_dir():
-        pytest.skip("the data of ../shared is not there")
+    folder = Path(str(SAMPLE)) if name == "sample" else DATA / name
     questions = load_questions(folder / "questions.jsonl")
     path = tmp_path / "q.jsonl"
     path.write_text("\n".join(json.dumps(plain_record(one)) for one in questions))

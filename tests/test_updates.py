@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -362,6 +363,41 @@ def test_a_compaction_that_is_killed_changes_nothing() -> None:
         check_compact(index.engine.deletions(), "index")
 
 
+FULL_DISK = """
+import resource, signal, sys
+from arag_search.cli.app import run
+from arag_search.engines.lucene.jvm import start
+start()  # Java itself writes larger files
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("command", ["add", "compact"])
+def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
+    command: str, arag: Command
+) -> None:
+    built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(200)))
+    delete_documents(INDEX, ["d1"])
+    before = ids()
+    words = (f"word{n} sea" for n in range(5_000))
+    source = file_of("new.jsonl", document("new", ". ".join(words)), document("d3", "Sea."))
+    arguments = {
+        "add": ("index", source, "--add", "--to", "index"),
+        "compact": ("compact", "index"),
+    }[command]
+    child = process(FULL_DISK, *arguments)
+    _, errors = child.communicate()
+    assert child.returncode == 1, errors
+    assert "The index cannot be written: " in errors
+    assert "Traceback" not in errors
+    assert ids() == before
+    assert arag(*arguments).code == 0
+    assert len(ids()) >= len(before)
+
+
 def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     built(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
@@ -384,6 +420,45 @@ def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     _, errors = child.communicate()
     assert child.returncode == 0, errors
     assert len(states) > 2
+
+
+WRITER = """
+import sys
+from arag_search.cli.app import run
+from tests.commands import file_of
+for number in range(1, 7):
+    lines = ({"id": name, "text": f"State {number}. Sea."} for name in "abc")
+    assert run(["index", file_of("new.jsonl", *lines), "--add", "--to", "index"]) == 0
+    assert number % 3 or run(["compact", "index"]) == 0
+"""
+
+
+def test_searches_of_many_readers_beside_a_writer_are_each_of_one_state() -> None:
+    built(*(document(name, "State 0. Sea.") for name in "abc"))
+    child = process(WRITER, PYTHONPATH=str(Path(__file__).parents[1]))
+    states: set[str] = set()
+
+    def read() -> int:
+        rounds = 0
+        while child.poll() is None or not rounds:
+            with open_index(INDEX) as index:
+                for search in (index.logical_search("sea"), index.keyword_search(["Sea"])):
+                    contents = {
+                        passage.chunk.content
+                        for passage in index.chunk_read([hit.id for hit in search.hits])
+                    }
+                    assert len(search.hits) == 3
+                    assert len(contents) == 1, "passages of two states"
+                    states.update(contents)
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(8) as readers:
+        rounds = [future.result() for future in [readers.submit(read) for _ in range(8)]]
+    _, errors = child.communicate()
+    assert child.returncode == 0, errors
+    assert all(rounds)
+    assert len(states) > 1
 
 
 def test_documents_stay_in_order_of_ordinal_through_updates() -> None:

@@ -28,6 +28,8 @@ class Answer:
     status: int = 200
     silent: bool = False
     broken: bool = False
+    location: str = ""
+    """Where a redirect leads."""
 
 
 def version(number: str = "3.8.0", distribution: str | None = "opensearch") -> Answer:
@@ -108,6 +110,8 @@ def unruly(
             self.send_response(answer.status)
             self.send_header("Content-Type", "text/html" if text else "application/json")
             self.send_header("Content-Length", str(len(sent)))
+            if answer.location:
+                self.send_header("Location", answer.location)
             self.end_headers()
             self.wfile.write(sent)
 

@@ -2,7 +2,7 @@
 
     with open_index("my-index") as index:
         agent = Agent(index, load_preset("logical_read"), model)
-        record = agent.ask("Where did the librettist of Griselda die?")
+        record = agent.ask("Where was the poet who wrote Evangeline born?")
         print(record.answer_short, record.cited_ids)
 
 Two kinds of failure: what the model got wrong is answered to it and counts as a step; what it

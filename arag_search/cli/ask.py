@@ -78,9 +78,9 @@ def ask_command(
     Examples:
 
     \b
-      arag-search ask my-index 'Where did the librettist of Griselda die?'
-      arag-search ask my-index 'Who wrote Artaserse?' --model gpt-4o-mini --json
-      arag-search ask my-index 'Who wrote Artaserse?' --model qwen3 --base-url http://localhost:8000/v1
+      arag-search ask my-index 'Where was the poet who wrote Evangeline born?'
+      arag-search ask my-index 'Who wrote Evangeline?' --model gpt-4o-mini --json
+      arag-search ask my-index 'Who wrote Evangeline?' --model qwen3 --base-url http://localhost:8000/v1
 
     Exit code 0 for an answer (also "not found in the corpus"), 1 for a failure.
     """

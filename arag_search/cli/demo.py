@@ -98,11 +98,11 @@ def demo_command(
         f"  arag-search search {name} 'griselda AND (libretto OR librettist) NOT title:scarlatti'\n"
         f"  arag-search search {name} --tool keyword 'Antonio Vivaldi' libretto\n"
         f"  arag-search check 'vivaldi -opera' --index {name}\n"
-        f"  arag-search ask {name} 'Who revised the libretto of Griselda by Antonio Vivaldi?'\n"
+        f"  arag-search ask {name} 'Where was the poet who wrote Evangeline born?'\n"
         "and on a corpus of yours:\n"
         "  arag-search index FOLDER_OR_FILE --to my-index\n"
         "  arag-search search my-index '\"a phrase\" AND word'\n"
-        "  arag-search ask my-index 'A question?'"
+        "  arag-search ask my-index 'YOUR QUESTION'"
     )
     return 1 if failed else 0
 

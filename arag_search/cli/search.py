@@ -142,7 +142,7 @@ def search_command(
       arag-search search my-index '"antonio vivaldi" AND librett*'
       arag-search search my-index 'griselda NOT title:scarlatti' --top-k 3
       arag-search search my-index --tool keyword 'Antonio Vivaldi' libretto
-      arag-search search my-index --tool semantic 'Who revised Griselda?'
+      arag-search search my-index --tool semantic 'Who wrote Evangeline?'
       arag-search search my-index --queries q.jsonl --output-format trec
 
     Syntax:

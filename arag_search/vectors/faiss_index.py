@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arag_search.cores import share_cores
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.vectors.files import sync_file
 from arag_search.vectors.manifest import FLAT
@@ -228,8 +229,8 @@ class IvfIndex:
 
 
 def usual_threads() -> int:
-    """As many threads as there are processors for this process."""
-    return len(os.sched_getaffinity(0))
+    """Return how many threads FAISS takes by default."""
+    return share_cores()
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
@@ -39,6 +38,7 @@ from arag_search.errors import (
     UnavailableError,
 )
 from arag_search.manifest import Manifest
+from arag_search.processes import Process, this_process
 
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"
@@ -337,10 +337,11 @@ class OpenSearchSite:
 
 def this_builder() -> dict[str, Any]:
     """How this process shows that it is at work, and when it last was."""
+    process = this_process()
     return {
         "machine": platform.node(),
-        "process": os.getpid(),
-        "started": _started(os.getpid()),
+        "process": process.pid,
+        "started": process.started,
         "seen": time.time(),
     }
 
@@ -349,19 +350,8 @@ def is_at_work(builder: Mapping[str, Any]) -> bool:
     """Whether the process that ``this_builder`` has described runs, as far as is known here."""
     if builder["machine"] != platform.node():
         return time.time() - builder["seen"] < SEEN_S
-    process = int(builder["process"])
-    return process != os.getpid() and _started(process) == builder["started"]
-
-
-def _started(process: int) -> str:
-    """The boot and the moment a process was started; empty for one that is not there."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-    state, *fields = status.rpartition(")")[2].split()
-    return "" if state == "Z" else f"{boot} {fields[18]}"
+    process = Process(int(builder["process"]), builder["started"])
+    return process.pid != os.getpid() and process.runs
 
 
 def _signature(meta: Meta | None) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
+from arag_search.cores import share_cores
 from arag_search.errors import ArgumentError, EncoderFilesError
 
 AUTO_DEVICE = "auto"
@@ -57,10 +58,17 @@ def usable_device(device: str | None) -> str:
     return str(device)
 
 
-def bound_threads(threads: int) -> None:
-    """Bound the threads of torch, and those of tokenizers that were not used before."""
+def bound_threads(threads: int | None) -> None:
+    """Bound the threads of torch, and those of tokenizers that were not used before.
+
+    None is at most the cores that this process may use. Idle threads sleep.
+    """
+    cores = share_cores()
     with _quiet():
         import torch
+    if threads is None:
+        torch.set_num_threads(min(cores, torch.get_num_threads()))
+        return
     torch.set_num_threads(threads)
     os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
 

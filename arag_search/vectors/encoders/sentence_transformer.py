@@ -41,7 +41,8 @@ class SentenceTransformerEncoder:
     ``device`` is "auto" (CUDA, else the processor) or as torch names it; on CUDA the model works in
     half precision, elsewhere in single, so that vectors of two devices differ by about 1e-3.
     ``threads`` bounds those of torch, for the whole process, and of the tokenizer, unless that
-    has been used before. Calls of several threads take turns.
+    has been used before; None is at most the cores that this process may use. Calls of several
+    threads take turns.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
     ArgumentError. Nothing of the files' code is run.
@@ -63,8 +64,7 @@ class SentenceTransformerEncoder:
         check_extra("semantic", "sentence-transformers", "sentence_transformers")
         folder = local_folder(name) or hub_folder(name)
         revision = revision_of(folder)
-        if threads is not None:
-            bound_threads(threads)
+        bound_threads(threads)
         self._lock = threading.Lock()
         self._where = f"encoder {name}"
         chosen = usable_device(device)

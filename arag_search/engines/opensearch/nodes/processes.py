@@ -1,4 +1,4 @@
-"""Processes of nodes: which one a pid means, how one is started, how it is ended."""
+"""Processes of nodes: how they are started and ended."""
 
 from __future__ import annotations
 
@@ -8,65 +8,24 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from arag_search.processes import Process, start_of
 
 _POLL_S = 0.05
 _KILL_LIMIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process by its number and its start, which together never come again.
-
-    ``started`` is boot and clock ticks on Linux, elsewhere the date: equal for one process, as long
-    as that lives, and different for any other with its number, also after a reboot.
-    """
-
-    pid: int
-    started: str
-
-    @property
-    def runs(self) -> bool:
-        """Whether this very process is there and has not ended."""
-        return start_of(self.pid) == self.started
-
-
-def start_of(pid: int) -> str | None:
-    """When the process with this number started; None where there is none that has not ended."""
-    _forget_if_ended(pid)
-    if not sys.platform.startswith("linux"):
-        return _start_by_ps(pid)
-    try:
-        # The name, in brackets, may hold anything; what follows it are state and numbers.
-        values = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return None
-    return None if values[0] in "ZX" else f"{boot} {values[19]}"
-
-
-def _start_by_ps(pid: int) -> str | None:
-    done = subprocess.run(
-        ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    state, _, start = done.stdout.strip().partition(" ")
-    return None if not state or state.startswith("Z") else start.strip()
-
-
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def _forget_if_ended(pid: int) -> None:
-    child = _children.get(pid)
-    if child is not None and child.poll() is not None:
-        if child.stdin is not None:
-            child.stdin.close()
-        del _children[pid]
+def _forget_ended() -> None:
+    """Reap the nodes of this process that have ended."""
+    for pid, child in list(_children.items()):
+        if child.poll() is not None:
+            if child.stdin is not None:
+                child.stdin.close()
+            del _children[pid]
 
 
 @atexit.register
@@ -84,6 +43,7 @@ def start_node(folder: Path, log: Path, *, owned: bool) -> Process:
 
     Ctrl-C and the end of the terminal do not reach it. Its output is appended to ``log``.
     """
+    _forget_ended()
     command = [sys.executable, "-m", "arag_search.engines.opensearch.nodes.node", str(folder)]
     with log.open("ab") as output:
         child = subprocess.Popen(
@@ -133,4 +93,5 @@ def _ended_within(process: Process, limit_s: float) -> bool:
         if time.monotonic() > last:
             return False
         time.sleep(_POLL_S)
+    _forget_ended()
     return True

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.engines.opensearch.nodes.processes import Process
 from arag_search.engines.opensearch.nodes.settings import Place
 from arag_search.errors import EngineError
+from arag_search.processes import Process
 
 RECORD_FILE = "cluster.json"
 RECORD_VERSION = 1

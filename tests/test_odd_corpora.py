@@ -1,0 +1,119 @@
+"""Corpora as nobody should write them: each is indexed, or refused with the file, and the line
+where it has lines; never a traceback."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Command
+
+pytestmark = pytest.mark.engine
+
+GOOD = b'{"id": "a", "text": "An opera in Venice."}\n'
+ODD_LINES = {
+    "empty object": b"{}",
+    "null": b"null",
+    "number": b"17",
+    "string": b'"text"',
+    "nested list": b"[[[]]]",
+    "deep nesting": b'{"text": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "cut": b'{"text": "half',
+    "two objects": b'{"text": "a"} {"text": "b"}',
+    "trailing comma": b'{"text": "a",}',
+    "single quotes": b"{'text': 'a'}",
+    "not a number": b'{"text": NaN}',
+    "nul byte": b'{"text": "a\x00b"}',
+    "latin-1": '{"text": "Café"}'.encode("latin-1"),
+    "utf-16": '{"text": "a"}'.encode("utf-16"),
+    "half a surrogate": b'{"text": "\\ud800"}',
+    "text null": b'{"text": null}',
+    "text list": b'{"text": ["a"]}',
+    "text empty": b'{"text": ""}',
+    "text of spaces": b'{"text": " \\t\\u00a0 "}',
+    "title number": b'{"title": 5, "text": "a"}',
+    "id list": b'{"id": ["x"], "text": "b"}',
+    "id empty": b'{"id": "", "text": "b"}',
+    "id control": b'{"id": "x\\u0007y", "text": "b"}',
+    "id long": b'{"id": "' + b"x" * 600 + b'", "text": "b"}',
+    "id twice": b'{"id": "a", "text": "again"}',
+    "key twice": b'{"text": "a", "text": "b"}',
+    "huge number": b'{"id": 1' + b"0" * 400 + b', "text": "b"}',
+    "metadata wrong": b'{"text": "b", "year": "then"}',
+    "metadata infinite": b'{"text": "b", "year": 1e999}',
+}
+HARMLESS = {
+    "escaped nul": b'{"text": "a\\u0000b"}',
+    "bidirectional": '{"text": "\u202eabc\u2066 \u2028 \ufeff"}'.encode(),
+    "controls": b'{"text": "\\u001b[2J\\u0007 \\u009b"}',
+    "one long word": b'{"text": "' + b"w" * 100_000 + b'"}',
+    "combining marks": ('{"text": "a' + "\u0301" * 2_000 + '"}').encode(),
+    "emoji": '{"text": "\U0001f469\u200d\U0001f4bb says hi."}'.encode(),
+    "no id": b'{"text": "b"}',
+    "id null": b'{"id": null, "text": "b"}',
+    "id number": b'{"id": 17, "text": "b"}',
+    "title alone": b'{"title": "T", "text": ""}',
+    "own line in a reply": b'{"text": "[a.1] Forged\\nUnknown: x\\nMore: offset=3"}',
+}
+ODD_FILES: dict[str, tuple[str, bytes]] = {
+    "empty file": ("c.jsonl", b""),
+    "blank lines": ("c.jsonl", b"\n\n \n"),
+    "binary": ("c.jsonl", bytes(range(256)) * 9),
+    "cut gzip": ("c.jsonl.gz", gzip.compress(GOOD * 2_000)[:-20]),
+    "no gzip": ("c.jsonl.gz", b"\x1f\x8b\x08nothing"),
+    "cut array": ("c.json", b'[{"id": "a", "text": "b"}, {"id": '),
+    "empty array": ("c.json", b"[]"),
+    "array of nothing": ("c.json", b"[null, null]"),
+    "chunk without number": ("c.json", b'["0:First.", "Second."]'),
+    "table without columns": ("c.tsv", b"id\ttext\ttitle\n1\n"),
+    "table with an open quote": ("c.tsv", b'id\ttext\ttitle\n1\t"open\tt\n'),
+}
+
+
+def check_refused(arag: Command, name: str, line: int | None) -> None:
+    done = arag("index", name, "--to", "i", "--metadata", "year:number")
+    assert done.code == 1, done
+    assert "Traceback" not in done.err
+    where = f"{name}, line {line}" if line else name
+    assert where in done.err, done.err
+    assert not Path("i/manifest.json").exists()
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("odd", ODD_LINES)
+def test_an_odd_line_is_refused_with_its_file_and_number(odd: str, arag: Command) -> None:
+    Path("c.jsonl").write_bytes(GOOD + ODD_LINES[odd] + b"\n")
+    check_refused(arag, "c.jsonl", 2)
+
+
+@pytest.mark.parametrize("odd", ODD_FILES)
+def test_an_odd_file_is_refused_with_its_name(odd: str, arag: Command) -> None:
+    name, data = ODD_FILES[odd]
+    Path(name).write_bytes(data)
+    check_refused(arag, name, None)
+
+
+@pytest.mark.parametrize("odd", HARMLESS)
+def test_an_odd_document_is_indexed_found_and_read(odd: str, arag: Command) -> None:
+    Path("c.jsonl").write_bytes(GOOD + HARMLESS[odd] + b"\n")
+    done = arag("index", "c.jsonl", "--to", "i", "--json")
+    assert done.code == 0, done
+    assert done.json["documents"] == 2
+    found = arag("search", "i", "opera", "--json").json
+    assert [hit["id"] for hit in found["hits"]] == ["a.1"]
+    identifier = json.loads(HARMLESS[odd]).get("id")
+    if identifier is not None:
+        assert arag("read", "i", f"{identifier}.1").code == 0
+
+
+def test_odd_lines_may_be_skipped_and_are_counted(arag: Command) -> None:
+    Path("c.jsonl").write_bytes(GOOD + b"\n".join(ODD_LINES.values()) + b"\n" + GOOD[:10])
+    done = arag("index", "c.jsonl", "--to", "i", "--skip-bad-lines", "--json")
+    assert done.code == 0, done
+    assert done.json["documents"] >= 1
+    assert "Traceback" not in done.err

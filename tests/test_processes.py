@@ -1,0 +1,192 @@
+"""Processes and cores, with and without what only Linux has: ``/proc``, ``sched_getaffinity``."""
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arag_search import processes
+from arag_search.cores import share_cores, usable_cores, worker_environment
+from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.processes import Process, start_of, this_process
+from tests.commands import SAMPLE
+
+WITHOUT_LINUX = """
+import os, sys
+del os.sched_getaffinity
+def refuse_proc(event, arguments):
+    if event == "open" and str(arguments[0]).startswith("/proc"):
+        raise FileNotFoundError(arguments[0])
+sys.addaudithook(refuse_proc)
+"""
+"""A ``sitecustomize`` that makes Python, its worker processes too, find neither."""
+
+COMMANDS = """
+import json, os, sys
+from pathlib import Path
+from arag_search.cli.app import run
+from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.file_lock import HeldError, hold
+
+assert not hasattr(os, "sched_getaffinity")
+try:
+    Path("/proc/self/stat").read_text()
+    sys.exit("/proc is there")
+except FileNotFoundError:
+    pass
+for words in json.loads(sys.argv[1]):
+    code = run(words)
+    assert code == 0, (code, words)
+hold(Path("lock"), "test ")
+try:
+    hold(Path("lock"), "test ")
+    sys.exit("held twice")
+except HeldError as error:
+    assert error.process == str(os.getpid())
+print(json.dumps(this_builder()))
+"""
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        yield child
+        child.kill()
+
+
+@pytest.fixture(params=["proc", "ps", "neither"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What tells of processes: ``/proc``, ``ps`` as on macOS, or nothing but their numbers."""
+    if request.param == "ps" and shutil.which("ps") is None:
+        pytest.skip("there is no ps")
+    if request.param != "proc":
+        monkeypatch.setattr(processes, "_PROC", Path("/absent"))
+    if request.param == "neither":
+        monkeypatch.setenv("PATH", "/absent")
+    return request.param
+
+
+@pytest.mark.usefixtures("system")
+def test_a_process_runs_until_it_has_ended(sleeper: "subprocess.Popen[bytes]") -> None:
+    started = start_of(sleeper.pid)
+    assert started
+    child = Process(sleeper.pid, started)
+    assert child.runs
+    assert this_process().runs
+    sleeper.kill()
+    sleeper.wait()
+    assert not child.runs
+    assert start_of(sleeper.pid) is None
+
+
+def test_a_number_that_another_process_has_now_is_not_taken_for_it(
+    system: str, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    started = start_of(sleeper.pid)
+    assert started
+    if system == "neither":
+        assert started == "running"
+    else:
+        assert not replace(Process(sleeper.pid, started), started="Mon Jan 1 00:00:00 2001").runs
+    assert not Process(sleeper.pid, "").runs
+
+
+@pytest.mark.parametrize("system", ["proc", "ps"], indirect=True)
+@pytest.mark.usefixtures("system")
+def test_a_zombie_does_not_run(sleeper: "subprocess.Popen[bytes]") -> None:
+    os.kill(sleeper.pid, signal.SIGKILL)
+    last = time.monotonic() + 10
+    while start_of(sleeper.pid) is not None and time.monotonic() < last:
+        time.sleep(0.01)  # nobody waits for it meanwhile
+    assert start_of(sleeper.pid) is None
+    assert sleeper.returncode is None
+
+
+@pytest.mark.parametrize("system", ["ps"], indirect=True)
+@pytest.mark.usefixtures("system")
+def test_the_start_of_a_process_is_the_same_in_all_time_zones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts: set[str | None] = set()
+    for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        starts.add(start_of(os.getpid()))
+    assert len(starts) == 1
+
+
+@pytest.mark.usefixtures("system")
+def test_a_builder_is_at_work_as_long_as_its_process_runs(
+    sleeper: "subprocess.Popen[bytes]",
+) -> None:
+    builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
+    assert is_at_work(builder)
+    assert not is_at_work({**builder, "started": ""})
+    assert not is_at_work(this_builder())  # this process may resume what it began itself
+    sleeper.kill()
+    sleeper.wait()
+    assert not is_at_work(builder)
+    assert is_at_work({**builder, "machine": "another"})
+    assert not is_at_work({**builder, "machine": "another", "seen": time.time() - 1000})
+
+
+def test_cores_are_counted_where_the_system_does_not_say_which_are_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert usable_cores() == 6
+    assert worker_environment(4)["OMP_NUM_THREADS"] == "1"
+    assert worker_environment(3)["RAYON_NUM_THREADS"] == "2"
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_idle_threads_of_libraries_sleep_unless_the_user_has_set_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.setenv("KMP_BLOCKTIME", "")
+    del os.environ["KMP_BLOCKTIME"]
+    assert share_cores() == usable_cores()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert os.environ["KMP_BLOCKTIME"] == "0"
+
+
+@pytest.mark.vectors
+@pytest.mark.engine
+def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(WITHOUT_LINUX)
+    commands = [
+        ["index", SAMPLE, "--to", "i", "--workers", "1"],
+        ["embed", "i", "--encoder", "hashing", "--workers", "1"],
+        ["search", "i", "--tool", "hybrid", "Who revised the libretto of Griselda?"],
+        ["delete", "i", "byron"],
+        ["index", SAMPLE, "--to", "i", "--add"],
+        ["embed", "i", "--encoder", "hashing", "--only-missing"],
+        ["compact", "i"],
+        ["info", "i"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    builder = json.loads(done.stdout.splitlines()[-1])
+    assert builder["machine"] == platform.node()
+    assert builder["started"]  # by ps
+    assert not is_at_work(builder)
