@@ -15,11 +15,12 @@ from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
+from arag_search.tools.reply_text import NUDGE
 
 STALE_STEPS = 3
 """So many steps in a row that show nothing new get a line saying so."""
 NOTHING_NEW = (
-    f"Note: the last {STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
+    f"{NUDGE}{STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
     "answer from what you have."
 )
 NO_ARGUMENTS = "{}"

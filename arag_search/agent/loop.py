@@ -301,6 +301,7 @@ def _step_of(
         retrieved_tokens=result.retrieved_tokens,
         result_tokens=result.result_tokens,
         seconds=time.perf_counter() - began,
+        passages=result.passages,
     )
 
 
