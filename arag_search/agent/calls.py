@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -26,6 +26,7 @@ NOTHING_NEW = (
 NO_ARGUMENTS = "{}"
 _REPEATABLE = frozenset({"chunk_read"})  # its own notice tells what was read before
 _SHOWN_CHARACTERS = 80
+_MAX_LEVELS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,10 @@ def parsed_arguments(text: str) -> object:
     if not text.strip():
         return {}
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        arguments = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        if not _is_deep(arguments):
+            return arguments
+        problem = "nested too deeply"
     except RecursionError:
         problem = "nested too deeply"
     except json.JSONDecodeError as error:
@@ -144,6 +148,20 @@ def _is_plain(arguments: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _is_deep(arguments: object) -> bool:
+    """Whether JSON has more levels than any arguments need, and than every writer can write."""
+    level = [arguments]
+    for _ in range(_MAX_LEVELS):
+        level = [item for value in level for item in _items(value)]
+    return bool(level)
+
+
+def _items(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
 
 
 def _no_constant(name: str) -> float:

@@ -68,8 +68,9 @@ class Step:
 class Record:
     """All there is to know of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty where the question failed;
-    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it. ``wrong_ids`` are cited
+    ``answer`` is the last reply as the model wrote it, empty where there is none;
+    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
+    as it does where the reply was cut off. ``wrong_ids`` are cited
     but were never shown. ``citation`` and ``failure`` (kind and message) are None where there is
     none. ``loops`` counts turns in which tools could be called, the answer's included.
     ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
