@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, cast
 
-from arag_search.agent.answers import has_answer_line, parse_answer
+from arag_search.agent.answers import Answer, has_answer_line, parse_answer
 from arag_search.agent.calls import Calls, sent_back
 from arag_search.agent.models.base import (
     ChatModel,
@@ -265,7 +265,7 @@ class Agent:
 
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps)
-        answer = parse_answer("" if ended.status == "failed" else ended.text, state.shown_ids)
+        answer = self._answer("" if ended.status == "failed" else ended.text, state)
         read = dict.fromkeys(
             one for step in steps if step.tool_name == "chunk_read" for one in step.hit_ids
         )
@@ -293,7 +293,20 @@ class Agent:
             usage=state.usage or Usage(0, 0, "counted"),
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
+            invented_ids=answer.invented_ids,
         )
+
+    def _answer(self, text: str, state: State) -> Answer:
+        """Read an answer; ids in it that were not shown are looked up in the index."""
+
+        def held(ids: Sequence[str]) -> set[str]:
+            chunks = self.index.read(ids)
+            return {id for id, chunk in zip(ids, chunks, strict=True) if chunk is not None}
+
+        try:
+            return parse_answer(text, state.shown_ids, held)
+        except AragError:  # the engine fails now that the answer is there
+            return parse_answer(text, state.shown_ids)
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:

@@ -70,10 +70,11 @@ class Record:
 
     ``answer`` is the last reply as the model wrote it, empty where there is none;
     ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
-    as it does where the reply was cut off. ``wrong_ids`` are cited
-    but were never shown. ``citation`` and ``failure`` (kind and message) are None where there is
-    none. ``loops`` counts turns in which tools could be called, the answer's included.
-    ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
+    as it does where the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
+    no passage has those of them that are ``invented_ids``. ``citation`` and ``failure`` (kind and
+    message) are None where there is none. ``loops`` counts turns in which tools could be called,
+    the answer's included. ``total_cost`` is None without prices. ``fingerprints`` are of preset,
+    index, model and code.
     """
 
     question_id: str
@@ -96,6 +97,7 @@ class Record:
     usage: Usage
     seconds: float
     fingerprints: dict[str, str]
+    invented_ids: tuple[str, ...] = ()
 
     @property
     def is_read_from_text(self) -> bool:
@@ -104,8 +106,10 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON knows it; a field that a record of an older version lacks stays
-        absent."""
+        absent, and so do invented ids where there are none."""
         written = _adapter().dump_python(self, mode="json")
+        if not self.invented_ids:
+            del written["invented_ids"]
         for step in written["trajectory"]:
             if step["passages"] is None:
                 del step["passages"]
