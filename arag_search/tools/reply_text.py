@@ -191,11 +191,11 @@ def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSp
     """The passage whose header begins at ``start`` and whose text ends by ``end``."""
     header_end = reply.find("\n", start, end)
     header_end = end if header_end < 0 else header_end
-    title = reply[start + len(id) + 2 : header_end].removeprefix(" ")
-    if title == READ_BEFORE:
+    header = reply[start + len(id) + 2 : header_end]
+    if header == f" {READ_BEFORE}":
         return PassageSpan(id, "", start, header_end, header_end, left_out="read")
-    left_out: LeftOut | None = "shown" if title.endswith(SHOWN_BEFORE) else None
-    title = _PART.sub("", title.removesuffix(SHOWN_BEFORE))
+    left_out: LeftOut | None = "shown" if header.endswith(SHOWN_BEFORE) else None
+    title = _PART.sub("", header.removesuffix(SHOWN_BEFORE).removeprefix(" "))
     text_start = min(header_end + 1, end)
     if of_read and (about := _ABOUT.match(reply, text_start, end)):
         text_start = about.end()

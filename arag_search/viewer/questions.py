@@ -46,6 +46,8 @@ class Questions:
             found["asked"] = foreign.record.question
         if record is not None:
             found |= _answer(record)
+            found["isReadFromText"] = record.is_read_from_text
+            found["doubts"] = list(self._score.doubts.get(id, ()))
             found["steps"] = self._steps.of(record)
         return found
 
