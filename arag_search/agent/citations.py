@@ -72,14 +72,14 @@ class CitedText:
         self._numeric_known = any(not _has_letter(id) for id in known)
         self._known = dict[int, str]()
         self._masked = self._mask(known)
-        self._groups = [self._group(found) for found in _GROUP.finditer(self._masked)]
+        self._groups = [self._group(brackets) for brackets in _GROUP.finditer(self._masked)]
 
     def mentions(self) -> list[Mention]:
         """Return the ids that the text names, in its order."""
-        found = [mention for group in self._groups for mention in group.mentions]
+        mentions = [mention for group in self._groups for mention in group.mentions]
         if self._is_list:
-            found += self._unbracketed()
-        return sorted(set(found))
+            mentions += self._unbracketed()
+        return sorted(set(mentions))
 
     def without_citations(self) -> str:
         """Return the text without the brackets that hold ids."""
@@ -92,9 +92,9 @@ class CitedText:
 
     def candidates(self) -> Iterator[str]:
         """Yield what could be the id of a passage that is not known yet."""
-        for found in _GROUP.finditer(self._masked):
-            yield self._text[found.start(1) : found.end(1)].strip()
-            for piece in self._pieces(found.start(1), found.end(1)):
+        for brackets in _GROUP.finditer(self._masked):
+            yield self._text[brackets.start(1) : brackets.end(1)].strip()
+            for piece in self._pieces(brackets.start(1), brackets.end(1)):
                 yield from (token.text for token in piece if not token.is_known)
         if self._is_list:
             for start, end in _split(self._masked, 0, len(self._masked)):
@@ -107,8 +107,8 @@ class CitedText:
         there = (id for id in known if id in masked and any(map(str.isalnum, id)))
         for id in sorted(there, key=len, reverse=True):
 
-            def blot(found: re.Match[str], id: str = id) -> str:
-                self._known[found.start()] = id
+            def blot(match: re.Match[str], id: str = id) -> str:
+                self._known[match.start()] = id
                 return "\0" * len(id)
 
             masked = re.sub(rf"(?<![\w./-]){re.escape(id)}(?![\w/-]|\.\w)", blot, masked)
@@ -137,8 +137,8 @@ class CitedText:
         elif bare := word.strip(_AROUND):
             yield _Token(start, bare, False)
 
-    def _group(self, found: re.Match[str]) -> _Group:
-        pieces = self._pieces(found.start(1), found.end(1))
+    def _group(self, brackets: re.Match[str]) -> _Group:
+        pieces = self._pieces(brackets.start(1), brackets.end(1))
         has_ids = [all(token.is_like_id for token in piece) for piece in pieces]
         is_word = self._is_list and len(pieces) == len(pieces[0]) == 1 if pieces else False
         named = [
@@ -148,10 +148,10 @@ class CitedText:
             if (good and (token.is_known or all(has_ids))) or is_word
         ]
         if not self._is_list:
-            can_cite = _AFTER_CITATION.match(self._masked, found.end()) is not None
-            named = [one for one in named if self._is_cited_in_text(one, can_cite)]
-        named = [one for one in named if any(map(str.isalnum, one.id))]
-        return _Group(found.start(), found.end(), tuple(named))
+            can_cite = _AFTER_CITATION.match(self._masked, brackets.end()) is not None
+            named = [mention for mention in named if self._is_cited_in_text(mention, can_cite)]
+        named = [mention for mention in named if any(map(str.isalnum, mention.id))]
+        return _Group(brackets.start(), brackets.end(), tuple(named))
 
     def _is_cited_in_text(self, mention: Mention, can_cite: bool) -> bool:
         """Whether an id in brackets within a sentence is a citation, and no word of it."""
@@ -182,9 +182,9 @@ class CitedText:
         """The ids in a piece of a list: all of its words where they all are like ids, else the
         first where it says so. ``is_beside`` is for words next to ids in brackets."""
         words = [
-            (start + found.start(), found[0])
-            for found in re.finditer(r"\S+", piece)
-            if found[0].lower() not in _JOINING
+            (start + match.start(), match[0])
+            for match in re.finditer(r"\S+", piece)
+            if match[0].lower() not in _JOINING
         ]
         tokens = [token for at, word in words for token in self._tokens_of(at, word)]
         if not is_beside and all(token.is_like_id for token in tokens):
@@ -204,14 +204,14 @@ class CitedText:
 def candidates(texts: Iterable[CitedText], known: Collection[str]) -> list[str]:
     """Return what could be ids in these texts beside those that are known, at most
     MAX_CANDIDATES."""
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     for text in texts:
         for id in text.candidates():
-            if len(found) == MAX_CANDIDATES:
+            if len(ids) == MAX_CANDIDATES:
                 break
             if id not in known and any(map(str.isalnum, id)):
-                found[id] = None
-    return list(found)
+                ids[id] = None
+    return list(ids)
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -222,8 +222,8 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def _has_letter(id: str) -> bool:

@@ -134,15 +134,15 @@ class RunRecords(NamedTuple):
     def foreign_text(self) -> str:
         """Return which records are of other runs, for messages: "q1 (another index), q2 ..."."""
         named = [
-            f"{id} ({', '.join(f'another {name}' for name in one.differences)})"
-            for id, one in self.foreign.items()
+            f"{id} ({', '.join(f'another {name}' for name in foreign.differences)})"
+            for id, foreign in self.foreign.items()
         ]
         return _listed(named)
 
 
 def _differences(record: Record, run: RunDescription, question: str | None) -> tuple[str, ...]:
     """What a record has otherwise than a run. What either does not say is not compared."""
-    found = [
+    differences = [
         name
         for name in COMPARED
         if name in record.fingerprints
@@ -150,8 +150,8 @@ def _differences(record: Record, run: RunDescription, question: str | None) -> t
         and record.fingerprints[name] != run.fingerprints[name]
     ]
     if question is not None and _as_asked(record.question) != _as_asked(question):
-        found.append("question")
-    return tuple(found)
+        differences.append("question")
+    return tuple(differences)
 
 
 def _as_asked(question: str) -> str:

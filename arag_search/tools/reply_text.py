@@ -171,8 +171,8 @@ def _headers_of(reply: str, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
     starts = list(_line_starts(reply))
     after = 0
     for id in ids:
-        found = (at for at in range(after, len(starts)) if _id_at(reply, starts[at], [id]))
-        at = next(found, None)
+        headers = (at for at in range(after, len(starts)) if _id_at(reply, starts[at], [id]))
+        at = next(headers, None)
         if at is not None:
             yield id, starts[at]
             after = at + 1

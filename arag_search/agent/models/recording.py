@@ -225,10 +225,10 @@ def description_lines(tool: Mapping[str, Any]) -> list[str]:
 def tool_arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schemas of a tool's arguments by name; none where it has no such schema."""
     schema: object = tool.get("function", tool).get("parameters")
-    found: object = (
+    properties: object = (
         cast(dict[str, object], schema).get("properties") if _is_object(schema) else None
     )
-    return cast(dict[str, Any], found) if _is_object(found) else {}
+    return cast(dict[str, Any], properties) if _is_object(properties) else {}
 
 
 def _is_object(value: object) -> bool:

@@ -166,7 +166,7 @@ def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelReques
             "descriptions or arguments, as over another index"
         )
     pairs = zip(recorded.tool_keys, now.tool_keys, request.tools, strict=True)
-    differences = [found for pair in pairs if (found := _difference_of_tool(*pair))]
+    differences = [text for pair in pairs if (text := _difference_of_tool(*pair))]
     return f"the tools differ: {'; '.join(differences)}"
 
 
@@ -181,7 +181,7 @@ def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]
         for name, digest in now.arguments.items()
         if recorded.arguments.get(name, digest) != digest
     ]
-    found = [
+    differences = [
         f"{what} {', '.join(names)}"
         for what, names in (
             ("lacks the argument", gone),
@@ -197,10 +197,12 @@ def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]
         if digest not in recorded.description
     ]
     if others:
-        found.append(f"is described otherwise, now {preview(Message('system', others[-1]))!r}")
+        differences.append(
+            f"is described otherwise, now {preview(Message('system', others[-1]))!r}"
+        )
     elif recorded.description != now.description:
-        found.append("is described otherwise, with fewer lines or in another order")
-    return f"tool {now.name} {' and '.join(found) or 'has another schema'}"
+        differences.append("is described otherwise, with fewer lines or in another order")
+    return f"tool {now.name} {' and '.join(differences) or 'has another schema'}"
 
 
 def _common(one: RequestKey, other: RequestKey) -> int:
