@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 FAR = 32  # so many characters a token are rarely met
+CUT_MARK = " ..."
+"""What a cut text ends with."""
 
 
 @functools.cache
@@ -72,7 +74,7 @@ def cut_to(text: str, max_tokens: int) -> str:
 
 
 def _ended(text: str) -> str:
-    return f"{text.rstrip()} ...".lstrip(" ")
+    return f"{text.rstrip()}{CUT_MARK}".lstrip(" ")
 
 
 def encodable(text: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.agent.answers import NOT_FOUND, Answer, has_answer_line, parse_answer
+from arag_search.agent.citations import MAX_CANDIDATES
 from arag_search.agent.prompts import prompt_text
 
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
@@ -98,7 +101,15 @@ def test_shown_ids_are_found_in_any_list(sources: str, cited: tuple[str, ...]) -
         ("[goldoni.1], [vivaldi.1]", ("vivaldi.1",)),
         ("[goldoni.1], vivaldi.1", ("vivaldi.1",)),
         ("[goldoni.1] Goldoni, Carlo; [x]", ("x",)),
-        ("Carlo Goldoni", ("Carlo Goldoni",)),
+        ("gold.1 nope.9", ("gold.1", "nope.9")),
+        ("[goldoni.1] [nope.9]", ("nope.9",)),
+        ("goldoni.1 nope.9", ("nope.9",)),
+        ("[goldoni.1 nope.9]", ("nope.9",)),
+        ("[goldoni.1|nope.9]", ("nope.9",)),
+        ("[0], [15] [99]", ("99",)),
+        ("1. goldoni.1\n2. nope.9", ("nope.9",)),
+        ("(goldoni.1), (nope.9)", ("nope.9",)),
+        ("nope.9: Carlo Goldoni, a life", ("nope.9",)),
     ],
 )
 def test_ids_that_were_not_shown_are_wrong(sources: str, wrong: tuple[str, ...]) -> None:
@@ -163,3 +174,76 @@ def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
 ) -> None:
     found = parse_answer(f"Answer: x\nSources: {sources}", ["a.1", "a.2"])
     assert (found.cited_ids, found.wrong_ids) == (cited, wrong)
+
+
+# What is an id, and what is text
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "Carlo Goldoni",
+        "[Carlo Goldoni]",
+        "published in 15",
+        "in 1984, 15 years later",
+        "-",
+        "- ",
+        "[-], [...]",
+        "page 0 of the report",
+    ],
+)
+def test_words_of_a_list_that_are_no_ids_are_text(sources: str) -> None:
+    found = parse_answer(f"Answer: x\nSources: {sources}", [*SHOWN, "-", "1984"])
+    assert (found.cited_ids, found.wrong_ids, found.citation) == ((), (), "uncited")
+
+
+@pytest.mark.parametrize(
+    ("text", "short", "cited", "wrong"),
+    [
+        ("In [15] steps", "In [15] steps", (), ()),
+        ("Vienna [15]", "Vienna", ("15",), ()),
+        ("Vienna [15], Paris [0].", "Vienna , Paris .", ("15", "0"), ()),
+        ("Vienna [15] and Paris [0]", "Vienna and Paris", ("15", "0"), ()),
+        ("Vienna [nope.9]", "Vienna", ("nope.9",), ("nope.9",)),
+        ("Vienna [99]", "Vienna", ("99",), ("99",)),
+        ("Vienna [goldoni.1][griselda.1]", "Vienna", ("goldoni.1", "griselda.1"), ()),
+        ("Vienna [goldoni.1; nope.9]", "Vienna", ("goldoni.1", "nope.9"), ("nope.9",)),
+        ("Vienna 【goldoni.1】", "Vienna", ("goldoni.1",), ()),
+        ("【Vienna】 [sic] [1740s]", "【Vienna】 [sic] [1740s]", (), ()),
+        ("[goldoni.1] says Vienna", "says Vienna", ("goldoni.1",), ()),
+        ("Vienna (goldoni.1)", "Vienna (goldoni.1)", (), ()),
+        ("Vienna [Smith, 2004]", "Vienna [Smith, 2004]", (), ()),
+    ],
+)
+def test_brackets_in_an_answer_are_citations_where_they_hold_ids_and_text_elsewhere(
+    text: str, short: str, cited: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    shown = [*SHOWN, "99 bottles"] if "1740s" not in text else ["goldoni.1"]
+    found = parse_answer(f"Answer: {text}", shown)
+    assert (found.short, found.cited_ids, found.wrong_ids) == (short, cited, wrong)
+
+
+def test_only_ids_that_passages_have_are_citations_and_others_are_flagged_as_invented() -> None:
+    asked: list[str] = []
+
+    def held(ids: Sequence[str]) -> set[str]:
+        asked.extend(ids)
+        return {"old.7", "a b, c.1"} & set(ids)
+
+    text = "Answer: V [old.7] [nope.9]\nSources: goldoni.1, old.7, [a b, c.1], [x], 12.3"
+    found = parse_answer(text, SHOWN, held)
+    assert found.short == "V"
+    assert found.cited_ids == ("goldoni.1", "old.7", "a b, c.1")
+    assert found.wrong_ids == ("old.7", "a b, c.1", "x", "12.3", "nope.9")
+    assert found.invented_ids == ("x", "12.3", "nope.9")
+    assert found.citation == "wrong"
+    assert not {"goldoni.1", "15"} & set(asked)
+    found = parse_answer("Answer: V\nSources: nope.9", SHOWN, held)
+    assert (found.cited_ids, found.invented_ids, found.citation) == ((), ("nope.9",), "wrong")
+
+
+def test_an_index_is_asked_for_no_more_than_so_many_ids_of_a_reply() -> None:
+    asked: list[str] = []
+    text = "Sources: " + ", ".join(f"[x.{number}]" for number in range(5_000))
+    parse_answer(text, SHOWN, lambda ids: asked.extend(ids) or ())
+    assert len(asked) == MAX_CANDIDATES

@@ -1,4 +1,5 @@
-"""Measures of answers and evidence: worked examples, agreement with the official SQuAD script."""
+"""Measures of answers and evidence: worked examples, agreement with the official SQuAD script, and
+with HotpotQA's rule for yes and no."""
 
 from __future__ import annotations
 
@@ -58,6 +59,11 @@ def test_normalisation(text: str, normal: str) -> None:
         ("", ["The"], 1, 1, 1),
         ("Paris", ["The"], 0, 0, 0),
         ("Paris", [], 0, 0, 0),
+        ("yes it is", ["yes"], 0, 0, 1),
+        ("no", ["no trace"], 0, 0, 0),
+        ("noanswer", ["answer noanswer"], 0, 0, 0),
+        ("The yes!", ["yes"], 1, 1, 1),
+        ("yes and no", ["no yes and"], 0, 1, 0),
     ],
 )
 def test_worked_examples(
@@ -86,10 +92,15 @@ def squad() -> ModuleType:
     pytest.fail("allennlp-models has no module for SQuAD")
 
 
+POLAR = {"yes", "no", "noanswer"}
+"""Answers that get F1 from HotpotQA's script for an exact match alone; SQuAD's has no such rule."""
+
 # NFC, as texts are when they come from a file of questions: the script knows nothing of it.
 TEXTS = st.lists(
     st.one_of(
-        st.sampled_from(["the", "A", "an", "Vivaldi", "vivaldi's", "U.S.", "-", "4", "and", "..."]),
+        st.sampled_from(
+            ["the", "A", "Vivaldi", "vivaldi's", "U.S.", "-", "4", "and", "...", "yes", "No"]
+        ),
         st.text(max_size=4),
     ),
     max_size=8,
@@ -101,9 +112,14 @@ def test_exact_match_and_f1_agree_with_the_official_script(
     squad: ModuleType, answer: str, golds: list[str]
 ) -> None:
     answer, golds = nfc(answer), [nfc(gold) for gold in golds]
-    exact, overlap = squad.get_metric_score(answer, golds)
-    assert exact_match(answer, golds) == exact
-    assert f1(answer, golds) == pytest.approx(overlap)
+    scores = [squad.get_metric_score(answer, [gold]) for gold in golds]
+    assert exact_match(answer, golds) == max(exact for exact, _ in scores)
+    assert f1(answer, golds) == pytest.approx(
+        max(
+            exact if POLAR & {normalise(answer), normalise(gold)} else overlap
+            for gold, (exact, overlap) in zip(golds, scores, strict=True)
+        )
+    )
 
 
 @given(text=TEXTS)
@@ -160,6 +176,20 @@ def test_evidence_recall_is_none_without_gold_titles() -> None:
         "N/A",
         "No information about this question was found.",
         "Insufficient information",
+        "None",
+        "none.",
+        "I couldn't find it",
+        "I couldn\u2019t find it.",
+        "There is no information",
+        "There isn\u2019t any information about it.",
+        "\u201cNot found\u201d",
+        "\u2018not found in the corpus\u2019",
+        "\u00abUnknown\u00bb",
+        "The passages don't mention it",
+        "The corpus does not contain this information.",
+        "not found in the corpus, but it cannot be determined",
+        "Not found; the passages mention nothing but operas",
+        "not found but " * 5_000,
     ],
 )
 def test_a_refusal_is_told_from_an_answer(answer: str) -> None:
@@ -168,7 +198,20 @@ def test_a_refusal_is_told_from_an_answer(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["No", "no.", "Norway", "Unknown Pleasures", "Do Not Go Gentle", "The Answer", "Can", "None"],
+    [
+        "No",
+        "no.",
+        "Norway",
+        "Unknown Pleasures",
+        "Do Not Go Gentle",
+        "The Answer",
+        "Can",
+        "None of them",
+        "Can\u2019t Buy Me Love",
+        "There is no Paris",
+        "not mentioned in the corpus, but Paris",
+        "Not found in the corpus; however, Paris is likely.",
+    ],
 )
 def test_an_answer_is_no_refusal(answer: str) -> None:
     assert not is_refusal(answer)

@@ -38,6 +38,7 @@ from arag_search.errors import (
 )
 from arag_search.index import Index
 from tests.endpoint import completion, refusal, running_endpoint
+from tests.passages import chunk
 
 pytestmark = pytest.mark.servers
 
@@ -219,7 +220,63 @@ def test_the_tools_are_part_of_a_request_to_their_last_word(file: Path) -> None:
     recorded(file, (STEP, ModelReply("Ada")))
     other = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
     assert not_recorded(file, ModelRequest(STEP.messages, [other], "q1")) == (
-        "A call of question q1 was not recorded: the tools differ (recorded: search; now: search)."
+        "A call of question q1 was not recorded: the tools differ: tool search has another schema."
+    )
+
+
+def schema_of(description: str, **arguments: object) -> dict[str, object]:
+    parameters = {"type": "object", "properties": arguments}
+    described = {"name": "search", "description": description, "parameters": parameters}
+    return {"type": "function", "function": described}
+
+
+@pytest.mark.parametrize(
+    ("now", "difference"),
+    [
+        (schema_of("Searches.\nFields: b.", q=1), "is described otherwise, now 'Fields: b.'"),
+        (
+            schema_of("Searches.", q=1),
+            "is described otherwise, with fewer lines or in another order",
+        ),
+        (schema_of("Searches.\nFields: a."), "lacks the argument q"),
+        (schema_of("Searches.\nFields: a.", q=1, k=2), "has the new argument k"),
+        (
+            schema_of("Searches.\nFields: b.", q=2),
+            "has other bounds or words for q and is described otherwise, now 'Fields: b.'",
+        ),
+    ],
+)
+def test_tools_of_the_same_names_say_what_they_have_otherwise(
+    file: Path, now: dict[str, object], difference: str
+) -> None:
+    tool = schema_of("Searches.\nFields: a.", q=1)
+    recorded(file, (ModelRequest(STEP.messages, [tool], "q1"), ModelReply("Ada")))
+    request = ModelRequest(STEP.messages, [now], "q1")
+    said = f"A call of question q1 was not recorded: the tools differ: tool search {difference}."
+    assert not_recorded(file, request) == said
+
+
+def test_a_recording_that_does_not_keep_what_tools_are_names_another_index(file: Path) -> None:
+    recorded(file, (ModelRequest(STEP.messages, [schema_of("a")], "q1"), ModelReply("Ada")))
+    call = json.loads(file.read_bytes())
+    del call["key"]["tool_keys"]
+    file.write_text(json.dumps(call) + "\n")
+    assert not_recorded(file, ModelRequest(STEP.messages, [schema_of("b")], "q1")) == (
+        "A call of question q1 was not recorded: the tools differ: they have the recorded names "
+        "(search), but other descriptions or arguments, as over another index."
+    )
+
+
+def test_a_replay_over_another_index_names_the_fields_that_differ(file: Path) -> None:
+    preset = load_preset("logical_read")
+    chunks = (chunk(0, "a", "A", "Opera."),)
+    recording = RecordingModel(ScriptedModel([ModelReply("Answer: x")]), file)
+    Agent(Index(MemoryEngine(chunks), "one"), preset, recording).ask("Who?", "q1")
+    recording.close()
+    other = Index(MemoryEngine(chunks, metadata={"year": "number"}), "two")
+    record = Agent(other, preset, ReplayModel(file)).ask("Who?", "q1")
+    assert "tool logical_search is described otherwise, now 'Fields of this index: " in str(
+        record.failure
     )
 
 

@@ -229,6 +229,46 @@ def test_another_preset_model_index_or_question_file_is_refused_and_both_are_nam
     assert len(read_records(tmp_path).by_id) == 2
 
 
+@pytest.mark.parametrize("name", ["preset", "index", "model", "question"])
+def test_a_record_of_another_run_is_left_out_and_its_question_asked_again(
+    index: Index, preset: Preset, tmp_path: Path, name: str
+) -> None:
+    run(index, questions(3), preset, model(), tmp_path)
+    path = tmp_path / "records.jsonl"
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    changed = lines[1]
+    if name == "question":
+        changed["question"] = "Who wrote something else?"
+    else:
+        changed["fingerprints"][name] = "another"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    progress, again = Noted(), model()
+    outcome = run(index, questions(3), preset, again, tmp_path, progress=progress)
+    assert (asked(again), outcome.tally.asked) == ([changed["question_id"]], 1)
+    assert progress.notes == [
+        f"Records of another run are left out: {changed['question_id']} (another {name}). "
+        "Questions that are asked again for it: 1."
+    ]
+    assert len(path.read_bytes().splitlines()) == 4
+    finished = model()
+    assert run(index, questions(3), preset, finished, tmp_path).tally.asked == 0
+
+
+def test_a_record_of_another_run_behind_one_of_this_hides_nothing(
+    index: Index, preset: Preset, tmp_path: Path
+) -> None:
+    run(index, questions(2), preset, model(), tmp_path)
+    path = tmp_path / "records.jsonl"
+    foreign = json.loads(path.read_bytes().splitlines()[0])
+    foreign["fingerprints"]["index"] = "another"
+    foreign["total_cost"] = -5.0
+    with path.open("a") as file:
+        file.write(json.dumps(foreign) + "\n")
+    again = model()
+    assert run(index, questions(2), preset, again, tmp_path).tally.asked == 0
+    assert read_records(tmp_path).cost == 0
+
+
 def test_a_folder_of_other_things_is_left_alone(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from arag_search.agent.record import Record, Step
-from arag_search.agent.run_folder import RunDescription, RunFolder
+from arag_search.agent.run_folder import RECORDS_FILE, RunDescription, RunFolder
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
@@ -47,9 +48,11 @@ def run_of(tmp_path: Path, *records: Record, limit: int | None = None) -> Path:
         model="scripted", questions=str(file), count=len(questions), limit=limit,
         fingerprints={"questions": questions_fingerprint(questions)},
     )  # fmt: skip
+    texts = {one.id: one.text for one in questions}
     with RunFolder(tmp_path / "run", described) as folder:
         for one in records:
-            folder.append(one)
+            text = texts[one.question_id] if one.question == "?" else one.question
+            folder.append(replace(one, question=text))
     return tmp_path / "run"
 
 
@@ -88,6 +91,20 @@ def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
         "The run asked the first 2 of 4 questions.",
         "1 question has no record yet and counts as 0: the same run asks again.",
     )
+
+
+def test_a_record_that_answers_another_question_counts_as_none(tmp_path: Path) -> None:
+    own = replace(record("b", "Bath"), question="Where?  ")
+    other = replace(record("b", "Bath"), question="Where not?")
+    found = score(run_of(tmp_path, own, other, record("c", "1700")))
+    assert [one.status for one in found.questions] == ["missing", "answered", "answered", "missing"]
+    assert found.notes[0] == (
+        "Records of another run are left out: b (another question). Run the questions again into "
+        "the folder: they are asked anew."
+    )
+    folder = tmp_path / "run"
+    (folder / RECORDS_FILE).write_bytes(other.to_line())
+    assert {one.status for one in score(folder).questions} == {"missing"}
 
 
 def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(

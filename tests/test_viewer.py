@@ -110,6 +110,13 @@ def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else()
     assert (reading.pieces, reading.leaves, reading.typed) == ((), (), QUERY["query"])
 
 
+def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
+    text = f"1 of 1 passage for something else\n[a.1] A\n({QUERY['query']})"
+    reading = reading_of(search("a.1", text=text, asked=QUERY), ANY_SCHEMA)
+    assert reading is not None
+    assert reading.pieces == ()
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "head", "read_as", "looks_for"),
     [

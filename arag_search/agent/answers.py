@@ -7,9 +7,11 @@ leave some out or change their order; what they wrote is kept as it is beside wh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from arag_search.agent.citations import CitedText, candidates
 
 Citation = Literal["cited", "uncited", "wrong"]
 
@@ -25,18 +27,18 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_BRACKETS = re.compile(r"\[([^\[\]\n]+)\]")
-_SEPARATORS = re.compile(r"[,;\n]")
-_AND = re.compile(r" (?:and|&) ")
-_NOTHING = frozenset({"", "none", "n/a", "na", "no", "no sources", "not applicable", NOT_FOUND})
+
+Held = Callable[[Sequence[str]], Collection[str]]
+"""Says which of some ids are those of passages of the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a final reply says.
 
-    ``raw`` is all of it. ``cited_ids`` are in the order in which they are named; ``wrong_ids`` are
-    those of them that no tool had shown.
+    ``raw`` is all of it. ``cited_ids`` are in the order in which they are named. ``wrong_ids`` were
+    named although no tool had shown them: those of passages that exist, and ``invented_ids``, which
+    no passage has and which are no citations.
     """
 
     short: str
@@ -44,6 +46,7 @@ class Answer:
     cited_ids: tuple[str, ...]
     wrong_ids: tuple[str, ...]
     raw: str
+    invented_ids: tuple[str, ...] = ()
 
     @property
     def citation(self) -> Citation:
@@ -53,25 +56,39 @@ class Answer:
         return "cited" if self.cited_ids else "uncited"
 
 
-def parse_answer(text: str, shown_ids: Collection[str] = ()) -> Answer:
-    """Read a final reply. ``shown_ids`` are the chunks that tools have shown.
+def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None = None) -> Answer:
+    """Read a final reply. ``shown_ids`` are the chunks that tools have shown; ``held`` says which
+    others there are, without which an id that was not shown counts as one of them.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
     what stands before the first label, or follows the first paragraph, is the explanation. Ids are
-    taken from the sources, and from brackets anywhere else where they name a chunk that was shown.
+    read in all three parts by one grammar (``CitedText``).
     """
     parts = _parts(_THINKING.sub("", text))
     shown = frozenset(shown_ids)
-    body = f"{parts['answer']}\n{parts['explanation']}"
-    inline = [one for one in _bracketed(body) if one in shown]
-    cited = tuple(dict.fromkeys([*_listed(parts["sources"], shown), *inline]))
+    known = shown
+    if held is not None and (others := candidates(_cited_texts(parts, known).values(), known)):
+        known |= frozenset(held(others))
+    texts = _cited_texts(parts, known)
+    mentions = [mention for cited in texts.values() for mention in cited.mentions()]
+    named = tuple(dict.fromkeys(mention.id for mention in mentions))
+    invented = () if held is None else tuple(id for id in named if id not in known)
     return Answer(
-        short=_short(parts["answer"], shown),
+        short=_short(texts["answer"].without_citations()),
         explanation=parts["explanation"],
-        cited_ids=cited,
-        wrong_ids=tuple(one for one in cited if one not in shown),
+        cited_ids=tuple(id for id in named if held is None or id in known),
+        wrong_ids=tuple(id for id in named if id not in shown),
         raw=text,
+        invented_ids=invented,
     )
+
+
+def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, CitedText]:
+    """The parts of a reply, the sources first."""
+    return {
+        name: CitedText(parts[name], known, is_list=name == "sources")
+        for name in ("sources", "answer", "explanation")
+    }
 
 
 def has_answer_line(text: str) -> bool:
@@ -93,59 +110,6 @@ def _parts(text: str) -> dict[str, str]:
     return parts
 
 
-def _short(text: str, shown: frozenset[str]) -> str:
-    """An answer without marks of emphasis and without the ids it cites."""
-    without = _BRACKETS.sub(lambda found: "" if _ids_in(found[1]) & shown else found[0], text)
-    return " ".join(without.strip().strip("*_`").split())
-
-
-def _bracketed(text: str) -> list[str]:
-    """What stands in brackets, cut at commas."""
-    found: list[str] = []
-    for one in _BRACKETS.finditer(text):
-        pieces = (_bare(piece) for piece in _SEPARATORS.split(one[1]))
-        found.extend([one[1].strip(), *pieces] if "," in one[1] else pieces)
-    return [one for one in found if one]
-
-
-def _ids_in(text: str) -> set[str]:
-    return {text.strip(), *(_bare(piece) for piece in _SEPARATORS.split(text))}
-
-
-def _listed(text: str, shown: frozenset[str]) -> list[str]:
-    """The ids that a list of sources names, in its order.
-
-    Ids that were shown are found wherever they stand; of the rest, what is in brackets, and what
-    stands between commas where it is no title beside brackets, or is joined to a shown id by "and".
-    """
-    found: list[tuple[int, str]] = []
-    for one in sorted((one for one in shown if one in text), key=len, reverse=True):
-        for place in re.finditer(rf"(?<![\w./-]){re.escape(one)}(?![\w/-]|\.\w)", text):
-            found.append((place.start(), one))
-            text = text[: place.start()] + "\0" * len(one) + text[place.end() :]
-    bracketed = "[" in text
-    start = 0
-    for piece in _SEPARATORS.split(text):
-        inner = _BRACKETS.search(piece)
-        bare = _bare(inner[1] if inner else piece)
-        is_beside = bracketed and "[" not in piece and "]" not in piece and not _like_id(bare)
-        if "\0" not in piece and not is_beside and bare.casefold() not in _NOTHING:
-            found.append((start, bare))
-        elif "\0" in piece and "(" not in piece:
-            others = (one for one in _AND.split(piece) if "\0" not in one)
-            ids = (one for one in others if "[" in one or not bracketed)
-            found.extend(
-                (start + piece.index(one), _bare(one)) for one in ids if _like_id(_bare(one))
-            )
-        start += len(piece) + 1
-    return [one for _, one in sorted(found)]
-
-
-def _like_id(text: str) -> bool:
-    """Whether a text without brackets, among others with them, is an id and not a title."""
-    return " " not in text and any(character.isdigit() for character in text)
-
-
-def _bare(piece: str) -> str:
-    """A piece of a list without bullets, quotes and full stop."""
-    return piece.strip().strip("\"'`*•[]()<> ").removeprefix("- ").rstrip(".").strip()
+def _short(text: str) -> str:
+    """An answer without marks of emphasis, on one line."""
+    return " ".join(text.strip().strip("*_`").split())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -15,16 +15,18 @@ from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
+from arag_search.tools.reply_text import NUDGE
 
 STALE_STEPS = 3
 """So many steps in a row that show nothing new get a line saying so."""
 NOTHING_NEW = (
-    f"Note: the last {STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
+    f"{NUDGE}{STALE_STEPS} steps showed nothing new. Try other names or wordings, or "
     "answer from what you have."
 )
 NO_ARGUMENTS = "{}"
 _REPEATABLE = frozenset({"chunk_read"})  # its own notice tells what was read before
 _SHOWN_CHARACTERS = 80
+_MAX_LEVELS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,10 @@ def parsed_arguments(text: str) -> object:
     if not text.strip():
         return {}
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        arguments = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        if not _is_deep(arguments):
+            return arguments
+        problem = "nested too deeply"
     except RecursionError:
         problem = "nested too deeply"
     except json.JSONDecodeError as error:
@@ -143,6 +148,20 @@ def _is_plain(arguments: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _is_deep(arguments: object) -> bool:
+    """Whether JSON has more levels than any arguments need, and than every writer can write."""
+    level = [arguments]
+    for _ in range(_MAX_LEVELS):
+        level = [item for value in level for item in _items(value)]
+    return bool(level)
+
+
+def _items(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
 
 
 def _no_constant(name: str) -> float:

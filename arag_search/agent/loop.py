@@ -14,14 +14,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, cast
 
-from arag_search.agent.answers import has_answer_line, parse_answer
+from arag_search.agent.answers import Answer, has_answer_line, parse_answer
 from arag_search.agent.calls import Calls, sent_back
 from arag_search.agent.models.base import (
     ChatModel,
+    Cut,
     Message,
     ModelReply,
     ModelRequest,
@@ -44,13 +45,18 @@ OnStep = Callable[[Step], None]
 
 ONE_A_STEP = "One tool a step: this call was not run."
 LEFT_OUT = "(Left out: the conversation is too long for the model.)"
+_CUT_OFF: dict[Cut, str] = {
+    "length": "it reached the most tokens that a reply may have",
+    "content_filter": "a filter of the endpoint withheld the rest",
+}
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a question ended; ``failure`` is kind and message where it failed."""
+    """How a question ended; ``failure`` is kind and message where it failed, and ``text`` then what
+    there is of an answer."""
 
     text: str
     status: Outcome
@@ -123,7 +129,7 @@ class Agent:
             try:
                 reply = self._reply(state, self._schemas)
             except ContextLengthError as error:
-                return _Ended(self._forced(state, too_long=error), "forced")
+                return self._ended(self._forced(state, too_long=error), "forced")
             if self._is_plan(state, reply):
                 state.planned = True
                 state.add(Message("assistant", reply.text))
@@ -132,9 +138,20 @@ class Agent:
             state.loops += 1
             if not (reply.tool_calls and self._schemas):
                 state.add(Message("assistant", reply.text))
-                return _Ended(reply.text, "answered")
+                return self._ended(reply, "answered")
             yield self._step(state, reply, began)
-        return _Ended(self._forced(state), "forced")
+        return self._ended(self._forced(state), "forced")
+
+    def _ended(self, reply: ModelReply, status: Outcome) -> _Ended:
+        """How a question ends with this reply; a reply that was cut off is no answer."""
+        if reply.cut is None:
+            return _Ended(reply.text, status)
+        error = ModelReplyError(
+            f"The answer was cut off: {_CUT_OFF[reply.cut]}.",
+            where=f"model {self.model.name}, finish reason {reply.cut}",
+            do="Allow the model longer replies, or try another model.",
+        )
+        return _Ended(reply.text, "failed", _failure(error))
 
     def _give_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
         """Put the passages nearest to the question below it; on record as a search of it."""
@@ -153,12 +170,14 @@ class Agent:
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
         """The next reply to the messages as they stand; asked for again where it holds nothing."""
+        reply = ModelReply("")
         for _ in range(2):
             reply = self._asked(state, state.messages, schemas)
             if reply.text.strip() or (reply.tool_calls and schemas):
                 return reply
+        cut_off = "" if reply.cut is None else f"; {_CUT_OFF[reply.cut]}"
         raise ModelReplyError(
-            "The model replied twice with neither text nor a tool call.",
+            f"The model replied twice with neither text nor a tool call{cut_off}.",
             where=f"model {self.model.name}, turn {state.loops + 1}",
             do="Try another model, or other settings of it.",
         )
@@ -172,12 +191,17 @@ class Agent:
         calls = tuple(
             ToolCall(one.id, _valid(one.name), _valid(one.arguments)) for one in given.tool_calls
         )
-        reply = ModelReply(_valid(given.text), calls, _valid(given.reasoning), given.usage)
-        state.spend(reply.usage or self._counted(state, reply, bool(schemas)))
+        reply = replace(
+            given, text=_valid(given.text), tool_calls=calls, reasoning=_valid(given.reasoning)
+        )
+        usage = given.usage
+        if usage is None or not usage.is_plausible:
+            usage = self._counted(state, reply, bool(schemas))
+        state.spend(usage)
         return reply
 
     def _counted(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
-        """Usage where the endpoint reports none."""
+        """Usage where the endpoint reports none, or what cannot be."""
         written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
         prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
         return Usage(prompt, message_tokens(written), "counted")
@@ -207,7 +231,7 @@ class Agent:
             state.add(Message("tool", ONE_A_STEP, (), other.id))
         return step
 
-    def _forced(self, state: State, too_long: ContextLengthError | None = None) -> str:
+    def _forced(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
         """The answer that is asked for without tools.
 
         After a context-length error first the newest tool result is left out, then the older half
@@ -234,14 +258,14 @@ class Agent:
                 too_long = error
         raise too_long
 
-    def _final(self, state: State) -> str:
+    def _final(self, state: State) -> ModelReply:
         reply = self._reply(state, ())
         state.add(Message("assistant", reply.text))
-        return reply.text
+        return reply
 
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps)
-        answer = parse_answer(ended.text, state.shown_ids)
+        answer = self._answer("" if ended.status == "failed" else ended.text, state)
         read = dict.fromkeys(
             one for step in steps if step.tool_name == "chunk_read" for one in step.hit_ids
         )
@@ -269,7 +293,20 @@ class Agent:
             usage=state.usage or Usage(0, 0, "counted"),
             seconds=state.seconds,
             fingerprints=dict(self.fingerprints),
+            invented_ids=answer.invented_ids,
         )
+
+    def _answer(self, text: str, state: State) -> Answer:
+        """Read an answer; ids in it that were not shown are looked up in the index."""
+
+        def held(ids: Sequence[str]) -> set[str]:
+            chunks = self.index.read(ids)
+            return {id for id, chunk in zip(ids, chunks, strict=True) if chunk is not None}
+
+        try:
+            return parse_answer(text, state.shown_ids, held)
+        except AragError:  # the engine fails now that the answer is there
+            return parse_answer(text, state.shown_ids)
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
@@ -279,10 +316,15 @@ def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ende
     except StopIteration as end:
         return cast(_Ended, end.value)
     except AragError as error:
-        return _Ended("", "failed", f"{type(error).__name__}: {error}")
+        return _Ended("", "failed", _failure(error))
     except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
         _log.exception("Question %s failed.", state.question_id or state.question)
-        return _Ended("", "failed", f"{type(error).__name__}: {error}")
+        return _Ended("", "failed", _failure(error))
+
+
+def _failure(error: Exception) -> str:
+    """Kind and message of a failure, as records hold them."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _step_of(
@@ -301,6 +343,7 @@ def _step_of(
         retrieved_tokens=result.retrieved_tokens,
         result_tokens=result.result_tokens,
         seconds=time.perf_counter() - began,
+        passages=result.passages,
     )
 
 

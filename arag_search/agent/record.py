@@ -6,6 +6,7 @@ One record is one line of JSON. Field names that A-RAG has are A-RAG's.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +17,9 @@ from arag_search.agent.answers import Citation
 from arag_search.agent.models.base import Usage
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.reply_text import read_spans
+from arag_search.tools.spans import PassageSpan, check_spans
 
 Outcome = Literal["answered", "forced", "failed"]
 
@@ -27,7 +31,8 @@ class Step:
     ``step`` counts from 1. ``tool_input`` are the arguments, or their text where they are not JSON.
     ``reasoning`` is what the model wrote beside the call. ``hit_ids`` are the chunks shown.
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
-    ``tool_output``. ``seconds`` is the time of model and tool.
+    ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each passage
+    is in ``tool_output``; None in records of versions that did not store it.
     """
 
     step: int
@@ -41,17 +46,35 @@ class Step:
     retrieved_tokens: int
     result_tokens: int
     seconds: float
+    passages: tuple[PassageSpan, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_spans(self.passages or (), self.tool_output)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the step read passages, and did not search."""
+        return self.tool_name == ChunkRead.name
+
+    def shown_passages(self) -> Sequence[PassageSpan]:
+        """Return where each passage is in the output: as it was stored or, in older records, as it
+        is read from the text."""
+        if self.passages is not None:
+            return self.passages
+        return read_spans(self.tool_output, of_read=self.is_read, ids=self.hit_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """All there is to know of one question.
 
-    ``answer`` is the last reply as the model wrote it, empty where the question failed;
-    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it. ``wrong_ids`` are cited
-    but were never shown. ``citation`` and ``failure`` (kind and message) are None where there is
-    none. ``loops`` counts turns in which tools could be called, the answer's included.
-    ``total_cost`` is None without prices. ``fingerprints`` are of preset, index, model and code.
+    ``answer`` is the last reply as the model wrote it, empty where there is none;
+    ``answer_short``, ``explanation`` and ``cited_ids`` are read from it unless the question failed,
+    as it does where the reply was cut off. ``wrong_ids`` are named as sources but were never shown;
+    no passage has those of them that are ``invented_ids``. ``citation`` and ``failure`` (kind and
+    message) are None where there is none. ``loops`` counts turns in which tools could be called,
+    the answer's included. ``total_cost`` is None without prices. ``fingerprints`` are of preset,
+    index, model and code.
     """
 
     question_id: str
@@ -74,10 +97,23 @@ class Record:
     usage: Usage
     seconds: float
     fingerprints: dict[str, str]
+    invented_ids: tuple[str, ...] = ()
+
+    @property
+    def is_read_from_text(self) -> bool:
+        """Whether a version wrote the record that did not store where passages are."""
+        return any(step.passages is None for step in self.trajectory)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON knows it."""
-        return _adapter().dump_python(self, mode="json")
+        """Return the record as JSON knows it; a field that a record of an older version lacks stays
+        absent, and so do invented ids where there are none."""
+        written = _adapter().dump_python(self, mode="json")
+        if not self.invented_ids:
+            del written["invented_ids"]
+        for step in written["trajectory"]:
+            if step["passages"] is None:
+                del step["passages"]
+        return written
 
     def to_line(self) -> bytes:
         """The record as one line with its line end."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
 from arag_search.agent.prices import Prices, check_cost_limit
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import RunDescription, RunFolder
+from arag_search.agent.run_folder import RunDescription, RunFolder, RunRecords
 from arag_search.config import Preset
 from arag_search.errors import ArgumentError, ModelAccessError
 from arag_search.evaluation.questions import Question, questions_fingerprint
@@ -169,9 +169,12 @@ def run(
     description = _description(agent, questions, options)
     try:
         with RunFolder(Path(out), description) as folder:
-            _say_what_is_there(folder, description, progress)
+            asked = questions[: options.limit]
+            texts = {question.id: question.text for question in asked}
+            records = folder.records.of_run(description, texts)
+            _say_what_is_there(folder, records, description, progress)
             batch = _Batch(agent, watched, folder, prices, options, progress)
-            return batch.run(questions[: options.limit])
+            return batch.run(asked, records.own)
     finally:
         progress.end()
 
@@ -193,11 +196,19 @@ def _description(
     )
 
 
-def _say_what_is_there(folder: RunFolder, now: RunDescription, progress: RunProgress) -> None:
+def _say_what_is_there(
+    folder: RunFolder, records: RunRecords, now: RunDescription, progress: RunProgress
+) -> None:
     if folder.dropped_bytes:
         progress.note(
             f"The last record was not whole: {folder.dropped_bytes:,} bytes were dropped, its "
             "question is asked again."
+        )
+    again = [id for id in records.foreign if id not in records.own]
+    if records.foreign:
+        progress.note(
+            f"Records of another run are left out: {records.foreign_text()}. Questions that are "
+            f"asked again for it: {len(again):,}."
         )
     code = now.fingerprints["code"]
     before = code if folder.earlier is None else folder.earlier.fingerprints.get("code")
@@ -262,10 +273,10 @@ class _Batch:
         self._stopping = False
         self._stopped: Stopped | None = None
 
-    def run(self, questions: Sequence[Question]) -> RunOutcome:
-        """Answer those of the questions that lack an answer."""
+    def run(self, questions: Sequence[Question], records: Mapping[str, Record]) -> RunOutcome:
+        """Answer those of the questions that lack an answer in the records of the run."""
         stored = self._folder.records
-        waiting = [one for one in questions if _is_unanswered(stored.by_id.get(one.id))]
+        waiting = [one for one in questions if _is_unanswered(records.get(one.id))]
         self._waiting = waiting[::-1]  # taken from the end
         has_price = self._prices is not None and self._model.name in self._prices.by_model
         cost = stored.cost if has_price or stored.cost else None

@@ -13,17 +13,19 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
+from arag_search.corpus import nfc
 from arag_search.durable import write_atomically
 from arag_search.errors import RunError
+from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 
 FORMAT_VERSION: Literal[1] = 1
@@ -90,15 +92,70 @@ class RunDescription(BaseModel):
 class StoredRecords:
     """What a file of records holds.
 
-    ``by_id`` has the last record of each question. ``cost`` sums up all records that have one,
-    ``size`` is where the last whole line ends, of the ``read_bytes`` that the file had when it was
-    read.
+    ``by_id`` has the last record of each question, ``earlier`` those that a later one replaced.
+    ``cost`` sums up all records that have one, ``size`` is where the last whole line ends, of the
+    ``read_bytes`` that the file had when it was read.
     """
 
     by_id: dict[str, Record]
     cost: float
     size: int
     read_bytes: int
+    earlier: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
+
+    def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
+        """Tell the records of a run from those of others in the same file. ``questions`` are the
+        texts that the run asks, by id."""
+        own: dict[str, Record] = {}
+        foreign: dict[str, Foreign] = {}
+        for id, last in self.by_id.items():
+            for record in (last, *reversed(self.earlier.get(id, ()))):
+                others = _differences(record, run, questions.get(id))
+                if not others:
+                    own[id] = record
+                    break
+                foreign.setdefault(id, Foreign(record, others))
+        return RunRecords(own, foreign)
+
+
+class Foreign(NamedTuple):
+    """A record that another run wrote, and what that run had otherwise."""
+
+    record: Record
+    differences: tuple[str, ...]
+
+
+class RunRecords(NamedTuple):
+    """The records of a run, the last of each question, and what is not of the run, by question."""
+
+    own: dict[str, Record]
+    foreign: dict[str, Foreign]
+
+    def foreign_text(self) -> str:
+        """Return which records are of other runs, for messages: "q1 (another index), q2 ..."."""
+        named = [
+            f"{id} ({', '.join(f'another {name}' for name in foreign.differences)})"
+            for id, foreign in self.foreign.items()
+        ]
+        return _listed(named)
+
+
+def _differences(record: Record, run: RunDescription, question: str | None) -> tuple[str, ...]:
+    """What a record has otherwise than a run. What either does not say is not compared."""
+    differences = [
+        name
+        for name in COMPARED
+        if name in record.fingerprints
+        and name in run.fingerprints
+        and record.fingerprints[name] != run.fingerprints[name]
+    ]
+    if question is not None and _as_asked(record.question) != _as_asked(question):
+        differences.append("question")
+    return tuple(differences)
+
+
+def _as_asked(question: str) -> str:
+    return " ".join(encodable(nfc(question)).split())
 
 
 def read_description(folder: Path) -> RunDescription:
@@ -132,6 +189,7 @@ def read_records(folder: Path) -> StoredRecords:
     except FileNotFoundError:
         raw = b""
     by_id: dict[str, Record] = {}
+    earlier: dict[str, list[Record]] = {}
     cost, size = 0.0, 0
     *lines, rest = raw.split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -143,10 +201,12 @@ def read_records(folder: Path) -> StoredRecords:
             raise _broken(f"A record is not JSON ({error}).", path, number) from error
         except RunError as error:
             raise _broken(error.what, path, number) from error
+        if record.question_id in by_id:
+            earlier.setdefault(record.question_id, []).append(by_id[record.question_id])
         by_id[record.question_id] = record
-        cost += record.total_cost or 0.0
+        cost += max(record.total_cost or 0.0, 0.0)
         size += len(line) + 1
-    return StoredRecords(by_id, cost, size, len(raw))
+    return StoredRecords(by_id, cost, size, len(raw), earlier)
 
 
 def _broken(what: str, path: Path, number: int) -> RunError:

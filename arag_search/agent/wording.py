@@ -20,7 +20,10 @@ def citation_warning(record: Record) -> str:
     """What is wrong with the citations of an answer; empty where nothing is, or the answer is that
     there is none."""
     if record.citation == "wrong":
-        return f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
+        warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
+        if record.invented_ids:
+            warning += f"\nNo passage has these ids: {', '.join(record.invented_ids)}."
+        return warning
     if record.citation == "uncited" and not is_refusal(record.answer_short):
         return "Uncited: the answer names no passage that it rests on."
     return ""

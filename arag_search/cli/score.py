@@ -79,11 +79,11 @@ def score_command(
 ) -> int:
     """Score a run against gold answers, overall and by type.
 
-    EM and F1 as in SQuAD, of the short answer; Contain-Acc as in A-RAG, of short answer and
-    explanation; evidence is the share of gold titles among the titles shown. Every question that
-    the run was to answer counts: those that failed or have no record yet as 0. Tokens (of corpus
-    text), steps and seconds are means over the records. To a question without an answer the right
-    answer is that there is none.
+    EM and F1 as in SQuAD, with HotpotQA's rule for yes and no, of the short answer; Contain-Acc as
+    in A-RAG, of short answer and explanation; evidence is the share of gold titles among the
+    titles shown. Every question that the run was to answer counts: those that failed or have no
+    record yet as 0. Tokens (of corpus text), steps and seconds are means over the records. To a
+    question without an answer the right answer is that there is none.
 
     \b
     Measures: EM, F1, ContainAcc, JudgeAcc, EvidenceRecall, FullEvidence, TokensToEvidence,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.judge import VERDICTS
 from arag_search.evaluation.measure_names import Unit
@@ -28,7 +29,8 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 
 def score_text(found: Score) -> str:
     """What was run, a table of its rows, and the notes."""
-    return "\n".join([_run_line(found), *_table([_HEAD, *map(_cells, found.rows)]), *found.notes])
+    table = _table([_HEAD, *map(_cells, found.rows)])
+    return "\n".join([_run_line(found), *table, *_notes(found)])
 
 
 def measures_text(found: Score) -> str:
@@ -41,7 +43,7 @@ def measures_text(found: Score) -> str:
         counted = overall.counted[name]
         if counted < overall.questions:
             lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
-    return "\n".join([*lines, *_verdict_lines(found), *found.notes])
+    return "\n".join([*lines, *_verdict_lines(found), *_notes(found)])
 
 
 def details_text(found: Score) -> str:
@@ -68,6 +70,10 @@ def details_text(found: Score) -> str:
     lines += _table(table)
     lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
     return "\n".join([*lines, f"  A-RAG's categories: {NOT_MEASURED}"])
+
+
+def _notes(found: Score) -> list[str]:
+    return [*found.notes, *trust_notes(found.older, found.doubts)]
 
 
 def _run_line(found: Score) -> str:

@@ -106,6 +106,8 @@ def trajectory_text(record: Record, model: str) -> str:
     lines.append("")
     if record.failure is not None:
         lines.append(f"Failed: {record.failure}")
+        if record.answer:
+            lines += ["What there is of an answer, as the model wrote it:", record.answer]
     else:
         lines += ["Answer, as the model wrote it:", record.answer]
         if record.citation == "cited":

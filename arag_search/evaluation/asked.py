@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from arag_search.agent.record import Record
 from arag_search.agent.run_folder import (
     RECORDS_FILE,
     RUN_FILE,
+    Foreign,
     RunDescription,
+    RunRecords,
     StoredRecords,
     read_description,
     read_records,
@@ -22,12 +24,15 @@ from arag_search.evaluation.questions import Question, load_questions, questions
 @dataclass(frozen=True, slots=True)
 class AskedRun:
     """What a folder holds: what the run is, the questions that it was to answer, the records by
-    question id. ``notes`` are what a reader must know of questions and files."""
+    question id. ``notes`` are what a reader must know of questions and files. ``foreign`` are
+    records in the folder that another run wrote, or that answer another question, by id: they count
+    as no records."""
 
     description: RunDescription
     questions: tuple[Question, ...]
     records: Mapping[str, Record]
     notes: tuple[str, ...]
+    foreign: Mapping[str, Foreign] = field(default_factory=dict[str, Foreign])
 
 
 def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> AskedRun:
@@ -61,7 +66,9 @@ def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> A
     without = sum(not one.answers for one in asked)
     if without:
         notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
-    return AskedRun(description, asked, stored.by_id, tuple(notes))
+    records = stored.of_run(description, {one.id: one.text for one in asked})
+    notes += _foreign_notes(records)
+    return AskedRun(description, asked, records.own, tuple(notes), records.foreign)
 
 
 def recorded_run(folder: Path | str) -> AskedRun:
@@ -70,17 +77,28 @@ def recorded_run(folder: Path | str) -> AskedRun:
     folder = Path(folder)
     description = read_description(folder)
     stored = read_records(folder)
-    if not stored.by_id:
+    records = stored.of_run(description, {})
+    if not records.own:
         raise RunError(
-            "No question has a record yet.",
+            "No question has a record of this run yet.",
             where=str(folder / RECORDS_FILE),
             do="Go on with the run first.",
         )
-    questions = tuple(Question(id, one.question, ()) for id, one in stored.by_id.items())
-    notes = _unfinished(stored)
+    questions = tuple(Question(id, one.question, ()) for id, one in records.own.items())
+    notes = [*_unfinished(stored), *_foreign_notes(records)]
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
-    return AskedRun(description, questions, stored.by_id, tuple(notes))
+    return AskedRun(description, questions, records.own, tuple(notes), records.foreign)
+
+
+def _foreign_notes(records: RunRecords) -> list[str]:
+    """A note on records that are not of the run."""
+    if not records.foreign:
+        return []
+    return [
+        f"Records of another run are left out: {records.foreign_text()}. Run the questions again "
+        "into the folder: they are asked anew."
+    ]
 
 
 def _unfinished(stored: StoredRecords) -> list[str]:

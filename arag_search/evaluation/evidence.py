@@ -1,8 +1,7 @@
-"""What of the evidence a record shows, and when, read from the texts that the model saw."""
+"""What of the evidence a record shows, and when, in the texts that the model saw."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -13,20 +12,12 @@ from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
 from arag_search.evaluation.measures import normalise, stands_in, title_names, whole_words
 from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Piece
-from arag_search.tools.chunk_read import READ_BEFORE, ChunkRead
-from arag_search.tools.reply_text import id_in_header
-
-_OURS = re.compile(
-    r"(?:More: offset=\d|Full text: chunk_read\.|Not shown for want of room: |Unknown: "
-    r"|Shown up to sentence \d)"
-)
-"""Beginnings of the lines that replies end with, which are no text of a passage."""
-_AFTER_TITLE = re.compile(r"(?:, part \d+ of \d+)?(?: \(shown before\))?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a reply shows of one passage: its id, its title as shown, and the text below."""
+    """What a reply shows of one passage: its id, its title (empty where the reply names the id
+    alone), and the text below."""
 
     id: str
     title: str
@@ -49,33 +40,19 @@ class Sighting:
 
 
 def sections(step: Step) -> list[Section]:
-    """What the reply of a step shows of each passage, in its order.
-
-    Passages begin with lines ``[id] title, part i of n``; which ids were shown is known.
-    """
-    found: list[Section] = []
-    wanted = frozenset(step.hit_ids)
-    head: tuple[str, str] | None = None
-    text: list[str] = []
-
-    def close() -> None:
-        if head is not None:
-            found.append(Section(*head, "\n".join(text)))
-
-    for line in step.tool_output.splitlines():
-        id = id_in_header(line, wanted)
-        if id is not None:
-            close()
-            title = _AFTER_TITLE.sub("", line[len(id) + 3 :])
-            head, text = (id, "" if title == READ_BEFORE else title), []
-        elif not _OURS.match(line):
-            text.append(line)
-    close()
-    return found
+    """Return what the reply of a step shows of each passage, in its order."""
+    return [
+        Section(
+            span.id,
+            "" if span.left_out == "read" else span.title,
+            span.text_in(step.tool_output),
+        )
+        for span in step.shown_passages()
+    ]
 
 
 def shown_titles(record: Record) -> set[str]:
-    """The titles of all passages that the tools showed, as they stand in the results."""
+    """Return the titles of all passages that the tools showed."""
     return {one.title for step in record.trajectory for one in sections(step) if one.title}
 
 
@@ -126,7 +103,7 @@ class _Seen(NamedTuple):
 
 def _seen(record: Record) -> list[_Seen]:
     return [
-        _Seen(place, step.tool_name == ChunkRead.name, one)
+        _Seen(place, step.is_read, one)
         for place, step in enumerate(record.trajectory)
         for one in sections(step)
     ]

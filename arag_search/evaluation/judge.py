@@ -117,13 +117,13 @@ class Judge:
         allowed = allowed_verdicts(question)
         messages = list(request.messages)
         for _ in range(_ASKS):
-            reply = self.model.reply(ModelRequest(messages, question_id=question.id)).text
-            verdict = read_verdict(reply, allowed)
+            reply = self.model.reply(ModelRequest(messages, question_id=question.id))
+            verdict = read_verdict(reply.text, allowed) if reply.cut is None else None
             if verdict is not None:
-                self.cache.put(key, question.id, verdict, reply)
+                self.cache.put(key, question.id, verdict, reply.text)
                 return verdict
             messages += [
-                Message("assistant", reply),
+                Message("assistant", reply.text),
                 Message("user", _AGAIN.format(" or ".join(allowed))),
             ]
         return None

@@ -55,7 +55,7 @@ def _ranking(name: str, meaning: str) -> Kind:
 
 
 EM = _share("EM", "the short answer is a gold answer (SQuAD)", "answers")
-F1 = _share("F1", "words that short answer and best gold answer share (SQuAD)", "answers")
+F1 = _share("F1", "words that short answer and best gold answer share (SQuAD, HotpotQA)", "answers")
 CONTAIN_ACC = _share(
     "ContainAcc", "a gold answer stands in short answer or explanation (A-RAG)", "answers"
 )

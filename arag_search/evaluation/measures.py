@@ -19,16 +19,23 @@ _MARKS = re.compile(r"\W+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+_CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
 _NOT = (
-    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mentioned|stated"
-    "|given|provided|specified|contained?|present|appear|in (?:the )?(?:corpus|passages|documents)"
+    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mention(?:ed)?"
+    "|stated?|given?|provided?|specif(?:y|ied)|contain(?:ed)?"
+    "|present|appear|in (?:the )?(?:corpus|passages|documents)"
 )
 _REFUSAL = re.compile(
-    r"(?:(?:the|this|that|an?|i|it|answer|information|question|corpus|passages|is|was|are|could|can"
-    rf"|does|do) )*(?:(?:not|cannot) (?:be )?(?:{_NOT})\b"
-    r"|unable to\b|unknown$|na$|unanswerable$|dont know\b|insufficient\b|not enough\b"
-    r"|no (?:answer|information|evidence|relevant|mention)\b)"
+    r"(?:(?:the|this|that|an?|i|we|it|there|they|sorry|unfortunately|answer|information|question"
+    r"|corpus|passages?|documents?|sources?|text|is|was|were|are|could|can|does|do|did|has|have) )*"
+    rf"(?:(?:(?:not|cannot|{_CONTRACTED}) (?:be )?(?:{_NOT})\b"
+    r"|unable to\b|insufficient\b|not enough\b"
+    r"|(?:no|isnt any|is not any) (?:answer|information|evidence|relevant|mention)\b)"
+    r"|(?:unknown|none|na|unanswerable)$)"
 )
+_CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
+_YES_OR_NO = frozenset({"yes", "no", "noanswer"})
+_QUOTES = str.maketrans("’‘ʼ“”„«»", '\'\'\'"""""')
 
 
 def normalise(text: str) -> str:
@@ -62,12 +69,15 @@ def exact_match(answer: str, golds: Sequence[str]) -> float:
 
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Harmonic mean of precision and recall of words, each word as often as it stands; of the best
-    gold answer. Two texts without words agree."""
+    gold answer. Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
+    noanswer agrees with itself alone."""
     words = normalise(answer).split()
     return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
 
 
 def _f1(answer: list[str], gold: list[str]) -> float:
+    if answer != gold and any(len(one) == 1 and one[0] in _YES_OR_NO for one in (answer, gold)):
+        return 0.0
     if not answer or not gold:
         return float(answer == gold)
     shared = (Counter(answer) & Counter(gold)).total()
@@ -122,6 +132,13 @@ def without_brackets(title: str) -> str:
 
 def is_refusal(answer: str) -> bool:
     """Whether a short answer says that there is none: empty, or beginning with words such as "not
-    found in the corpus", "cannot be determined", "no information"."""
-    normal = normalise(answer)
-    return not normal or _REFUSAL.match(normal) is not None
+    found in the corpus", "cannot be determined", "no information", and not going on to give one
+    ("not mentioned in the corpus, but Paris")."""
+    rest = normalise(answer.translate(_QUOTES))
+    while rest:
+        refusal = _REFUSAL.match(rest)
+        if refusal is None:
+            return False
+        contrast = _CONTRAST.search(rest, refusal.end())
+        rest = "" if contrast is None else rest[contrast.end() :].strip()
+    return True

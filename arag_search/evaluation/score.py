@@ -17,6 +17,7 @@ from arag_search.agent.run_folder import RunDescription
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.agreement import Agreement, agreement
 from arag_search.evaluation.asked import AskedRun, asked_run
+from arag_search.evaluation.doubts import doubts_of
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judge import Judge, Judgement, Verdict
 from arag_search.evaluation.measure_names import JUDGE_ACC, Measure
@@ -83,7 +84,9 @@ class Score:
     ``failures`` are the categories of the wrong answers to questions that have one, by question;
     wrong is what the judge finds so or, without one, what Contain-Acc does. ``values`` are the
     ``measures`` that were asked for, by question, and ``means`` those over the same groups as rows.
-    ``located`` is the evidence in the index that was given, None without one.
+    ``located`` is the evidence in the index that was given, None without one. ``older`` counts the
+    records of versions that did not store where passages are; ``doubts`` are why records cannot be
+    trusted, by question.
     """
 
     run: RunDescription
@@ -97,6 +100,8 @@ class Score:
     means: tuple[Means, ...] = ()
     judged: Judged | None = None
     located: LocatedEvidence | None = None
+    older: int = 0
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
         """How often each category stands, in the groups of the rows."""
@@ -131,6 +136,10 @@ class Score:
                 "categories_of_a_rag": NOT_MEASURED,
             },
         }
+        if self.older:
+            found["older_records"] = self.older
+        if self.doubts:
+            found["doubts"] = dict(self.doubts)
         if self.measures:
             found["measures"] = measures_json(self.measures)
             found["means"] = [asdict(one) for one in self.means]
@@ -195,6 +204,12 @@ def score_run(
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
         located=located,
+        older=sum(records[one.id].is_read_from_text for one in asked if one.id in records),
+        doubts={
+            one.id: doubts
+            for one in asked
+            if one.id in records and (doubts := doubts_of(records[one.id]))
+        },
     )
 
 

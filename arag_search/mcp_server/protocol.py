@@ -179,7 +179,7 @@ def _tool_answer(result: ToolResult) -> types.ServerResult:
     Numbers go to ``_meta``: several clients show a model structured content instead of the text.
     """
     numbers = asdict(result)
-    del numbers["text"]
+    del numbers["text"], numbers["passages"]  # a client reads the text
     return types.ServerResult(
         types.CallToolResult(
             content=[types.TextContent(type="text", text=result.text)],

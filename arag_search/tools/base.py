@@ -21,6 +21,7 @@ from arag_search.errors import ArgumentError
 from arag_search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.rendering import bounded
+from arag_search.tools.spans import PassageSpan, clipped
 
 Status = Literal["ok", "empty", "error"]
 
@@ -40,7 +41,8 @@ class ToolResult:
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None where there is
     none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
-    ``result_tokens`` those of all of it.
+    ``result_tokens`` those of all of it. ``passages`` say where each passage is in the text, in
+    its order.
     """
 
     text: str
@@ -51,6 +53,7 @@ class ToolResult:
     retrieved_tokens: int
     result_tokens: int
     milliseconds: float
+    passages: tuple[PassageSpan, ...] = ()
 
 
 @dataclass(slots=True)
@@ -146,7 +149,8 @@ class Tool(ABC):
         if result.result_tokens <= self.max_result_tokens:
             return result
         text = bounded(result.text, self.max_result_tokens)
-        return replace(result, text=text, result_tokens=count_tokens(text))
+        passages = clipped(result.passages, len(text))
+        return replace(result, text=text, result_tokens=count_tokens(text), passages=passages)
 
     def _run(self, arguments: object, read_set: ReadSet) -> ToolResult:
         if not isinstance(arguments, Mapping):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from arag_search.corpus import nfc
+from arag_search.corpus import Chunk, nfc
 from arag_search.index import Index
 from arag_search.results import ReadChunk
 from arag_search.tokens import count_tokens
@@ -22,16 +23,20 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.rendering import (
     LEAST_TOKENS,
+    NOT_SHOWN,
     cut_to,
     header_line,
     names,
     one_line,
     shown_title,
 )
+from arag_search.tools.spans import LeftOut, PassageSpan
 
 MAX_IDS = 20
 READ_BEFORE = "This chunk has been read before."
 IN_BRACKETS = "Ids stand in brackets in search replies."
+UNKNOWN = "Unknown: "
+SHOWN_UP_TO = "Shown up to sentence "
 
 ChunkId = Annotated[str, Field(min_length=1)]
 
@@ -89,6 +94,41 @@ class ChunkRead(Tool):
         return reply.result((time.perf_counter() - started) * 1000)
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What a reply shows of a chunk: sentences ``first`` to ``last``, the last perhaps cut."""
+
+    chunk: Chunk
+    header: str
+    body: str = ""
+    first: int = 1
+    last: int = 0
+    left_out: LeftOut | None = None
+
+    @property
+    def text(self) -> str:
+        """The lines of the piece, with where to read on after it."""
+        count = len(self.chunk.sentence_ends)
+        is_cut = self.left_out is None and self.last < count
+        go_on = _go_on(self.chunk.id, self.last, count) if is_cut else ""
+        return "\n".join(line for line in (self.header, self.body, go_on) if line)
+
+    def span(self, start: int) -> PassageSpan:
+        """Where the chunk is in a reply in which its header begins at ``start``."""
+        header_end = start + len(self.header)
+        text_start = header_end + 1 if self.body else header_end
+        return PassageSpan(
+            id=self.chunk.id,
+            title=self.chunk.title,
+            start=start,
+            text_start=text_start,
+            end=text_start + len(self.body),
+            sentences=tuple(range(self.first, self.last + 1)),
+            whole=self.left_out is None and self.body == self.chunk.content.strip(),
+            left_out=self.left_out,
+        )
+
+
 class _Reply:
     """Puts chunks into one text as long as there is room."""
 
@@ -97,7 +137,7 @@ class _Reply:
         self.read_set = read_set
         self.unknown = unknown
         self.lines: list[str] = []
-        self.ids: list[str] = []
+        self.spans: list[PassageSpan] = []
         self.left_out: list[str] = []
         self.retrieved = 0
         self.has_text = False
@@ -106,14 +146,16 @@ class _Reply:
         """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` is yet to come."""
         chunk = one.chunk
         if chunk.id in self.read_set.read:
-            if not self._put(chunk.id, f"[{chunk.id}] {READ_BEFORE}", later):
+            header = f"[{chunk.id}] {READ_BEFORE}"
+            if not self._put(_Piece(chunk, header, left_out="read"), later):
                 self.left_out.append(chunk.id)
             return
         header = chunk_header(one, self.max_tokens // 4)
         sentences = chunk.sentences()
         body = "".join(sentences[first - 1 :]).strip()
-        if self._put(chunk.id, f"{header}\n{body}" if body else header, later):
-            self._showed(one, body, first, len(sentences))
+        piece = _Piece(chunk, header, body, first, len(sentences))
+        if self._put(piece, later):
+            self._showed(piece)
         elif self.has_text or not self._put_beginning(one, header, first, later):
             self.left_out.append(chunk.id)
 
@@ -124,30 +166,30 @@ class _Reply:
         room = self._room(later) - count_tokens(f"{header}\n{_go_on(one.chunk.id, count, count)}")
         while first <= count and room >= LEAST_TOKENS:
             body, last = _beginning(sentences, first, room)
-            lines = [header, body, *([_go_on(one.chunk.id, last, count)] if last < count else [])]
-            if self._put(one.chunk.id, "\n".join(lines), later):
-                self._showed(one, body, first, last)
+            piece = _Piece(one.chunk, header, body, first, last)
+            if self._put(piece, later):
+                self._showed(piece)
                 return True
             room -= 2  # pieces joined may count a little more than alone
         return False
 
-    def _showed(self, one: ReadChunk, body: str, first: int, last: int) -> None:
-        """Note what of a chunk has been shown: the sentences ``first`` to ``last``."""
-        chunk, read_set = one.chunk, self.read_set
+    def _showed(self, piece: _Piece) -> None:
+        """Note what of a chunk has been shown."""
+        chunk, read_set = piece.chunk, self.read_set
         self.has_text = True
-        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(body)
+        self.retrieved += count_tokens(shown_title(chunk.title)) + count_tokens(piece.body)
         before = read_set.sentences_read.get(chunk.id, 0)
-        if first <= before + 1:
-            read_set.sentences_read[chunk.id] = before = max(before, last)
+        if piece.first <= before + 1:
+            read_set.sentences_read[chunk.id] = before = max(before, piece.last)
         if before >= len(chunk.sentence_ends):
             read_set.read.add(chunk.id)
 
-    def _put(self, chunk_id: str, text: str, later: list[str]) -> bool:
-        """Add a text where it fits, with room left to name what is still to come."""
-        if count_tokens(text) > self._room(later):
+    def _put(self, piece: _Piece, later: list[str]) -> bool:
+        """Add a piece where it fits, with room left to name what is still to come."""
+        if count_tokens(piece.text) > self._room(later):
             return False
-        self.lines.append(text)
-        self.ids.append(chunk_id)
+        self.spans.append(piece.span(sum(len(line) + 1 for line in self.lines)))
+        self.lines.append(piece.text)
         return True
 
     def _room(self, later: list[str]) -> int:
@@ -159,9 +201,9 @@ class _Reply:
         lines: list[str] = []
         share = self.max_tokens // 8
         if left_out:
-            lines.append(f"Not shown for want of room: chunk_ids [{names(left_out, share)}].")
+            lines.append(f"{NOT_SHOWN}chunk_ids [{names(left_out, share)}].")
         if self.unknown:
-            lines.append(f"Unknown: {names(self.unknown, share)}. {IN_BRACKETS}")
+            lines.append(f"{UNKNOWN}{names(self.unknown, share)}. {IN_BRACKETS}")
         return lines
 
     def result(self, milliseconds: float) -> ToolResult:
@@ -170,12 +212,13 @@ class _Reply:
         return ToolResult(
             text=text,
             status="ok",
-            ids=tuple(self.ids),
+            ids=tuple(span.id for span in self.spans),
             total=None,
             total_is_exact=True,
             retrieved_tokens=self.retrieved,
             result_tokens=count_tokens(text),
             milliseconds=milliseconds,
+            passages=tuple(self.spans),
         )
 
 
@@ -195,7 +238,7 @@ def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
 def _go_on(chunk_id: str, last: int, count: int) -> str:
     """Where to read on after a sentence."""
     return (
-        f"Shown up to sentence {last} of {count}. "
+        f"{SHOWN_UP_TO}{last} of {count}. "
         f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'
     )
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.results import join_sentences
-from arag_search.tokens import FAR, count_tokens, cut_to
+from arag_search.tokens import CUT_MARK, FAR, count_tokens, cut_to
+from arag_search.tools.spans import LeftOut, PassageSpan
+
+NOT_SHOWN = "Not shown for want of room: "
+"""How the line begins that names what was left out."""
 
 MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
@@ -28,8 +33,10 @@ Frame = Callable[[int], tuple[str, str]]
 class Block:
     """One passage in a reply: a header line, and sentences of which ``shown`` are written out.
 
-    ``title`` is as the header shows it. ``cut`` is the text to show instead where the only sentence
-    left is too long. A block without sentences is its header alone.
+    ``title`` is the passage's own, of which the header shows the beginning. ``cut`` is the text to
+    show instead where the only sentence left is too long. A block without sentences is its header
+    alone. ``inner_ends`` are the ends of the passage's sentences where it is shown as a single
+    piece. ``left_out`` says why a passage that has text is its header alone.
     """
 
     id: str
@@ -38,11 +45,52 @@ class Block:
     sentences: Sequence[str]
     shown: list[int]
     cut: str | None = None
+    inner_ends: tuple[int, ...] = ()
+    left_out: LeftOut | None = None
 
     @property
     def body(self) -> str:
         """The text under the header."""
-        return self.cut if self.cut is not None else join_sentences(self.sentences, self.shown)
+        return self.cut if self.cut is not None else self.uncut_body
+
+    @property
+    def uncut_body(self) -> str:
+        """The sentences to show, whole."""
+        return join_sentences(self.sentences, self.shown)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the passage's text is shown."""
+        is_complete = self.left_out is None and len(self.shown) == len(self.sentences)
+        return is_complete and self.body == self.uncut_body
+
+    def shown_sentences(self) -> tuple[int, ...]:
+        """Return the numbers, from 1, of the sentences of which anything is shown."""
+        if self.body == self.uncut_body:
+            kept = len(self.uncut_body)
+        else:
+            kept = len(self.body.removesuffix(CUT_MARK).rstrip())
+        starts = self._inner_starts() if self.inner_ends else self._starts()
+        return tuple(number for number, start in starts if start < kept)
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where in the body each sentence begins, by its number."""
+        starts: list[tuple[int, int]] = []
+        expected = start = 0
+        for number in self.shown:
+            if number != expected:
+                start += len("... ")
+            starts.append((number + 1, start))
+            text = self.sentences[number].strip()
+            start += len(text) + bool(text)
+            expected = number + 1
+        return starts
+
+    def _inner_starts(self) -> list[tuple[int, int]]:
+        content = self.sentences[0] if self.sentences else ""
+        stripped = len(content) - len(content.lstrip())
+        begins = (0, *self.inner_ends[:-1])
+        return [(number, start - stripped) for number, start in enumerate(begins, 1)]
 
     def __str__(self) -> str:
         body = self.body
@@ -61,7 +109,7 @@ def block(
     """A passage under ``[id] title, part i of n``."""
     header = header_line(chunk_id, title, part, parts)
     sentences = split_at(content, sentence_ends)
-    return Block(chunk_id, shown_title(title), header, sentences, list(shown))
+    return Block(chunk_id, title, header, sentences, list(shown))
 
 
 def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
@@ -99,9 +147,15 @@ def _named(text: str) -> str:
     return cut_to(one_line(valid), _MAX_NAME_TOKENS)
 
 
-def fit(
-    frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False
-) -> tuple[str, list[Block]]:
+class Fitted(NamedTuple):
+    """A reply, the blocks in it, and where each of them is."""
+
+    text: str
+    blocks: list[Block]
+    spans: tuple[PassageSpan, ...]
+
+
+def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False) -> Fitted:
     """The reply and the blocks that stand in it, which are changed in place.
 
     ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
@@ -112,12 +166,13 @@ def fit(
     kept = list(blocks)
     shrink = _shrink_alone if whole else _shrink
     while True:
-        text = _joined(frame, kept, blocks[len(kept) :], max_tokens)
+        above, below = _surroundings(frame, kept, blocks[len(kept) :], max_tokens)
+        text = "\n".join([*above, *map(str, kept), *below])
         over = count_tokens(text) - max_tokens
         if over <= 0:
-            return text, kept
+            return Fitted(text, kept, _spans(sum(len(line) + 1 for line in above), kept))
         if not kept:
-            return cut_to(text, max_tokens), kept
+            return Fitted(cut_to(text, max_tokens), kept, ())
         if not shrink(kept, over):
             kept.pop()
 
@@ -134,13 +189,37 @@ def _trim(one: Block, max_tokens: int) -> None:
         one.cut = cut_to(one.body, max_tokens)
 
 
-def _joined(frame: Frame, kept: Sequence[Block], dropped: Sequence[Block], max_tokens: int) -> str:
+def _surroundings(
+    frame: Frame, kept: Sequence[Block], dropped: Sequence[Block], max_tokens: int
+) -> tuple[list[str], list[str]]:
+    """The lines above and below the blocks."""
     head, foot = frame(len(kept))
-    lines = [head, *map(str, kept)]
+    below: list[str] = []
     if dropped:
         named = names([one.id for one in dropped], max_tokens // _SHARE_OF_NAMES, "[{}]")
-        lines.append(f"Not shown for want of room: {named}.")
-    return "\n".join(line for line in (*lines, foot) if line)
+        below.append(f"{NOT_SHOWN}{named}.")
+    return [head] if head else [], [*below, foot] if foot else below
+
+
+def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
+    """Where the blocks are in a reply in which the first one begins at ``start``."""
+    spans: list[PassageSpan] = []
+    for block in blocks:
+        end = start + len(str(block))
+        spans.append(
+            PassageSpan(
+                id=block.id,
+                title=block.title,
+                start=start,
+                text_start=end - len(block.body),
+                end=end,
+                sentences=block.shown_sentences(),
+                whole=block.is_whole,
+                left_out=block.left_out,
+            )
+        )
+        start = end + 1
+    return tuple(spans)
 
 
 def _shrink(blocks: Sequence[Block], over: int) -> bool:
@@ -208,4 +287,4 @@ def bounded(text: str, max_tokens: int) -> str:
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:
     """Tokens of titles and text in the blocks."""
-    return sum(count_tokens(one.title) + count_tokens(one.body) for one in blocks)
+    return sum(count_tokens(shown_title(one.title)) + count_tokens(one.body) for one in blocks)

@@ -1,23 +1,39 @@
-"""The text of a tool result -> the passages that it shows, for those who have nothing but the text.
+"""The text of a tool result -> the passages that it shows, for those who have nothing but the text:
+models of rules, and readers of records that were written before results said where passages are.
 
-A line of the corpus that looks like a header of ours cannot be told from one.
+This is the only reader of replies. A line of the corpus that looks like a line of ours cannot be
+told from one with certainty. Lines end with a line feed, and nothing else ends one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from arag_search.tools.chunk_read import READ_BEFORE
-from arag_search.tools.search import SHOWN_BEFORE
+from arag_search.tokens import count_tokens
+from arag_search.tools.chunk_read import IN_BRACKETS, READ_BEFORE, SHOWN_UP_TO, UNKNOWN
+from arag_search.tools.rendering import NOT_SHOWN, shown_title
+from arag_search.tools.search import FULL_TEXT, MORE, SHOWN_BEFORE
+from arag_search.tools.spans import LeftOut, PassageSpan
 
-_HEADER = re.compile(r"^\[([^\]]+)\]")
+NUDGE = "Note: the last "
+"""How the line begins that an agent adds after steps that showed nothing new."""
+
+_HEADER = re.compile(r"\[([^\]\n]+)\][^\n]*")
 _PART = re.compile(r",? ?part \d+ of \d+$")
-_MORE = "More: offset="
-_FOOT = re.compile(rf"^(?:{_MORE}|Full text: chunk_read|Not shown for want of room|Note: "
-                   r"|Unknown: |Shown up to sentence )")  # fmt: skip
-_ABOUT = re.compile(r"^\((?:previous|next|[\w-]+): .*\)$")
+_NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?\Z"
+_FOOT = re.compile(
+    rf"(?:\n{NOT_SHOWN}\[[^\n]*\.)?"
+    rf"(?:\n{MORE}\d+\.(?: {re.escape(FULL_TEXT)})?|\n{re.escape(FULL_TEXT)})?{_NUDGED}"
+)
+_READ_FOOT = re.compile(
+    rf"(?:\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*)?"
+    rf"(?:\n{NOT_SHOWN}chunk_ids \[[^\n]*\]\.)?"
+    rf"(?:\n{UNKNOWN}[^\n]* {re.escape(IN_BRACKETS)})?{_NUDGED}"
+)
+_GO_ON = re.compile(rf"\n{SHOWN_UP_TO}\d+ of \d+\. Go on: chunk_ids [^\n]*\Z")
+_ABOUT = re.compile(r"\((?:previous|next|[\w-]+): [^\n]*\)(?:\n|\Z)")
 
 
 class ShownPassage(NamedTuple):
@@ -39,16 +55,7 @@ class ReplyPart(NamedTuple):
     about: str
     text: str
     below: str
-
-    @property
-    def was_read_before(self) -> bool:
-        """Whether the reply only says so."""
-        return self.title == READ_BEFORE
-
-    @property
-    def was_shown_before(self) -> bool:
-        """Whether the text is left out for that."""
-        return self.header.endswith(SHOWN_BEFORE)
+    left_out: LeftOut | None = None
 
 
 class ReplyParts(NamedTuple):
@@ -60,73 +67,138 @@ class ReplyParts(NamedTuple):
     def joined(self) -> str:
         """The reply that was taken apart, but for empty lines where a text begins or ends."""
         lines = [self.above]
-        for one in self.passages:
-            lines += [one.header, one.about, one.text, one.below]
+        for part in self.passages:
+            lines += [part.header, part.about, part.text, part.below]
         return "\n".join(line for line in lines if line)
 
 
-def reply_parts(
-    reply: str, *, of_read: bool = False, ids: Collection[str] | None = None
-) -> ReplyParts:
-    """A reply, taken apart.
+def parts_of(reply: str, spans: Sequence[PassageSpan]) -> ReplyParts:
+    """Take a reply apart at the passages in it."""
+    if not spans:
+        return ReplyParts(reply, ())
+    parts: list[ReplyPart] = []
+    next_starts = (*(span.start for span in spans[1:]), len(reply) + 1)
+    for span, next_start in zip(spans, next_starts, strict=True):
+        header, _, about = reply[span.start : span.text_start].removesuffix("\n").partition("\n")
+        parts.append(
+            ReplyPart(
+                id=span.id,
+                header=header,
+                title="" if span.left_out == "read" else shown_title(span.title),
+                about=about,
+                text=span.text_in(reply),
+                below=reply[span.end + 1 : next_start - 1],
+                left_out=span.left_out,
+            )
+        )
+    return ReplyParts(reply[: max(spans[0].start - 1, 0)], tuple(parts))
+
+
+def read_spans(
+    reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
+) -> tuple[PassageSpan, ...]:
+    """Read from its text where the passages of a reply are.
 
     ``of_read`` is for replies of chunk_read, which say under a header what is known of a chunk.
-    ``ids`` are those that the reply shows where they are known: then nothing else passes for a
-    header.
+    ``ids`` are those that the reply shows, in its order, where they are known: then each has one
+    header, and nothing else passes for one.
     """
-    found: list[ReplyPart] = []
-    above = ""
-    header: tuple[str, str] | None = None
-    body: list[str] = []
-    for line in (*reply.split("\n"), None):
-        id = None if line is None else _id_in(line, ids)
-        if line is not None and id is None:
-            body.append(line)
-            continue
-        if header is None:
-            above = "\n".join(body)
-        else:
-            found.append(_part(*header, body, of_read))
-        header, body = (id or "", line or ""), []
-    return ReplyParts(above, tuple(found))
+    headers = _any_headers(reply) if ids is None else _headers_of(reply, ids)
+    begins = list(headers)
+    foot = (_READ_FOOT if of_read else _FOOT).search(reply, begins[-1][1] if begins else 0)
+    reply_end = foot.start() if foot is not None else len(reply)
+    spans: list[PassageSpan] = []
+    for at, (id, start) in enumerate(begins):
+        end = begins[at + 1][1] - 1 if at + 1 < len(begins) else max(reply_end, start)
+        spans.append(_span(reply, id, start, end, of_read))
+    return tuple(spans)
 
 
 def passages_in(
-    reply: str, *, of_read: bool = False, ids: Collection[str] | None = None
+    reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
 ) -> list[ShownPassage]:
     """The passages in a reply, in its order, without those that chunk_read names because they were
-    read before; taken apart as by ``reply_parts``."""
-    parts = reply_parts(reply, of_read=of_read, ids=ids).passages
-    return [ShownPassage(one.id, one.title, one.text) for one in parts if not one.was_read_before]
+    read before; read as by ``read_spans``."""
+    spans = read_spans(reply, of_read=of_read, ids=ids)
+    return [
+        ShownPassage(span.id, span.title, span.text_in(reply))
+        for span in spans
+        if span.left_out != "read"
+    ]
 
 
 def offers_more(reply: str) -> bool:
     """Whether a reply of a search says that there are further passages."""
-    return reply.rpartition("\n")[2].startswith(_MORE)
+    return reply.rpartition("\n")[2].startswith(MORE)
 
 
-def id_in_header(line: str, ids: Collection[str]) -> str | None:
+def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:
+    """Return how many o200k tokens of titles and texts of passages a reply shows."""
+    return sum(
+        count_tokens(shown_title(span.title)) + count_tokens(span.text_in(reply))
+        for span in spans
+        if span.left_out != "read"
+    )
+
+
+def is_told_apart(reply: str, spans: Sequence[PassageSpan]) -> bool:
+    """Whether no line but the headers of these passages, which ``read_spans`` found, could be the
+    header of one of them."""
+    ids = {span.id for span in spans}
+    lines = [start for start in _line_starts(reply) if _id_at(reply, start, ids) is not None]
+    return lines == [span.start for span in spans]
+
+
+def _line_starts(reply: str) -> Iterator[int]:
+    """Where the lines begin that begin with a bracket."""
+    if reply.startswith("["):
+        yield 0
+    at = reply.find("\n[")
+    while at >= 0:
+        yield at + 1
+        at = reply.find("\n[", at + 1)
+
+
+def _any_headers(reply: str) -> Iterator[tuple[str, int]]:
+    for start in _line_starts(reply):
+        match = _HEADER.match(reply, start)
+        if match is not None:
+            yield match[1], start
+
+
+def _headers_of(reply: str, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The headers of passages in the order of their ids, each the first after the one before."""
+    starts = list(_line_starts(reply))
+    after = 0
+    for id in ids:
+        headers = (at for at in range(after, len(starts)) if _id_at(reply, starts[at], [id]))
+        at = next(headers, None)
+        if at is not None:
+            yield id, starts[at]
+            after = at + 1
+
+
+def _id_at(reply: str, start: int, ids: Collection[str]) -> str | None:
     """Which of the ids, which may hold brackets themselves, a line begins a passage with."""
-    if not line.startswith("["):
-        return None
-    ends = (at for at, character in enumerate(line) if character == "]")
-    found = (line[1:at] for at in ends if line[at + 1 : at + 2] in ("", " "))
-    return next((id for id in found if id in ids), None)
+    for id in ids:
+        after = start + len(id) + 2
+        if reply.startswith(f"[{id}]", start) and reply[after : after + 1] in ("", " ", "\n"):
+            return id
+    return None
 
 
-def _id_in(line: str, ids: Collection[str] | None) -> str | None:
-    if ids is not None:
-        return id_in_header(line, ids)
-    match = _HEADER.match(line)
-    return None if match is None else match[1]
-
-
-def _part(id: str, header: str, lines: list[str], of_read: bool) -> ReplyPart:
-    title = _PART.sub("", header[len(id) + 2 :].removeprefix(" ").removesuffix(SHOWN_BEFORE))
-    about = ""
-    below: list[str] = []
-    if of_read and lines and _ABOUT.match(lines[0]):
-        about = lines.pop(0)
-    while lines and _FOOT.match(lines[-1]):
-        below.insert(0, lines.pop())
-    return ReplyPart(id, header, title, about, "\n".join(lines), "\n".join(below))
+def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSpan:
+    """The passage whose header begins at ``start`` and whose text ends by ``end``."""
+    header_end = reply.find("\n", start, end)
+    header_end = end if header_end < 0 else header_end
+    header = reply[start + len(id) + 2 : header_end]
+    if header == f" {READ_BEFORE}":
+        return PassageSpan(id, "", start, header_end, header_end, left_out="read")
+    left_out: LeftOut | None = "shown" if header.endswith(SHOWN_BEFORE) else None
+    title = _PART.sub("", header.removesuffix(SHOWN_BEFORE).removeprefix(" "))
+    text_start = min(header_end + 1, end)
+    if of_read and (about := _ABOUT.match(reply, text_start, end)):
+        text_start = about.end()
+    if of_read and (go_on := _GO_ON.search(reply, max(text_start - 1, header_end), end)):
+        end = max(go_on.start(), text_start)
+    return PassageSpan(id, title, start, text_start, end, left_out=left_out)

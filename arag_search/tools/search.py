@@ -18,18 +18,20 @@ from arag_search.tools.base import (
 )
 from arag_search.tools.rendering import (
     Block,
+    Fitted,
     block,
     cut_to,
     fit,
     header_line,
     retrieved_tokens,
-    shown_title,
 )
 
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 SHOWN_BEFORE = " (shown before)"
 """Stands after the title of a passage whose text is left out."""
+MORE = "More: offset="
+FULL_TEXT = "Full text: chunk_read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +85,21 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
     if not result.hits:
         lines = [*_empty_lines(result, understood), *([notes] if notes else [])]
-        return _tool_result(cut_to("\n".join(lines), style.bound), [], result)
+        return _tool_result(Fitted(cut_to("\n".join(lines), style.bound), [], ()), result)
 
     def frame(shown: int) -> tuple[str, str]:
         head = _heading(result, understood, shown)
         return f"{head}\n{notes}" if notes else head, _footer(result, shown, style)
 
     blocks = [_block(hit, style, read_set) for hit in result.hits]
-    text, kept = fit(frame, blocks, style.bound, whole=style.full_text)
+    fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     if style.full_text:
-        read_set.shown.update(one.id for one in kept if one.body and one.cut is None)
-    return _tool_result(text, kept, result)
+        read_set.shown.update(one.id for one in fitted.blocks if one.body and one.cut is None)
+    return _tool_result(fitted, result)
 
 
-def _tool_result(text: str, kept: Sequence[Block], result: SearchResult) -> ToolResult:
+def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
+    text, kept, spans = fitted
     return ToolResult(
         text=text,
         status="ok" if kept else "empty",
@@ -106,19 +109,28 @@ def _tool_result(text: str, kept: Sequence[Block], result: SearchResult) -> Tool
         retrieved_tokens=retrieved_tokens(kept),
         result_tokens=count_tokens(text),
         milliseconds=result.milliseconds,
+        passages=spans,
     )
 
 
 def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
     if style.suppress_shown and (hit.id in read_set.shown or hit.id in read_set.read):
         header = header_line(hit.id, hit.title, hit.part, hit.parts)
-        return Block(hit.id, shown_title(hit.title), f"{header}{SHOWN_BEFORE}", (), [])
-    if style.full_text:
-        ends = (len(hit.content),) if hit.content else ()
-        shown = range(len(ends))
-    else:
-        ends, shown = hit.sentence_ends, hit.sentences
-    return block(hit.id, hit.title, hit.part, hit.parts, hit.content, ends, shown)
+        return Block(hit.id, hit.title, f"{header}{SHOWN_BEFORE}", (), [], left_out="shown")
+    if not style.full_text:
+        return block(
+            hit.id,
+            hit.title,
+            hit.part,
+            hit.parts,
+            hit.content,
+            hit.sentence_ends,
+            hit.sentences,
+        )
+    ends = (len(hit.content),) if hit.content else ()
+    made = block(hit.id, hit.title, hit.part, hit.parts, hit.content, ends, range(len(ends)))
+    made.inner_ends = hit.sentence_ends
+    return made
 
 
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
@@ -173,7 +185,7 @@ def _footer(result: SearchResult, shown: int, style: ReplyStyle) -> str:
         end = result.total
     more = end is None or reached < end or shown < len(result.hits)
     if more and reached <= style.max_offset:
-        pieces.append(f"More: offset={reached}.")
+        pieces.append(f"{MORE}{reached}.")
     if style.chunk_read and not style.full_text:
-        pieces.append("Full text: chunk_read.")
+        pieces.append(FULL_TEXT)
     return " ".join(pieces)

@@ -41,10 +41,13 @@ class Questions:
         found["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
         found["failureKind"] = self._score.failures.get(question.id)
         found["evidence"] = self._evidence(question, record)
+        foreign = self._run.foreign.get(question.id)
+        if foreign is not None and "question" in foreign.differences and record is None:
+            found["asked"] = foreign.record.question
         if record is not None:
             found |= _answer(record)
-            if record.question != question.text.strip():
-                found["asked"] = record.question
+            found["isReadFromText"] = record.is_read_from_text
+            found["doubts"] = list(self._score.doubts.get(id, ()))
             found["steps"] = self._steps.of(record)
         return found
 

@@ -17,6 +17,7 @@ from arag_search.query.pieces import Piece, pieces
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.tools.reply_text import parts_of
 from arag_search.vectors.search import words_query
 
 
@@ -58,7 +59,9 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 
 
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
-    """Parsed with and without operators, which the preset decides: the reply tells which it was."""
+    """Parsed with and without operators, which the preset decides: the reply tells above its
+    passages which it was."""
+    above = parts_of(step.tool_output, step.shown_passages()).above
     for operators in (True, False):
         try:
             parsed = parse(query, schema, default_operator=default_operator, operators=operators)
@@ -66,7 +69,7 @@ def _logical(query: str, default_operator: Operator, step: Step, schema: Schema)
             if step.status == "error" and step.tool_output.startswith(str(error)):
                 return Reading(query, problems=error.problems, mended=error.mended)
             continue
-        if step.status != "error" and parsed.understood in step.tool_output:
+        if step.status != "error" and parsed.understood in above:
             made = tuple(pieces(parsed.understood))
             return Reading(query, pieces=made, leaves=_text_leaves(parsed.tree))
     return Reading(query)

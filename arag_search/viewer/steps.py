@@ -12,7 +12,7 @@ from arag_search.evaluation.trajectories import arguments_of
 from arag_search.marking import places
 from arag_search.query.fields import Schema
 from arag_search.query.tree import TextLeaf
-from arag_search.tools.reply_text import ReplyPart, reply_parts
+from arag_search.tools.reply_text import ReplyPart, parts_of
 from arag_search.viewer.reading import Reading, reading_of
 from arag_search.viewer.texts import Texts, utf16_places
 
@@ -31,9 +31,7 @@ class Steps:
 
     def _step(self, step: Step) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
-        parts = reply_parts(
-            step.tool_output, of_read=step.tool_name == "chunk_read", ids=frozenset(step.hit_ids)
-        )
+        parts = parts_of(step.tool_output, step.shown_passages())
         leaves = reading.leaves if reading is not None else ()
         found: dict[str, Any] = {
             "tool": step.tool_name,
@@ -63,8 +61,8 @@ class Steps:
             "about": one.about,
             "below": one.below,
         }
-        if one.was_read_before or one.was_shown_before:
-            found["before"] = "read" if one.was_read_before else "shown"
+        if one.left_out is not None:
+            found["before"] = one.left_out
         return {name: value for name, value in found.items() if value not in ("", [])}
 
 

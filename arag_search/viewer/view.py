@@ -11,6 +11,7 @@ from arag_search.agent.run_folder import RunDescription
 from arag_search.durable import write_atomically
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.asked import AskedRun, asked_run, recorded_run
+from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.question import Question
 from arag_search.evaluation.score import Score, score_run
 from arag_search.index import Index
@@ -107,7 +108,7 @@ def _described(label: str, folder: Path, score: Score) -> dict[str, Any]:
         "label": label,
         "preset": run.preset,
         "model": run.model,
-        "notes": list(score.notes),
+        "notes": [*score.notes, *trust_notes(score.older, score.doubts)],
         "facts": [[name, value] for name, value in _facts(folder, run) if value],
     }
 

@@ -16,9 +16,7 @@ from arag_search.evaluation.measured import measure_question
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import Piece
-from arag_search.tokens import count_tokens
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.reply_text import passages_in
+from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.cells import CellRow
 from bench.ablation.measure import EVIDENCE_AREA
 from bench.ablation.search_sums import search_sums
@@ -87,12 +85,10 @@ def repeated_tokens(steps: Sequence[Step]) -> int:
     seen: dict[str, int] = {}
     repeated = 0
     for step in steps:
-        for one in passages_in(
-            step.tool_output, of_read=step.tool_name == ChunkRead.name, ids=step.hit_ids
-        ):
-            tokens = count_tokens(one.title) + count_tokens(one.text)
-            repeated += min(seen.get(one.id, 0), tokens)
-            seen[one.id] = max(seen.get(one.id, 0), tokens)
+        for span in step.shown_passages():
+            tokens = shown_tokens(step.tool_output, [span])
+            repeated += min(seen.get(span.id, 0), tokens)
+            seen[span.id] = max(seen.get(span.id, 0), tokens)
     return repeated
 
 

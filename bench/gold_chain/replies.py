@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from arag_search.tokens import count_tokens
 from arag_search.tools.reply_text import offers_more, passages_in
@@ -11,7 +11,7 @@ from bench.gold_chain.policy import Call, ReadCall, Reply, Shown
 _REFUSED = ("Query not run", "Tool not run")
 
 
-def reply_of(call: Call, text: str, ids: Collection[str] | None = None) -> Reply:
+def reply_of(call: Call, text: str, ids: Sequence[str] | None = None) -> Reply:
     """What the text of a result shows. ``ids`` are those that it shows, where they are known."""
     shown = tuple(
         Shown(one.id, count_tokens(one.title) + count_tokens(one.text), one.text)

@@ -15,6 +15,7 @@ from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State, message_tokens
+from arag_search.agent.wording import citation_warning
 from arag_search.config import Preset, load_preset
 from arag_search.engines.memory import MemoryEngine
 from arag_search.errors import (
@@ -93,6 +94,30 @@ def test_an_empty_question_is_refused(index: Index, preset: Preset) -> None:
 def test_citing_what_was_not_shown_is_marked_and_named(ask: Ask) -> None:
     record = ask(search("griselda"), FINAL).record
     assert (record.citation, record.wrong_ids) == ("wrong", ("goldoni.1",))
+
+
+def test_an_id_that_no_passage_has_is_invented_and_no_citation(ask: Ask) -> None:
+    final = ModelReply("Answer: Paris [nope.9]\nSources: griselda.1, venice.1")
+    record = ask(search("griselda"), final).record
+    assert (record.answer_short, record.cited_ids) == ("Paris", ("griselda.1", "venice.1"))
+    assert (record.wrong_ids, record.invented_ids) == (("venice.1", "nope.9"), ("nope.9",))
+    assert citation_warning(record) == (
+        "Wrongly cited, never shown to the model: venice.1, nope.9.\n"
+        "No passage has these ids: nope.9."
+    )
+    assert Record.from_json(json.loads(record.to_line())) == record
+
+
+def test_an_engine_that_fails_once_the_answer_is_there_loses_no_answer(
+    index: Index, preset: Preset
+) -> None:
+    def script(request: ModelRequest) -> ModelReply:
+        index.close()
+        return ModelReply("Answer: Paris\nSources: goldoni.1")
+
+    record = Agent(index, preset, ScriptedModel(script)).ask(QUESTION)
+    assert (record.status, record.answer_short) == ("answered", "Paris")
+    assert (record.wrong_ids, record.invented_ids) == (("goldoni.1",), ())
 
 
 class WithoutExact(MemoryEngine):

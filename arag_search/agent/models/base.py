@@ -11,6 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
+Cut = Literal["length", "content_filter"]
+"""Why a reply is not all that the model had to say: it reached the most tokens that a reply may
+have, or a filter of the endpoint withheld the rest."""
+
+MAX_USAGE_TOKENS = 1_000_000_000
+"""No call takes more: what reports more counts something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ class Usage:
     completion_tokens: int
     source: Literal["endpoint", "counted"]
 
+    @property
+    def is_plausible(self) -> bool:
+        """Whether one call can have taken so many."""
+        return is_token_count(self.prompt_tokens) and is_token_count(self.completion_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
@@ -59,13 +70,15 @@ class ModelRequest:
 class ModelReply:
     """One reply: text, calls, or both. ``reasoning`` is what an endpoint gives apart from the text.
 
-    ``usage`` is None where the endpoint reports none.
+    ``usage`` is None where the endpoint reports none. ``cut`` says why the reply ends before its
+    end, and is None where it does not, or where the endpoint does not tell.
     """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     usage: Usage | None = None
+    cut: Cut | None = None
 
 
 class ChatModel(Protocol):
@@ -92,3 +105,8 @@ class ChatModel(Protocol):
     def close(self) -> None:
         """Free connections. May be called again."""
         ...
+
+
+def is_token_count(number: object) -> bool:
+    """Whether a number of tokens is one that a call can have taken."""
+    return type(number) is int and 0 <= number <= MAX_USAGE_TOKENS

@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,23 +24,50 @@ from arag_search.errors import ConfigError, RunError
 
 PREVIEW_CHARACTERS = 80
 _BLOCK_BYTES = 65_536
+_SHORT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ToolKey:
+    """A tool in short: a digest of each line of its description, and of each argument by name.
+    ``rest`` is the digest of all of it."""
+
+    name: str
+    description: tuple[str, ...]
+    arguments: Mapping[str, str]
+    rest: str
+
+    @classmethod
+    def of(cls, tool: Mapping[str, Any]) -> ToolKey:
+        """O(tool)."""
+        lines = description_lines(tool)
+        arguments = tool_arguments(tool)
+        return cls(
+            _tool_name(tool),
+            tuple(_digest([line])[:_SHORT] for line in lines),
+            {name: _digest([schema])[:_SHORT] for name, schema in arguments.items()},
+            _digest([tool])[:_SHORT],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
     """A request in short. ``digest`` is of all of it but the question's id; ``messages`` are the
-    digests of the single ones, ``tools`` the names."""
+    digests of the single ones, ``tools`` the names. ``tool_keys`` say what the tools are, and are
+    empty in recordings of versions that did not keep it."""
 
     digest: str
     messages: tuple[str, ...]
     tools: tuple[str, ...]
+    tool_keys: tuple[ToolKey, ...] = ()
 
     @classmethod
     def of(cls, request: ModelRequest) -> RequestKey:
         """O(request)."""
         messages = [_digest(_message_parts(message)) for message in request.messages]
         names = tuple(_tool_name(tool) for tool in request.tools)
-        return cls(_digest([messages, list(request.tools)]), tuple(messages), names)
+        keys = tuple(map(ToolKey.of, request.tools))
+        return cls(_digest([messages, list(request.tools)]), tuple(messages), names, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +215,24 @@ def _message_parts(message: Message) -> list[object]:
 
 def _tool_name(tool: Mapping[str, Any]) -> str:
     return str(tool.get("function", tool).get("name", ""))
+
+
+def description_lines(tool: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a tool's description."""
+    return str(tool.get("function", tool).get("description", "")).split("\n")
+
+
+def tool_arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schemas of a tool's arguments by name; none where it has no such schema."""
+    schema: object = tool.get("function", tool).get("parameters")
+    properties: object = (
+        cast(dict[str, object], schema).get("properties") if _is_object(schema) else None
+    )
+    return cast(dict[str, Any], properties) if _is_object(properties) else {}
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _digest(parts: Sequence[object]) -> str:

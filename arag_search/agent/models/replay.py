@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
+from arag_search.agent.models.base import ChatModel, Message, ModelReply, ModelRequest
 from arag_search.agent.models.recording import (
     Recorded,
     RecordingFile,
     RequestKey,
+    ToolKey,
+    description_lines,
     preview,
     read_recording,
 )
@@ -133,8 +137,7 @@ class ReplayModel:
         common = _common(near.key, key)
         if common == len(key.messages):
             if len(near.key.messages) == common:
-                recorded, asked = ", ".join(near.key.tools), ", ".join(key.tools)
-                return f"the tools differ (recorded: {recorded or 'none'}; now: {asked or 'none'})"
+                return _tool_difference(near.key, key, request)
             return f"no recorded call has just these {common} messages"
         message = request.messages[common]
         place = f"message {common + 1} ({message.role})"
@@ -150,6 +153,56 @@ class ReplayModel:
             if call.key.messages == start:
                 return f"recorded {call.last!r}"
         return "its text is not in the recording"
+
+
+def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelRequest) -> str:
+    """What the tools of a recorded request have otherwise."""
+    if recorded.tools != now.tools:
+        names = [", ".join(tools) or "none" for tools in (recorded.tools, now.tools)]
+        return f"the tools differ (recorded: {names[0]}; now: {names[1]})"
+    if not recorded.tool_keys:
+        return (
+            f"the tools differ: they have the recorded names ({', '.join(now.tools)}), but other "
+            "descriptions or arguments, as over another index"
+        )
+    pairs = zip(recorded.tool_keys, now.tool_keys, request.tools, strict=True)
+    differences = [text for pair in pairs if (text := _difference_of_tool(*pair))]
+    return f"the tools differ: {'; '.join(differences)}"
+
+
+def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]) -> str:
+    """What one tool has otherwise; empty where nothing is."""
+    if recorded.rest == now.rest:
+        return ""
+    gone = [name for name in recorded.arguments if name not in now.arguments]
+    new = [name for name in now.arguments if name not in recorded.arguments]
+    changed = [
+        name
+        for name, digest in now.arguments.items()
+        if recorded.arguments.get(name, digest) != digest
+    ]
+    differences = [
+        f"{what} {', '.join(names)}"
+        for what, names in (
+            ("lacks the argument", gone),
+            ("has the new argument", new),
+            ("has other bounds or words for", changed),
+        )
+        if names
+    ]
+    lines = description_lines(tool)
+    others = [
+        line
+        for line, digest in zip(lines, now.description, strict=True)
+        if digest not in recorded.description
+    ]
+    if others:
+        differences.append(
+            f"is described otherwise, now {preview(Message('system', others[-1]))!r}"
+        )
+    elif recorded.description != now.description:
+        differences.append("is described otherwise, with fewer lines or in another order")
+    return f"tool {now.name} {' and '.join(differences) or 'has another schema'}"
 
 
 def _common(one: RequestKey, other: RequestKey) -> int:

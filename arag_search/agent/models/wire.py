@@ -12,8 +12,20 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
-from arag_search.agent.models.base import Message, ModelReply, ToolCall, Usage
+from arag_search.agent.models.base import Cut, Message, ModelReply, ToolCall, Usage
 from arag_search.tokens import encodable
+
+_MAX_DIGITS = 4_000  # Python converts no more than 4,300
+_CUTS: dict[str, Cut] = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+}
+"""What finish reasons mean; "length" and "content_filter" are OpenAI's, the others those of servers
+that hand on the names of another protocol."""
 
 
 def write_messages(messages: Sequence[Message]) -> Any:
@@ -52,11 +64,11 @@ class _Call(BaseModel):
 
 
 class _Part(BaseModel):
-    text: str = ""
+    text: str | None = None
 
 
 class _Message(BaseModel):
-    content: str | list[_Part] | None = None
+    content: str | list[_Part | str] | None = None
     refusal: str | None = None
     reasoning_content: Any = None
     reasoning: Any = None
@@ -65,6 +77,7 @@ class _Message(BaseModel):
 
 class _Choice(BaseModel):
     message: _Message
+    finish_reason: Any = None
 
 
 class _Completion(BaseModel):
@@ -79,7 +92,7 @@ def read_reply(body: str, position: int) -> ModelReply:
     (messages so far) and its place. Raises ValueError, with what is wrong, where there is none.
     """
     try:
-        content: object = json.loads(body)
+        content: object = json.loads(body, parse_int=_number)
     except (ValueError, RecursionError):
         raise ValueError("The endpoint's reply is no JSON") from None
     if not isinstance(content, dict) or not cast(dict[str, object], content).get("choices"):
@@ -104,7 +117,17 @@ def read_reply(body: str, position: int) -> ModelReply:
         tool_calls=tuple(calls),
         reasoning=_reasoning(message),
         usage=_usage(completion.usage),
+        cut=_cut(completion.choices[0].finish_reason),
     )
+
+
+def _number(digits: str) -> float:
+    """Read an integer; one that is too long to be one becomes a float."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
+
+
+def _cut(finish_reason: object) -> Cut | None:
+    return _CUTS.get(finish_reason.lower()) if isinstance(finish_reason, str) else None
 
 
 def _arguments_text(arguments: str | dict[str, Any] | None) -> str:
@@ -113,9 +136,10 @@ def _arguments_text(arguments: str | dict[str, Any] | None) -> str:
     return json.dumps(arguments or {}, ensure_ascii=False)
 
 
-def _text(content: str | list[_Part] | None) -> str:
+def _text(content: str | list[_Part | str] | None) -> str:
     if isinstance(content, list):
-        return "".join(part.text for part in content)
+        texts = [part if isinstance(part, str) else part.text for part in content]
+        return "".join(text for text in texts if text)
     return content or ""
 
 
@@ -127,11 +151,9 @@ def _reasoning(message: _Message) -> str:
 
 
 def _usage(reported: object) -> Usage | None:
-    """None where the endpoint reports none, or only a part."""
+    """None where the endpoint reports none, only a part, or what no call can have taken."""
     if not isinstance(reported, dict):
         return None
-    counts = cast(dict[str, object], reported)
-    prompt, completion = counts.get("prompt_tokens"), counts.get("completion_tokens")
-    if type(prompt) is not int or type(completion) is not int:
-        return None
-    return Usage(prompt, completion, "endpoint")
+    counts = cast(dict[str, Any], reported)
+    usage = Usage(counts.get("prompt_tokens", -1), counts.get("completion_tokens", -1), "endpoint")
+    return usage if usage.is_plausible else None

@@ -1,0 +1,57 @@
+"""Where passages stand in the text of a tool result: what its writer knows, so that no reader has
+to guess it from the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+LeftOut = Literal["read", "shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSpan:
+    """A passage in the text of a tool result.
+
+    ``title`` is the passage's own in full; the text shows its beginning. Offsets count characters
+    of the text: the header begins at ``start``, the passage's own text reaches from ``text_start``
+    to ``end``, which are equal where none is shown. ``sentences`` are the numbers, from 1, of the
+    sentences of which anything is shown; ``whole`` is whether nothing of the passage's text is
+    missing. Both are None where the span was read from a text, which does not tell. ``left_out``
+    says why there is no text: the passage was "read" or "shown" before.
+    """
+
+    id: str
+    title: str
+    start: int
+    text_start: int
+    end: int
+    sentences: tuple[int, ...] | None = None
+    whole: bool | None = None
+    left_out: LeftOut | None = None
+
+    def text_in(self, reply: str) -> str:
+        """Return what the reply shows of the passage's own text."""
+        return reply[self.text_start : self.end]
+
+
+def clipped(spans: Sequence[PassageSpan], length: int) -> tuple[PassageSpan, ...]:
+    """Return the spans in the first ``length`` characters of their text."""
+    return tuple(
+        span
+        if span.end <= length
+        else replace(span, text_start=min(span.text_start, length), end=length, whole=False)
+        for span in spans
+        if span.start < length
+    )
+
+
+def check_spans(spans: Sequence[PassageSpan], reply: str) -> None:
+    """Raise ValueError unless the spans follow each other in the reply and begin with headers."""
+    end = 0
+    for span in spans:
+        in_order = end <= span.start <= span.text_start <= span.end <= len(reply)
+        if not in_order or not reply.startswith(f"[{span.id}]", span.start):
+            raise ValueError(f"passage {span.id!r} is not at {span.start} in the tool's output")
+        end = span.end

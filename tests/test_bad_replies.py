@@ -1,0 +1,256 @@
+"""Replies of endpoints that are cut off, absurd or malformed: each costs its own question at most,
+and no figure of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
+from arag_search.agent.models.replay import RecordingModel, ReplayModel
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.models.wire import read_reply
+from arag_search.agent.prices import Price, Prices
+from arag_search.agent.record import Record
+from arag_search.agent.run import RunOptions, run
+from arag_search.agent.run_folder import read_records
+from arag_search.cli.trajectories import trajectory_text
+from arag_search.config import load_preset
+from arag_search.evaluation.judge import Judge
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.question_score import score_question
+from arag_search.index import Index
+from tests.passages import VIVALDI, index_of
+from tests.records import record
+
+CUT = ModelReply("Answer: Vien", cut="length")
+QUESTION = Question("q0", "Where did Vivaldi die?", ("Vien",))
+PRICES = Prices({"scripted": Price(prompt=1.0, completion=1.0)})
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(*VIVALDI)
+
+
+def asked(index: Index, *replies: ModelReply, preset: str = "logical_read") -> Record:
+    return Agent(index, load_preset(preset), ScriptedModel(replies)).ask(QUESTION.text, "q0")
+
+
+def body(choice: object = None, **more: Any) -> str:
+    choice = {"message": {"content": "Ada"}} if choice is None else choice
+    return json.dumps({"choices": [choice], **more})
+
+
+# Answers that are cut off
+
+
+@pytest.mark.parametrize(
+    ("reason", "cut"),
+    [
+        ("stop", None),
+        ("tool_calls", None),
+        ("length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("content_filter", "content_filter"),
+        ("SAFETY", "content_filter"),
+        (None, None),
+        (7, None),
+        (["length"], None),
+        ({}, None),
+    ],
+)
+def test_a_finish_reason_says_whether_a_reply_is_cut_off(reason: object, cut: str | None) -> None:
+    choice = {"message": {"content": "Vien"}, "finish_reason": reason}
+    assert read_reply(body(choice), 1) == ModelReply("Vien", cut=cut)  # pyright: ignore
+
+
+@pytest.mark.parametrize("preset", ["logical_read", "direct_answer"])
+def test_an_answer_that_is_cut_off_is_a_failure_that_keeps_its_text(
+    index: Index, preset: str
+) -> None:
+    made = asked(index, CUT, preset=preset)
+    assert (made.status, made.answer, made.answer_short) == ("failed", "Answer: Vien", "")
+    assert (made.citation, made.cited_ids) == (None, ())
+    assert made.failure == (
+        "ModelReplyError: The answer was cut off: it reached the most tokens that a reply may "
+        "have.\n"
+        "Where: model scripted, finish reason length\n"
+        "Do: Allow the model longer replies, or try another model."
+    )
+    score = score_question(QUESTION, made)
+    assert (score.status, score.exact_match, score.f1, score.contain_accuracy) == (
+        "failed",
+        0,
+        0,
+        0,
+    )
+    shown = trajectory_text(made, "scripted")
+    assert "What there is of an answer, as the model wrote it:\nAnswer: Vien" in shown
+
+
+def test_a_forced_answer_that_is_cut_off_fails_too_and_says_why_where_it_is_empty(
+    index: Index,
+) -> None:
+    search = ModelReply("", (ToolCall("a", "logical_search", '{"query": "opera"}'),))
+    settings = load_preset("logical_read").model_copy(update={"max_loops": 1})
+    withheld = ModelReply("Answer: V", cut="content_filter")
+    made = Agent(index, settings, ScriptedModel([search, withheld])).ask("Who?")
+    assert made.status == "failed"
+    assert "a filter of the endpoint withheld the rest" in (made.failure or "")
+    empty = ModelReply("", cut="length")
+    made = asked(index, empty, empty)
+    assert (made.failure or "").startswith(
+        "ModelReplyError: The model replied twice with neither text nor a tool call; it reached "
+    )
+
+
+def test_a_call_in_a_reply_that_is_cut_off_is_run_where_it_is_whole(index: Index) -> None:
+    call = ToolCall("a", "logical_search", '{"query": "opera"}')
+    made = asked(index, ModelReply("", (call,), cut="length"), ModelReply("Answer: x"))
+    assert (made.status, made.trajectory[0].status) == ("answered", "ok")
+
+
+def test_a_cut_is_recorded_and_replayed(index: Index, tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    recording = RecordingModel(ScriptedModel([CUT]), file)
+    request = ModelRequest(())
+    assert recording.reply(request) == ReplayModel(file).reply(request) == CUT
+    recording.close()
+
+
+def test_a_verdict_that_is_cut_off_is_asked_for_again() -> None:
+    replies = [ModelReply("Verdict: incorrect", cut="length"), ModelReply("Verdict: correct")]
+    judgement = Judge(ScriptedModel(replies)).judge(QUESTION, record("q0", "Vienna"))
+    assert judgement.verdict == "correct"
+
+
+# Usage
+
+ABSURD: tuple[object, ...] = (
+    -1,
+    10**10,
+    10**30,
+    10**400,
+    1.5,
+    float("inf"),
+    float("nan"),
+    True,
+    "7",
+    None,
+    [7],
+    {},
+)
+
+
+@pytest.mark.parametrize("tokens", ABSURD)
+@pytest.mark.parametrize("field", ["prompt_tokens", "completion_tokens"])
+def test_usage_that_cannot_be_is_not_reported(field: str, tokens: object) -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, field: tokens}
+    assert read_reply(body(usage=usage), 1) == ModelReply("Ada")
+
+
+def test_a_number_too_long_for_python_is_no_reason_to_lose_a_reply() -> None:
+    written = body(usage={"prompt_tokens": 1, "completion_tokens": 2}).replace(
+        "2}", f"{'9' * 5000}}}"
+    )
+    assert read_reply(written, 1) == ModelReply("Ada")
+
+
+@pytest.mark.parametrize("tokens", [-(10**6), 10**30, 10**400])
+def test_one_reply_with_absurd_usage_ends_no_run_and_lowers_no_cost(
+    index: Index, tmp_path: Path, tokens: int
+) -> None:
+    def script(request: ModelRequest) -> ModelReply:
+        used = tokens if request.question_id == "q1" else 10
+        return ModelReply("Answer: x", usage=Usage(used, used, "endpoint"))
+
+    questions = [replace(QUESTION, id=f"q{at}", text=f"Who is {at}?") for at in range(3)]
+    outcome = run(
+        index, questions, load_preset("logical_read"), ScriptedModel(script), tmp_path,
+        prices=PRICES, options=RunOptions(max_cost_usd=1.0),
+    )  # fmt: skip
+    assert (outcome.tally.answered, outcome.tally.failed, outcome.stopped) == (3, 0, None)
+    records = read_records(tmp_path).by_id
+    assert [records[f"q{at}"].usage.source for at in range(3)] == [
+        "endpoint",
+        "counted",
+        "endpoint",
+    ]
+    assert all(0 < (one.total_cost or 0) < 1 for one in records.values())
+
+
+# Any other reply
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["text", "name", "arguments", "function", "id", "content", "type"]),
+            inner,
+        )
+    ),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(
+    ["content", "refusal", "reasoning", "reasoning_content", "tool_calls", "role"]
+)
+
+
+@given(
+    message=st.dictionaries(FIELDS, JSON) | JSON,
+    more=st.dictionaries(st.sampled_from(["finish_reason", "index"]), JSON),
+    usage=JSON | st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens"]), JSON),
+    choices=st.none() | JSON,
+)
+def test_any_reply_is_read_or_refused_in_words_of_ours(
+    message: object, more: dict[str, object], usage: object, choices: object
+) -> None:
+    written: dict[str, object] = {"choices": choices or [{"message": message, **more}]}
+    try:
+        reply = read_reply(json.dumps({**written, "usage": usage}), 1)
+    except ValueError as error:
+        assert str(error).startswith("The endpoint's reply ")
+    else:
+        assert reply.usage is None or reply.usage.is_plausible
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ('{"choices": []}', "The endpoint's reply holds no choices"),
+        ('{"choices": {}}', "The endpoint's reply holds no choices"),
+        ('{"choices": "ab"}', "The endpoint's reply is no chat completion (at choices)"),
+        ('{"choices": [null]}', "The endpoint's reply is no chat completion (at choices.0)"),
+        ("[]", "The endpoint's reply holds no choices"),
+        ("[" * 100_000, "The endpoint's reply is no JSON"),
+    ],
+)
+def test_a_reply_that_is_none_is_refused(written: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=r"^The endpoint's reply") as caught:
+        read_reply(written, 1)
+    assert str(caught.value) == problem
+
+
+def test_content_in_parts_is_text_whatever_the_parts_hold() -> None:
+    parts = ["A", {"type": "text", "text": "da"}, {"type": "text", "text": None}, {"type": "x"}]
+    assert read_reply(body({"message": {"content": parts}}), 1) == ModelReply("Ada")
+
+
+@pytest.mark.parametrize("levels", [51, 200, 497, 990, 100_000])
+def test_arguments_nested_too_deeply_are_refused_at_any_depth(index: Index, levels: int) -> None:
+    nested = f'{{"query": {"[" * levels}{"]" * levels}}}'
+    call = ModelReply("", (ToolCall("a", "logical_search", nested),))
+    made = asked(index, call, ModelReply("Answer: x"))
+    (step,) = made.trajectory
+    assert (made.status, step.status, step.tool_input) == ("answered", "error", nested)
+    assert "not valid JSON (nested too deeply)" in step.tool_output

@@ -1,0 +1,103 @@
+"""Records that cannot be trusted, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.agent.models.base import Usage
+from arag_search.agent.record import Record
+from arag_search.evaluation.doubts import doubts_of, trust_notes
+from arag_search.evaluation.evidence import sections
+from arag_search.viewer.view import view
+from tests.commands import Command
+from tests.hostile_passages import hostile_chunks, random_record
+from tests.passages import index_of
+from tests.records import record, search
+from tests.viewed_runs import answered, asked, run_folder
+
+TEXT = "1 of 1 passage for x\n[a.1] Ann\nAnn was a singer.\nFull text: chunk_read."
+OLD = search("a.1", text=TEXT, tokens=6)
+
+
+def older(made: Record) -> Record:
+    """The record as a version wrote it that did not store where passages are."""
+    steps = (replace(step, passages=None) for step in made.trajectory)
+    return replace(made, trajectory=tuple(steps))
+
+
+@given(st.integers(0, 1_000_000).map(Random))
+@settings(max_examples=60)
+def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) -> None:
+    chunks = hostile_chunks(random)
+    made = random_record(index_of(*chunks), random, [chunk.id for chunk in chunks])
+    assert doubts_of(made) == ()
+    read = older(made)
+    assert read.is_read_from_text
+    if not doubts_of(read):
+        assert [sections(step) for step in read.trajectory] == [
+            sections(step) for step in made.trajectory
+        ]
+
+
+def test_an_older_record_whose_reply_is_plain_is_trusted() -> None:
+    assert doubts_of(record("q", "x", OLD)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "doubt"),
+    [
+        (f"{TEXT}\n[a.1] Ann", 6, "several lines could begin the same passage"),
+        (TEXT, 7, "the passages found have other tokens than the tool counted"),
+        (TEXT.replace("Ann\n", "Ann ...\n"), 7, "a title is cut, by which it is not found"),
+    ],
+)
+def test_evidence_that_several_readings_could_give_is_doubted(
+    text: str, tokens: int, doubt: str
+) -> None:
+    step = search("a.1", text=text, tokens=tokens)
+    assert doubts_of(record("q", "x", step)) == (f"its evidence: in step 1 {doubt}",)
+
+
+def test_usage_that_cannot_be_and_answers_that_are_read_otherwise_today_are_doubted() -> None:
+    made = record("q", "V [nope.9]", OLD)
+    assert doubts_of(made) == (
+        "its citations: by today's rules those never shown are nope.9",
+        "its short answer: by today's rules it is 'V'",
+    )
+    assert doubts_of(replace(record("q", "V"), usage=Usage(-1, 5, "endpoint"))) == (
+        "its usage and cost: no model takes so many tokens",
+    )
+    assert doubts_of(replace(record("q", "V"), usage=Usage(10**30, 5, "endpoint"))) != ()
+
+
+def test_score_and_pages_say_which_records_cannot_be_trusted_and_why(
+    tmp_path: Path, arag: Command
+) -> None:
+    records = [answered("q", "Paris", OLD), answered("r", "V [nope.9]", OLD), answered("s", "x")]
+    folder = run_folder(tmp_path / "a", [asked(id) for id in "qrs"], records)
+    notes = [
+        "2 records are of an older version: where passages are is read from the text of replies, "
+        "and whether an answer was cut off is not known.",
+        "The record of r cannot be trusted: its citations: by today's rules those never shown are "
+        "nope.9; its short answer: by today's rules it is 'V'.",
+    ]
+    done = arag("score", str(folder))
+    assert done.out.splitlines()[-2:] == notes
+    written = json.loads(arag("score", str(folder), "--json").out)
+    assert (written["older_records"], list(written["doubts"])) == (2, ["r"])
+    html = view([folder]).html.decode()
+    assert '"isReadFromText":true,"doubts":["its citations: ' in html
+
+
+def test_a_few_records_are_named_and_the_others_counted() -> None:
+    notes = trust_notes(1, {str(number): ("why",) for number in range(5)})
+    assert len(notes) == 5
+    assert notes[0].startswith("1 record is of an older version")
+    assert notes[-1] == "Nor can 2 more records (arag-search score --json names them)."

@@ -1,0 +1,252 @@
+"""Where passages are in replies: told by the tools, kept in records, and read from there by all who
+judge or show them, whatever the passages hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag_search.agent.calls import NOTHING_NEW
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.record import Record, Step
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk
+from arag_search.evaluation.evidence import (
+    Section,
+    sections,
+    shown_titles,
+    sightings_by_passage,
+    sightings_by_title,
+)
+from arag_search.evaluation.measures import stands_in, whole_words
+from arag_search.evaluation.question import Question
+from arag_search.evaluation.resolution import Piece
+from arag_search.index import Index
+from arag_search.query.fields import ANY_SCHEMA
+from arag_search.results import join_sentences
+from arag_search.tools.base import ReadSet, ToolResult
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.rendering import shown_title
+from arag_search.tools.search import ReplyStyle
+from arag_search.tools.spans import PassageSpan, clipped
+from arag_search.viewer.steps import Steps
+from arag_search.viewer.texts import Texts
+from tests.agent.asking import call, calls
+from tests.hostile_passages import IDS, hostile_chunks, random_record
+from tests.passages import VIVALDI, chunk, index_of
+from tests.records import record
+
+
+def expected_text(chunk: Chunk, span: PassageSpan) -> str:
+    """The sentences of a passage that a span says are shown, as any reply writes them."""
+    numbers = [number - 1 for number in span.sentences or ()]
+    return join_sentences(chunk.sentences(), numbers)
+
+
+def unspaced(text: str) -> str:
+    return "".join(text.split())
+
+
+def bare(text: str) -> str:
+    """A text without white space, and without the marks of what is left out around it."""
+    return unspaced(text).removeprefix("...").removesuffix("...")
+
+
+def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
+    """A result says of each passage what stands at its place."""
+    assert [span.id for span in result.passages] == list(result.ids)
+    for span in result.passages:
+        chunk, shown = chunks[span.id], span.text_in(result.text)
+        assert span.title == chunk.title
+        header = result.text[span.start :].partition("\n")[0]
+        if span.left_out == "read":
+            assert header == f"[{span.id}] This chunk has been read before."
+        else:
+            assert header.startswith(f"[{span.id}] {shown_title(chunk.title)}".rstrip())
+        if span.left_out is not None:
+            assert (shown, span.sentences, span.whole) == ("", (), False)
+            continue
+        content = chunk.content.strip()
+        assert span.whole == (unspaced(shown) == unspaced(content))
+        expected = bare(expected_text(chunk, span))
+        assert expected.startswith(bare(shown))
+        if not shown.endswith("..."):
+            assert expected == bare(shown)
+
+
+@given(st.integers(0, 1_000_000).map(Random), st.booleans(), st.sampled_from((200, 700, 4000)))
+@settings(max_examples=60)
+def test_a_result_says_where_each_passage_is_whatever_the_passages_hold(
+    random: Random, full_text: bool, bound: int
+) -> None:
+    chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
+    style = ReplyStyle(full_text=full_text, suppress_shown=True, max_result_tokens=bound)
+    index = index_of(*chunks.values())
+    search, read = LogicalSearch(index, style=style), ChunkRead(index, max_result_tokens=bound)
+    read_set = ReadSet()
+    for query in ("opera", "goldoni", "opera OR venice"):
+        check_result(search.run({"query": query, "top_k": 20}, read_set), chunks)
+        found = search.run({"query": query, "granularity": "sentence"}, read_set)
+        check_result(found, chunks)
+    for first in (1, 2, 1):
+        ids = [random.choice(list(chunks))] if first > 1 else list(chunks)
+        result = read.run({"chunk_ids": [*ids, "nope"], "from_sentence": 1}, read_set)
+        check_result(result, chunks)
+        check_result(read.run({"chunk_ids": ids[:1], "from_sentence": first}, read_set), chunks)
+
+
+def passages_of_a_page(step: Step) -> list[tuple[str, str]]:
+    """Ids and texts of the passages of a step as a page shows them."""
+    texts = Texts()
+    (told,) = Steps(texts, ANY_SCHEMA).of(record("q", "x", step))
+    all_texts = texts.all()
+    return [
+        (passage["id"], "" if "text" not in passage else all_texts[passage["text"]])
+        for passage in told["passages"]
+    ]
+
+
+@given(st.integers(0, 1_000_000).map(Random))
+@settings(max_examples=40)
+def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
+    random: Random,
+) -> None:
+    chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
+    made = random_record(index_of(*chunks.values()), random, list(chunks))
+    stored = Record.from_json(json.loads(made.to_line()))
+    assert stored == made
+    assert not stored.is_read_from_text
+    returned = [
+        {span.id: span.text_in(step.tool_output) for span in step.passages or ()}
+        for step in stored.trajectory
+    ]
+    for step, texts in zip(stored.trajectory, returned, strict=True):
+        assert {section.id: section.text for section in sections(step)} == texts
+        assert dict(passages_of_a_page(step)) == texts
+    for answer in ("Goldoni", "Antonio Vivaldi", "3", "Unknown", "nothing new"):
+        for id in IDS:
+            ((sighting,),) = sightings_by_passage([[Piece("x", (id,), "title", answer)]], stored)
+            visible = [
+                place
+                for place, texts in enumerate(returned)
+                if id in texts and stands_in(answer, whole_words(texts[id]))
+            ]
+            shown = [place for place, texts in enumerate(returned) if id in texts]
+            assert sighting.visible == (visible[0] if visible else None)
+            assert sighting.shown == (shown[0] if shown else None)
+    searched = [step for step in stored.trajectory if not step.is_read]
+    assert shown_titles(record("q", "x", *searched)) == {
+        chunks[span.id].title for step in searched for span in step.passages or ()
+    } - {""}
+
+
+# Lines of passages that look like ours
+
+
+def searched(*chunks: Chunk, query: str = "opera", **options: Any) -> Step:
+    """The step of a search over these passages."""
+    return asked_of(index_of(*chunks), "logical_search", {"query": query}, **options)
+
+
+def asked_of(index: Index, tool: str, arguments: dict[str, Any], repeat: int = 1) -> Step:
+    script = [calls(call(tool, f"c{at}", **arguments)) for at in range(repeat)]
+    model = ScriptedModel([*script, ModelReply("Answer: x")])
+    return Agent(index, load_preset("logical_read"), model).ask("Who?").trajectory[-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[d.1] Antonio Vivaldi",
+        "[0] Antonio Vivaldi, a life.",
+        "Unknown: Antonio Vivaldi",
+        "More: offset=Antonio Vivaldi",
+        "Shown up to sentence Antonio Vivaldi",
+        "Full text: chunk_read. Antonio Vivaldi",
+        "Note: Antonio Vivaldi",
+    ],
+)
+def test_a_line_of_a_passage_that_looks_like_ours_is_its_text_and_no_title(line: str) -> None:
+    passage = replace(chunk(0, "d", "Opera", f"An opera.\n{line}\nThe end."), id="d.1")
+    other = replace(chunk(1, "e", "Tune", "An opera too."), id="0")
+    step = searched(passage, other)
+    assert {"d.1", "0"} == {section.id for section in sections(step)}
+    assert Section("d.1", "Opera", f"An opera.\n{line}\nThe end.") in sections(step)
+    asked_for = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
+    ((sighting,),) = sightings_by_title(asked_for, record("q", "x", step))
+    assert sighting.shown is None
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\v", "\f", "\r"])
+def test_a_line_feed_alone_ends_a_line(end: str) -> None:
+    step = searched(chunk(0, "d", "Opera", f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."))
+    (section,) = sections(step)
+    assert section.text == f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."
+    older = replace(step, passages=None)
+    assert sections(older) == sections(step)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Opera " + "and the opera " * 30,
+        "Opera, part 1 of 2",
+        "Opera (shown before)",
+        "This chunk has been read before.",
+    ],
+)
+def test_a_title_is_met_whatever_its_length_and_its_end(title: str) -> None:
+    wanted = Question("q", "?", ("x",), supporting_titles=(title,))
+    step = searched(chunk(0, "d", title, "An opera."))
+    ((sighting,),) = sightings_by_title(wanted, record("q", "x", step))
+    assert sighting.shown == 0
+
+
+def test_the_nudge_of_the_loop_is_no_evidence() -> None:
+    with index_of(*VIVALDI) as index:
+        step = asked_of(index, "chunk_read", {"chunk_ids": ["page.1"]}, repeat=4)
+        assert step.tool_output.endswith(NOTHING_NEW)
+        step = asked_of(index, "logical_search", {"query": "opera"}, repeat=4)
+        assert step.tool_output.endswith(NOTHING_NEW)
+    text = f"1 of 1 passage for x\n[a.1] A\nOpera.\n{NOTHING_NEW}"
+    told = Step(1, "logical_search", {}, text, "", "ok", ("a.1",), 1, 9, 9, 0.1)
+    pieces = [[Piece("A", ("a.1",), "title", "3")]]
+    for passages in (None, (PassageSpan("a.1", "A", 21, 29, 35, (1,), True),)):
+        step = replace(told, passages=passages)
+        assert [section.text for section in sections(step)] == ["Opera."]
+        assert sightings_by_passage(pieces, record("q", "x", step))[0][0].visible is None
+
+
+# Bounds, and records that do not fit
+
+
+def test_spans_of_a_text_that_is_cut_end_with_it() -> None:
+    spans = (PassageSpan("a", "A", 0, 6, 10, (1,), True), PassageSpan("b", "B", 11, 17, 30, (1,)))
+    assert clipped(spans, 30) == spans
+    assert clipped(spans, 20) == (spans[0], replace(spans[1], end=20, whole=False))
+    assert clipped(spans, 8) == (replace(spans[0], end=8, whole=False),)
+    assert clipped(spans, 3) == (replace(spans[0], text_start=3, end=3, whole=False),)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"start": -1}, {"start": 3}, {"end": 99}, {"text_start": 1}, {"id": "b"}]
+)
+def test_a_record_whose_passages_do_not_fit_its_text_is_refused(changes: dict[str, Any]) -> None:
+    from arag_search.errors import RunError
+
+    span = PassageSpan("a", "A", 5, 11, 16, (1,), True)
+    step = Step(1, "x", {}, "head\n[a] A\nOpera", "", "ok", ("a",), 1, 9, 9, 0.1, (span,))
+    written = record("q", "x", step).to_json()
+    assert Record.from_json(written).trajectory == (step,)
+    written["trajectory"][0]["passages"][0].update(changes)
+    with pytest.raises(RunError, match=r"^A record cannot be read: trajectory\.0"):
+        Record.from_json(written)
