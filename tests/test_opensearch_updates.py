@@ -181,6 +181,7 @@ owner, name = {
     "refresh": (client.Client, "call"),
     "aliases": (update.OpenSearchUpdate, "_remove_aliases"),
     "release": (update_lock.UpdateLock, "release"),
+    "close": (client.Client, "close"),
 }[place]
 call = getattr(owner, name)
 def dying(self, *arguments, **options):
@@ -241,6 +242,19 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     assert opensearch.indexes() == opensearch.live()
     deleted = opensearch.deleted(opensearch.live()[0])
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("moment", ["release:0", "close:0"])
+def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
+    moment: str, opensearch: Site, arag: Command
+) -> None:
+    built(opensearch, "a", "b", "c")
+    killed(KILLED, moment, "delete", opensearch.address, "a", "b")
+    assert ids(opensearch) == ["c.1"]
+    again = arag("delete", opensearch.address, "b", "a", "--json")
+    assert again.code == 0, again.err
+    assert (again.json["deleted"], again.json["finished_before"]) == (2, True)
 
 
 class Interrupted(SilentProgress):
