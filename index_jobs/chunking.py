@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
-from arag_search.tokens import count_tokens
+from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.sentences import sentence_ends
 
-CHUNKING_VERSION = 1
+CHUNKING_VERSION = 2
 """Grows when the same document would be cut differently, so that no resume mixes the two."""
 
 DEFAULT_CHUNK_TOKENS = 1_000
@@ -130,7 +131,8 @@ def _first_passage(
     kept = len(held)
     while True:
         end = held[kept - 1][0] if held else 0
-        tokens = count_tokens(text[start:end])
+        is_known = kept == 1 and text[end - 1] != " "  # see _fitting
+        tokens = held[0][1] if is_known else count_tokens(text[start:end])
         if tokens <= chunk_tokens or kept <= 1:
             ends = tuple(end for end, _ in held[:kept])
             return Passage(start, end, ends, tokens), held[kept:]
@@ -143,8 +145,8 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
     for end in ends:
         while True:
             if end - start <= chunk_tokens * _LONGEST_TOKEN:
-                tokens = count_tokens(text[start:end])
-                if tokens <= chunk_tokens:
+                tokens = count_up_to(text[start:end], chunk_tokens)
+                if tokens is not None:
                     break
             start, tokens = _cut_off(text, start, end, chunk_tokens)
             yield start, tokens
@@ -164,6 +166,36 @@ def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, i
     fitting = bisect_right(blanks, chunk_tokens, key=tokens_to)
     if fitting:
         cut_at = blanks[fitting - 1]
+        return cut_at, tokens_to(cut_at)
+    return _cut_in_word(text, start, look - 1, chunk_tokens)
+
+
+def _cut_in_word(text: str, start: int, last: int, chunk_tokens: int) -> tuple[int, int]:
+    """As _cut_off within a word, at ``last`` at the latest. The tokens of the word are found once,
+    and counted anew only about where the first ones end: the tokens of a beginning may differ."""
+
+    @functools.cache
+    def tokens_to(offset: int) -> int:
+        return count_tokens(text[start:offset])
+
+    size = 2 * chunk_tokens
+    near = start + characters_of(text[start : start + size], chunk_tokens)
+    while near == start + size < last:
+        size *= 2
+        near = start + characters_of(text[start : start + size], chunk_tokens)
+    near = min(max(near, start + 1), last)
+    step = 1
+    if tokens_to(near) <= chunk_tokens:
+        while near + step <= last and tokens_to(near + step) <= chunk_tokens:
+            near += step
+            step *= 2
+        longer = range(near + 1, min(near + step, last + 1))
+        cut_at = near + bisect_right(longer, chunk_tokens, key=tokens_to)
     else:
-        cut_at = start + max(1, bisect_right(range(start + 1, look), chunk_tokens, key=tokens_to))
+        while near - step > start + 1 and tokens_to(near - step) > chunk_tokens:
+            near -= step
+            step *= 2
+        shortest = max(near - step, start + 1)
+        shorter = range(shortest + 1, near)
+        cut_at = shortest + bisect_right(shorter, chunk_tokens, key=tokens_to)
     return cut_at, tokens_to(cut_at)

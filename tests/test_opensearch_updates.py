@@ -297,7 +297,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     killed(KILLED, "release:0", "delete", address, "c")
     again = arag("delete", address, "c", "--json")
     assert (again.code, again.json["finished_before"]) == (0, True)
-    assert arag("delete", address, "c").code == 1
+    assert arag("delete", address, "c", "z").code == 1, "another command"
 
 
 def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(
