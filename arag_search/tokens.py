@@ -79,16 +79,22 @@ def count_tokens(text: str) -> int:
 
 
 def count_up_to(text: str, max_tokens: int) -> int | None:
-    """Number of tokens of ``text``, None for more than ``max_tokens``, which are then not looked
-    at. The text holds no lone surrogate."""
-    return _tokenizer().count_till_limit(text, max_tokens)
+    """As count_tokens; None for more than ``max_tokens``, after which it does not look on."""
+    try:
+        return _tokenizer().count_till_limit(text, max_tokens)
+    except UnicodeEncodeError:
+        return _tokenizer().count_till_limit(encodable(text), max_tokens)
 
 
 def characters_of(text: str, tokens: int) -> int:
-    """How many characters the first ``tokens`` tokens of the text have; whole ones only. The text
-    holds no lone surrogate. O(len(text))."""
+    """How many characters the first ``tokens`` tokens of the text have; whole ones only.
+    O(len(text))."""
     tokenizer = _tokenizer()
-    first = tokenizer.encode(text)[:tokens]
+    try:
+        first = tokenizer.encode(text)[:tokens]
+    except UnicodeEncodeError:
+        text = encodable(text)
+        first = tokenizer.encode(text)[:tokens]
     while first:
         with contextlib.suppress(ValueError):  # a part of a character
             decoded = tokenizer.decode(first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
@@ -156,46 +156,49 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
 
 
 def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, int]:
-    """The end and the tokens of the longest beginning of a sentence that fits into a chunk."""
+    """The end and the tokens of the longest beginning of a sentence that fits into a chunk: up to a
+    blank, or within a word that is longer.
 
-    def tokens_to(offset: int) -> int:
-        return count_tokens(text[start:offset])
-
-    look = min(end, start + chunk_tokens * _LONGEST_TOKEN)
-    blanks = [match.end() for match in _BLANK.finditer(text, start, look)]
-    fitting = bisect_right(blanks, chunk_tokens, key=tokens_to)
-    if fitting:
-        cut_at = blanks[fitting - 1]
-        return cut_at, tokens_to(cut_at)
-    return _cut_in_word(text, start, look - 1, chunk_tokens)
-
-
-def _cut_in_word(text: str, start: int, last: int, chunk_tokens: int) -> tuple[int, int]:
-    """As _cut_off within a word, at ``last`` at the latest. The tokens of the word are found once,
-    and counted anew only about where the first ones end: the tokens of a beginning may differ."""
+    The tokens are found once, and counted anew only about where the first ones end: those of a
+    beginning may differ a little.
+    """
 
     @functools.cache
     def tokens_to(offset: int) -> int:
-        return count_tokens(text[start:offset])
+        tokens = count_up_to(text[start:offset], chunk_tokens)
+        return chunk_tokens + 1 if tokens is None else tokens
 
+    look = min(end, start + chunk_tokens * _LONGEST_TOKEN)
     size = 2 * chunk_tokens
-    near = start + characters_of(text[start : start + size], chunk_tokens)
-    while near == start + size < last:
+    near = start + characters_of(text[start : min(look, start + size)], chunk_tokens)
+    while near == start + size < look:
         size *= 2
-        near = start + characters_of(text[start : start + size], chunk_tokens)
-    near = min(max(near, start + 1), last)
+        near = start + characters_of(text[start : min(look, start + size)], chunk_tokens)
+    for offsets in (
+        [match.end() for match in _BLANK.finditer(text, start, look)],
+        range(start + 1, look),
+    ):
+        fitting = _fitting_offsets(offsets, near, chunk_tokens, tokens_to)
+        if fitting:
+            return offsets[fitting - 1], tokens_to(offsets[fitting - 1])
+    return start + 1, count_tokens(text[start : start + 1])
+
+
+def _fitting_offsets(
+    offsets: Sequence[int], near: int, chunk_tokens: int, tokens_to: Callable[[int], int]
+) -> int:
+    """How many of the ascending offsets have at most ``chunk_tokens`` tokens before them; those
+    about ``near`` are looked at first."""
+    low = high = bisect_right(offsets, near)
     step = 1
-    if tokens_to(near) <= chunk_tokens:
-        while near + step <= last and tokens_to(near + step) <= chunk_tokens:
-            near += step
+    if low and tokens_to(offsets[low - 1]) > chunk_tokens:
+        while low and tokens_to(offsets[low - 1]) > chunk_tokens:
+            high = low - 1
+            low = max(0, high - step)
             step *= 2
-        longer = range(near + 1, min(near + step, last + 1))
-        cut_at = near + bisect_right(longer, chunk_tokens, key=tokens_to)
     else:
-        while near - step > start + 1 and tokens_to(near - step) > chunk_tokens:
-            near -= step
+        while high < len(offsets) and tokens_to(offsets[high]) <= chunk_tokens:
+            low = high + 1
+            high = min(len(offsets), high + step)
             step *= 2
-        shortest = max(near - step, start + 1)
-        shorter = range(shortest + 1, near)
-        cut_at = shortest + bisect_right(shorter, chunk_tokens, key=tokens_to)
-    return cut_at, tokens_to(cut_at)
+    return bisect_right(offsets, chunk_tokens, low, high, key=tokens_to)

@@ -140,8 +140,10 @@ def test_more_chunks_than_an_ordinal_can_number_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("alphabet", ["abcdefghijklmnopqrstuvwxyz0123456789", "x", "字中é😀"])
-def test_an_endless_word_is_cut_without_loss_and_its_characters_are_counted_a_few_times(
+@pytest.mark.parametrize(
+    "alphabet", ["abcdefghijklmnopqrstuvwxyz0123456789", "x", "字中é😀", "abcdefghi   "]
+)
+def test_an_endless_word_or_line_is_cut_without_loss_and_its_characters_are_counted_a_few_times(
     alphabet: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at = 0
