@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
-from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 FAR = 32  # so many characters a token are rarely met
 CUT_MARK = " ..."
 """What a cut text ends with."""
 
 
+class _Tokenizer(Protocol):
+    """The compiled tokenizer."""
+
+    def count(self, text: str, /) -> int: ...
+
+    def count_till_limit(self, text: str, token_limit: int, /) -> int | None: ...
+
+    def encode(self, text: str, /) -> list[int]: ...
+
+    def decode(self, tokens: list[int], /) -> str: ...
+
+
+class _Slower:
+    """The tokenizer of the package, where its compiled part is not found."""
+
+    def __init__(self) -> None:
+        from bpe_openai import get_encoding
+
+        self._encoding = get_encoding("o200k_base")
+
+    def count(self, text: str, /) -> int:
+        return len(self.encode(text))
+
+    def count_till_limit(self, text: str, token_limit: int, /) -> int | None:
+        count = self.count(text)
+        return count if count <= token_limit else None
+
+    def encode(self, text: str, /) -> list[int]:
+        return self._encoding.encode_ordinary(text)
+
+    def decode(self, tokens: list[int], /) -> str:
+        return self._encoding.decode(tokens)
+
+
 @functools.cache
-def _counter() -> Callable[[str], int]:
-    """The counting function of the compiled tokenizer.
+def _tokenizer() -> _Tokenizer:
+    """The compiled tokenizer.
 
     The package's own ``__init__`` computes the tables of every model it knows, which takes longer
     than everything else a first search does; its compiled part alone has what is needed here.
@@ -30,13 +64,8 @@ def _counter() -> Callable[[str], int]:
                 if module_spec is not None:
                     module: Any = importlib.util.module_from_spec(module_spec)
                     loader.exec_module(module)
-                    return cast(
-                        Callable[[str], int], module.tokenizer_for_encoding("o200k_base").count
-                    )
-    from bpe_openai import get_encoding
-
-    encoding = get_encoding("o200k_base")
-    return lambda text: len(encoding.encode_ordinary(text))
+                    return cast(_Tokenizer, module.tokenizer_for_encoding("o200k_base"))
+    return _Slower()
 
 
 def count_tokens(text: str) -> int:
@@ -46,9 +75,35 @@ def count_tokens(text: str) -> int:
     ``encodable`` puts in its place. O(len(text)).
     """
     try:
-        return _counter()(text)
+        return _tokenizer().count(text)
     except UnicodeEncodeError:
-        return _counter()(encodable(text))
+        return _tokenizer().count(encodable(text))
+
+
+def count_up_to(text: str, max_tokens: int) -> int | None:
+    """As count_tokens; None for more than ``max_tokens``, after which it does not look on."""
+    try:
+        return _tokenizer().count_till_limit(text, max_tokens)
+    except UnicodeEncodeError:
+        return _tokenizer().count_till_limit(encodable(text), max_tokens)
+
+
+def characters_of(text: str, tokens: int) -> int:
+    """How many characters the first ``tokens`` tokens of the text have; whole ones only.
+    O(len(text))."""
+    tokenizer = _tokenizer()
+    try:
+        first = tokenizer.encode(text)[:tokens]
+    except UnicodeEncodeError:
+        text = encodable(text)
+        first = tokenizer.encode(text)[:tokens]
+    while first:
+        with contextlib.suppress(ValueError):  # a part of a character
+            decoded = tokenizer.decode(first)
+            if text.startswith(decoded):
+                return len(decoded)
+        first.pop()
+    return 0
 
 
 def cut_to(text: str, max_tokens: int) -> str:

@@ -23,6 +23,7 @@ _INSIDE = re.compile(rb'(?:[^"\\\n]++|\\[^\n])*+')
 _OBJECT = re.compile(rb"\s*+\{")
 _OBJECT_ON_NEXT_LINE = re.compile(rb'\n[\s,]*+(?=\{\s*+")')
 _LOOK_AHEAD = 64  # bytes behind a comma or the end of a line that tell whether an item begins there
+_MAX_OPEN = 1 << 20
 _OPENED_BY = {b"}": b"{", b"]": b"["}
 
 
@@ -36,7 +37,9 @@ def array_records(
     """
     for number, item in enumerate(_Cutter(file).items(), start=1):
         where = f"{file.name}, item {number}"
-        record = parsed(item, "item", where) if item else _nothing(where)
+        record = item
+        if not isinstance(item, SourceError):
+            record = parsed(item, "item", where) if item else _nothing(where)
         if number > skip:
             yield number, record
         elif not isinstance(record, SourceError):
@@ -60,8 +63,9 @@ class _Cutter:
         self._in_string = False
         self._all_read = False
         self._number = 0
+        self._is_too_long = False
 
-    def items(self) -> Iterator[bytes]:
+    def items(self) -> Iterator[bytes | SourceError]:
         self._enter()
         while True:
             found = self._look()
@@ -73,12 +77,12 @@ class _Cutter:
             item = self._held[self._start : self._end].strip()
             if item or self._number or found == "next":
                 self._number += 1
-                yield item
+                yield self._too_long() if self._is_too_long else item
             if found == "last":
                 break
             self._start = self._at
             self._open.clear()
-            self._in_string = False
+            self._in_string = self._is_too_long = False
         self._check_rest()
 
     def _enter(self) -> None:
@@ -99,6 +103,13 @@ class _Cutter:
             self._read()
             self._at = self._start
 
+    def _too_long(self) -> SourceError:
+        return SourceError(
+            f"The item is longer than {MAX_LINE_BYTES >> 20} MiB.",
+            where=f"{self._file.name}, item {self._number}",
+            do=SKIP,
+        )
+
     def _unreadable(self, what: str) -> SourceError:
         return SourceError(
             what,
@@ -107,10 +118,13 @@ class _Cutter:
         )
 
     def _read(self) -> None:
-        """Hold more, and let go what is before the item."""
+        """Hold more, and let go what is before the item; of one that is too long, all that was
+        looked at."""
+        if self._at - self._start > MAX_LINE_BYTES:
+            self._is_too_long = True
+        if self._is_too_long:
+            self._start = self._at
         kept = self._held[self._start :]
-        if len(kept) > MAX_LINE_BYTES:
-            raise self._unreadable(f"An item is longer than {MAX_LINE_BYTES >> 20} MiB.")
         # The more is held, the more is read, since what is held is copied each time.
         with readable(self._file.name):
             block = self._file.stream.read(max(BLOCK_BYTES, len(kept)))
@@ -144,6 +158,8 @@ class _Cutter:
             if byte == b'"':
                 self._in_string = True
             elif byte in (b"{", b"["):
+                if len(self._open) == _MAX_OPEN:
+                    raise self._unreadable(f"An item has more than {_MAX_OPEN:,} open brackets.")
                 self._open.append(byte)
             elif (byte == b"," and not self._open) or (byte == b"]" and not self._close(byte)):
                 self._end = mark.start()

@@ -27,7 +27,7 @@ from index_jobs.options import BuildOptions
 from index_jobs.packing import pack
 from index_jobs.progress import Progress, SilentProgress
 from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
-from index_jobs.report import CHECKPOINT_VERSION, BuildReport, BuildState, listed
+from index_jobs.report import CHECKPOINT_VERSION, BuildReport, BuildState, left_out_words
 from index_jobs.sources import Source, are_already_chunked, open_sources
 from index_jobs.targets import BuildTarget, IndexWriter, open_target
 from index_jobs.workers import default_workers, open_packing
@@ -262,7 +262,7 @@ class _Build:
 
     def _empty(self) -> SourceError:
         left_out = self._left_out()
-        found = f"; left out: {listed(left_out)} (not text)" if left_out else ""
+        found = f"; left out: {left_out_words(left_out)}" if left_out else ""
         if self._state.skipped:
             found += f"; bad records skipped: {self._state.skipped:,}"
         return SourceError(

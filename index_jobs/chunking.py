@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
-from arag_search.tokens import count_tokens
+from arag_search.tokens import characters_of, count_tokens, count_up_to
 from index_jobs.sentences import sentence_ends
 
-CHUNKING_VERSION = 1
+CHUNKING_VERSION = 2
 """Grows when the same document would be cut differently, so that no resume mixes the two."""
 
 DEFAULT_CHUNK_TOKENS = 1_000
@@ -130,7 +131,8 @@ def _first_passage(
     kept = len(held)
     while True:
         end = held[kept - 1][0] if held else 0
-        tokens = count_tokens(text[start:end])
+        is_known = kept == 1 and text[end - 1] != " "  # see _fitting
+        tokens = held[0][1] if is_known else count_tokens(text[start:end])
         if tokens <= chunk_tokens or kept <= 1:
             ends = tuple(end for end, _ in held[:kept])
             return Passage(start, end, ends, tokens), held[kept:]
@@ -143,8 +145,8 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
     for end in ends:
         while True:
             if end - start <= chunk_tokens * _LONGEST_TOKEN:
-                tokens = count_tokens(text[start:end])
-                if tokens <= chunk_tokens:
+                tokens = count_up_to(text[start:end], chunk_tokens)
+                if tokens is not None:
                     break
             start, tokens = _cut_off(text, start, end, chunk_tokens)
             yield start, tokens
@@ -154,16 +156,49 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
 
 
 def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, int]:
-    """The end and the tokens of the longest beginning of a sentence that fits into a chunk."""
+    """The end and the tokens of the longest beginning of a sentence that fits into a chunk: up to a
+    blank, or within a word that is longer.
 
+    The tokens are found once, and counted anew only about where the first ones end: those of a
+    beginning may differ a little.
+    """
+
+    @functools.cache
     def tokens_to(offset: int) -> int:
-        return count_tokens(text[start:offset])
+        tokens = count_up_to(text[start:offset], chunk_tokens)
+        return chunk_tokens + 1 if tokens is None else tokens
 
     look = min(end, start + chunk_tokens * _LONGEST_TOKEN)
-    blanks = [match.end() for match in _BLANK.finditer(text, start, look)]
-    fitting = bisect_right(blanks, chunk_tokens, key=tokens_to)
-    if fitting:
-        cut_at = blanks[fitting - 1]
+    size = 2 * chunk_tokens
+    near = start + characters_of(text[start : min(look, start + size)], chunk_tokens)
+    while near == start + size < look:
+        size *= 2
+        near = start + characters_of(text[start : min(look, start + size)], chunk_tokens)
+    for offsets in (
+        [match.end() for match in _BLANK.finditer(text, start, look)],
+        range(start + 1, look),
+    ):
+        fitting = _fitting_offsets(offsets, near, chunk_tokens, tokens_to)
+        if fitting:
+            return offsets[fitting - 1], tokens_to(offsets[fitting - 1])
+    return start + 1, count_tokens(text[start : start + 1])
+
+
+def _fitting_offsets(
+    offsets: Sequence[int], near: int, chunk_tokens: int, tokens_to: Callable[[int], int]
+) -> int:
+    """How many of the ascending offsets have at most ``chunk_tokens`` tokens before them; those
+    about ``near`` are looked at first."""
+    low = high = bisect_right(offsets, near)
+    step = 1
+    if low and tokens_to(offsets[low - 1]) > chunk_tokens:
+        while low and tokens_to(offsets[low - 1]) > chunk_tokens:
+            high = low - 1
+            low = max(0, high - step)
+            step *= 2
     else:
-        cut_at = start + max(1, bisect_right(range(start + 1, look), chunk_tokens, key=tokens_to))
-    return cut_at, tokens_to(cut_at)
+        while high < len(offsets) and tokens_to(offsets[high]) <= chunk_tokens:
+            low = high + 1
+            high = min(len(offsets), high + step)
+            step *= 2
+    return bisect_right(offsets, chunk_tokens, low, high, key=tokens_to)

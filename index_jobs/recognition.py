@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from arag_search.errors import SourceError
 from index_jobs.arrays import array_records
+from index_jobs.folder import leads_out
 from index_jobs.formats import FORMATS, Fields, Format
 from index_jobs.records import CorpusFile, line_records
 from index_jobs.rows import USUAL_COLUMNS, header_of
@@ -153,7 +154,8 @@ def _of_object(record: dict[str, Any], name: str, fields: Fields) -> Format:
 
 
 def beir_corpus(name: str, folder: Path) -> str | None:
-    """The corpus file of a BEIR folder, or None. Raises SourceError where there are two."""
+    """The corpus file of a BEIR folder, or None. Raises SourceError where there are two,
+    and for a link that leads out of the folder."""
     found = [each for each in _BEIR_NAMES if (folder / each).is_file()]
     if len(found) > 1:
         raise SourceError(
@@ -161,7 +163,15 @@ def beir_corpus(name: str, folder: Path) -> str | None:
             where=name,
             do="Give the one that is meant as the source.",
         )
-    return f"{name.rstrip('/')}/{found[0]}" if found else None
+    if not found:
+        return None
+    if leads_out(folder / found[0], folder):
+        raise SourceError(
+            f"{found[0]} is a link that leads out of the folder.",
+            where=name,
+            do="Give the file that it leads to as the source.",
+        )
+    return f"{name.rstrip('/')}/{found[0]}"
 
 
 def is_beir(corpus: str) -> bool:

@@ -21,6 +21,7 @@ from index_jobs.formats import SKIP
 MAX_LINE_BYTES = 1 << 28
 """The longest line of a JSONL file, and item of an array (256 MiB)."""
 
+_PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(rb'"\s*:')
@@ -90,25 +91,38 @@ def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
     The first ``skip`` lines are passed over unread. A line that is not JSON is a SourceError.
     """
     number = 0
-    read_line = file.stream.readline
     while True:
-        with readable(file.name):
-            line = read_line(MAX_LINE_BYTES)
+        line = read_line(file, number + 1, "JSON lines: one record a line")
         if not line:
             return
         number += 1
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            raise SourceError(
-                f"The line is longer than {MAX_LINE_BYTES >> 20} MiB.",
-                where=f"{file.name}, line {number}",
-                allowed="JSON lines: one record a line",
-            )
         if number <= skip:
+            continue
+        if isinstance(line, SourceError):
+            yield number, line
             continue
         if number == 1:
             line = line.removeprefix(_BOM)
         if not line.isspace() and line:
             yield number, parsed(line, "line", f"{file.name}, line {number}")
+
+
+def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
+    """The next line with its end, empty at the end of the file; or the SourceError that it is where
+    it is too long. It has been read whole all the same."""
+    with readable(file.name):
+        line = file.stream.readline(MAX_LINE_BYTES)
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            return line
+        del line
+        while (rest := file.stream.readline(_PIECE_BYTES)) and not rest.endswith(b"\n"):
+            pass
+    return SourceError(
+        f"The line is longer than {MAX_LINE_BYTES >> 20} MiB.",
+        where=f"{file.name}, line {number}",
+        allowed=allowed,
+        do=SKIP,
+    )
 
 
 def parsed(piece: bytes, kind: Piece, where: str) -> Any:

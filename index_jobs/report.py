@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.progress import duration
+from index_jobs.folder import NOT_FILES
 from index_jobs.packing import Counts
 from index_jobs.reading import SHOWN_EXAMPLES, Position
 
@@ -156,7 +157,7 @@ def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
     """What was left out of an index, one line for each; ``why_ignored`` is of metadata."""
     lines: list[str] = []
     if report.left_out:
-        lines.append(f"left out: {listed(report.left_out)} (not text)")
+        lines.append(f"left out: {left_out_words(report.left_out)}")
     if report.undeclared_metadata:
         lines.append(f"ignored, {why_ignored}: {listed(report.undeclared_metadata, True)}")
     if report.skipped_lines:
@@ -165,6 +166,14 @@ def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
         more = report.skipped_lines - len(report.skipped_examples)
         lines += [f"  ... and {more:,} more"] if more else []
     return lines
+
+
+def left_out_words(left_out: Mapping[str, int]) -> str:
+    """What a folder holds besides text, in words."""
+    endings = {name: count for name, count in left_out.items() if name not in NOT_FILES}
+    others = {name: count for name, count in left_out.items() if name in NOT_FILES}
+    parts = [f"{listed(endings)} (not text)"] if endings else []
+    return "; ".join([*parts, *([listed(others, True)] if others else [])])
 
 
 def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:

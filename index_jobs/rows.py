@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from arag_search.errors import SourceError
 from index_jobs.formats import SKIP
-from index_jobs.records import MAX_LINE_BYTES, CorpusFile, Record, readable
+from index_jobs.records import MAX_LINE_BYTES, CorpusFile, Record, read_line
 
 USUAL_COLUMNS = ("id", "text", "title")
 
@@ -51,6 +51,8 @@ def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> I
                 where=where,
                 do=SKIP,
             )
+        except SourceError as error:
+            row = error
         except csv.Error as error:
             if lines.number > number:
                 raise _unclosed(where) from None
@@ -88,7 +90,7 @@ def _unclosed(where: str) -> SourceError:
 
 
 class _Lines:
-    """The lines of a file in UTF-8; after a line that is none one may go on."""
+    """The lines of a file in UTF-8; reading may go on after one that cannot be taken."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file
@@ -99,16 +101,11 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        with readable(self._file.name):
-            line = self._file.stream.readline(MAX_LINE_BYTES)
+        line = read_line(self._file, self.number + 1, "one row a line")
         if not line:
             self.ended = True
             raise StopIteration
         self.number += 1
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            raise SourceError(
-                f"The line is longer than {MAX_LINE_BYTES >> 20} MiB.",
-                where=f"{self._file.name}, line {self.number}",
-                allowed="one row a line",
-            )
+        if isinstance(line, SourceError):
+            raise line
         return line.decode("utf-8-sig" if self.number == 1 else "utf-8")

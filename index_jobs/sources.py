@@ -18,6 +18,7 @@ from arag_search.errors import ArgumentError, SourceError
 from index_jobs.anserini import LuceneIndexFolder, is_lucene_index
 from index_jobs.arrays import array_records
 from index_jobs.collections import Beir, Dpr, Kilt
+from index_jobs.folder import folder_entries
 from index_jobs.formats import (
     ALREADY_CHUNKED,
     SKIP,
@@ -58,7 +59,7 @@ class Source(Protocol):
     """Bytes on disk."""
 
     left_out: Mapping[str, int]
-    """Files that are not text, by ending."""
+    """Files that are not text, by ending, and what is no file, by what it is (see folder.py)."""
 
     @property
     def bytes_read(self) -> int:
@@ -164,8 +165,7 @@ def _open_folder(
 class TextFolder:
     """The .txt and .md files below a folder, in the order of their relative paths.
 
-    Files and folders with a name that begins with a dot are passed over, and links to folders are
-    not followed.
+    What is no file of the folder, such as a link that leads out of it, is counted as left out.
     """
 
     format: Format = "text"
@@ -185,10 +185,10 @@ class TextFolder:
     def _look(self, left_out: dict[str, int]) -> dict[str, Any]:
         digest = hashlib.sha256()
         files = size = 0
-        for relative, entry in _walk(self.name, self._root, ""):
+        for relative, entry, not_file in folder_entries(self.name, self._root):
             ending = os.path.splitext(entry.name)[1].lower()
-            if ending not in TEXT_ENDINGS:
-                shown = ending or "without ending"
+            if not_file or ending not in TEXT_ENDINGS:
+                shown = not_file or ending or "without ending"
                 left_out[shown] = left_out.get(shown, 0) + 1
                 continue
             with readable(f"{self.name}/{relative}"):
@@ -207,8 +207,8 @@ class TextFolder:
     def documents(self, skip: int = 0) -> Iterator[Entry]:
         number = 0
         self.bytes_read = 0
-        for relative, entry in _walk(self.name, self._root, ""):
-            if os.path.splitext(entry.name)[1].lower() not in TEXT_ENDINGS:
+        for relative, entry, not_file in folder_entries(self.name, self._root):
+            if not_file or os.path.splitext(entry.name)[1].lower() not in TEXT_ENDINGS:
                 continue
             number += 1
             if number > skip:
@@ -236,22 +236,6 @@ class TextFile:
         if not skip:
             yield 1, _text_document(Path(self.name), Path(self.name).name, self.name)
         self.bytes_read = self.size
-
-
-def _walk(name: str, folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Relative POSIX paths and files below a folder, sorted by path, one folder at a time."""
-    with readable(f"{name}/{prefix}"), os.scandir(folder) as entries:
-        found = [
-            (entry.name + "/" * entry.is_dir(follow_symlinks=False), entry)
-            for entry in entries
-            if not entry.name.startswith(".")
-        ]
-    found.sort(key=lambda pair: pair[0])
-    for shown, entry in found:
-        if shown.endswith("/"):
-            yield from _walk(name, folder / entry.name, prefix + shown)
-        elif entry.is_file():
-            yield prefix + shown, entry
 
 
 def _text_document(path: Path, relative: str, where: str) -> Document | SourceError:

@@ -137,7 +137,7 @@ class DeleteReport:
     """What was deleted, or would be in a ``dry_run``, and what the index holds after it.
 
     ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
-    it before it was stopped.
+    it, as the last update of the index.
     """
 
     location: str
@@ -168,7 +168,7 @@ class DeleteReport:
         if self.missing:
             lines.append(f"not there: {shown_ids(self.missing)}")
         if self.finished_before:
-            lines.append("The same command had done so before it was stopped.")
+            lines.append("The same command had done so before.")
         return "\n".join(lines)
 
 
@@ -205,6 +205,10 @@ def delete_documents(
         tally = Tally(before)
         found = _count_off(target, wanted, tally)
         missing = tuple(each for each in wanted if each not in found)
+        last = target.last_update
+        if not (found or dry_run) and last is not None and last.digest == record.digest:
+            # It was stopped after the update was complete, or is asked for a second time.
+            return _delete_report(location, last.deleted, (), before, began, finished=True)
         if missing and not missing_ok:
             raise _unknown(missing, str(location))
         if not tally.documents:

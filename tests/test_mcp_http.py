@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import re
@@ -26,6 +27,7 @@ from arag_search.errors import ArgumentError
 from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.http import HttpLimits, serve_http
 from arag_search.mcp_server.listening import Listening, listen
+from arag_search.mcp_server.sessions import Sessions
 from tests.commands import Command
 from tests.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
 
@@ -154,17 +156,214 @@ def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
     assert len(set(texts)) == 1
 
 
+async def pinged(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
+    """The status of a request in a session."""
+    ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
+    answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})
+    return answer.status_code
+
+
 def test_a_session_whose_client_has_vanished_is_freed() -> None:
     async def talk(listening: Listening) -> None:
-        first = await posted(listening)
-        assert first.status_code == 200
-        assert (await posted(listening)).status_code == 503  # one session is all there may be
+        first = (await posted(listening)).headers["mcp-session-id"]
         await anyio.sleep(0.4)
-        session = {"Mcp-Session-Id": first.headers["mcp-session-id"]}
-        assert (await posted(listening, **session)).status_code == 404
+        async with httpx.AsyncClient(timeout=20) as http:
+            assert await pinged(http, listening.url, first) == 404
         assert (await posted(listening)).status_code == 200
 
-    over_http(talk, limits=HttpLimits(max_sessions=1, idle_session_s=0.2))
+    over_http(talk, limits=HttpLimits(idle_session_s=0.2))
+
+
+def test_a_newcomer_takes_the_place_of_the_session_that_has_been_idle_the_longest() -> None:
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http:
+            first, second = [(await posted(listening)).headers["mcp-session-id"] for _ in range(2)]
+            assert await pinged(http, listening.url, first) == 200
+            for _ in range(5):
+                third = await posted(listening)  # in the place of the second, then of each other
+                assert third.status_code == 200
+                assert await pinged(http, listening.url, first) == 200
+            assert await pinged(http, listening.url, second) == 404
+            assert await pinged(http, listening.url, third.headers["mcp-session-id"]) == 200
+
+    over_http(talk, limits=HttpLimits(max_sessions=2))
+
+
+def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its_client() -> None:
+    engine = MoodyEngine()
+
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
+            busy, streaming = [
+                (await posted(listening)).headers["mcp-session-id"] for _ in range(2)
+            ]
+            call = {"name": "chunk_read", "arguments": READ}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            answers: list[httpx.Response] = []
+
+            async def ask() -> None:
+                headers = {**HEADERS, "Mcp-Session-Id": busy}
+                answers.append(await http.post(listening.url, json=message, headers=headers))
+
+            engine.held.clear()
+            group.start_soon(ask)
+            await until(lambda: engine.at_work == 1)
+            headers = {**HEADERS, "Mcp-Session-Id": streaming}
+            async with http.stream("GET", listening.url, headers=headers) as stream:
+                assert stream.status_code == 200
+                refused = await posted(listening)
+                assert (refused.status_code, refused.text) == (
+                    503,
+                    "All 2 sessions are in use.\nAllowed: at most 2 with a request in flight or an"
+                    " open stream\nDo: Try again in a moment, or end a session.",
+                )
+            await http.delete(listening.url, headers=headers)
+            assert (await posted(listening)).status_code == 200
+            engine.held.set()
+            await until(lambda: bool(answers))
+            assert "This opera is older." in answers[0].text
+
+    over_http(talk, served=Served(engine), limits=HttpLimits(max_sessions=2))
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET /mcp HTTP/1.1\r\nX-Slow: ",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 500\r\n\r\n{",
+        b"PUT /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=["nothing", "half a head", "half a body", "an answered request"],
+)
+def test_a_newcomer_takes_the_place_of_the_connection_that_has_waited_the_longest(
+    begun: bytes,
+) -> None:
+    async def talk(listening: Listening) -> None:
+        async with connected(listening.url) as client, contextlib.AsyncExitStack() as stack:
+            for _ in range(20):
+                stream = await stack.enter_async_context(await connected_socket(listening))
+                await stream.send(begun)
+                if begun.startswith(b"PUT"):
+                    await stream.receive()
+            assert (await posted(listening)).status_code == 200
+            assert not (await client.call_tool("chunk_read", READ)).isError
+
+    over_http(talk, limits=HttpLimits(max_connections=4))
+
+
+def test_where_every_connection_is_being_answered_a_newcomer_is_told_so() -> None:
+    engine = MoodyEngine()
+
+    async def talk(listening: Listening) -> None:
+        async with connected(listening.url) as client, anyio.create_task_group() as group:
+
+            async def ask() -> None:
+                assert not (await client.call_tool("chunk_read", READ)).isError
+
+            engine.held.clear()
+            for _ in range(3):
+                group.start_soon(ask)
+            await until(lambda: engine.at_work == 3)
+            assert (await posted(listening)).status_code == 503  # the stream is the fourth
+            engine.held.set()
+
+    over_http(talk, served=Served(engine), limits=HttpLimits(max_connections=4))
+
+
+# Messages
+
+
+def test_several_requests_of_the_same_id_in_flight_are_all_answered() -> None:
+    engine = MoodyEngine()
+    call = {"name": "chunk_read", "arguments": READ}
+    answers: list[httpx.Response] = []
+
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
+            session = (await posted(listening)).headers["mcp-session-id"]
+            headers = {**HEADERS, "Mcp-Session-Id": session}
+
+            async def ask(id_: object) -> None:
+                message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": call}
+                answers.append(await http.post(listening.url, json=message, headers=headers))
+
+            engine.held.clear()
+            group.start_soon(ask, 7)
+            await until(lambda: engine.at_work == 1)
+            for id_ in (7, "7", 7, 7):
+                group.start_soon(ask, id_)
+            await until(lambda: len(answers) == 4)
+            engine.held.set()
+            await until(lambda: len(answers) == 5)
+            assert await pinged(http, listening.url, session, 7) == 200  # the id is free again
+
+    over_http(talk, served=Served(engine))
+    assert [answer.status_code for answer in answers] == [400] * 4 + [200]
+    assert sorted(str(answer.json()["id"]) for answer in answers[:4]) == ["7"] * 4
+    assert answers[0].json()["error"] == {
+        "code": -32600,
+        "message": "Another request of this session has the same id, and is not answered yet.\n"
+        "Allowed: an id that no other request of the session has\n"
+        "Do: Number the requests of a session.",
+    }
+    assert "This opera is older." in answers[4].text
+
+
+def test_the_answer_to_a_request_whose_client_left_goes_to_no_other_request_of_its_id() -> None:
+    engine = MoodyEngine()
+    call = {"name": "chunk_read", "arguments": READ}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http:
+            session = (await posted(listening)).headers["mcp-session-id"]
+            headers = {**HEADERS, "Mcp-Session-Id": session}
+            engine.held.clear()
+            with pytest.raises(httpx.ReadTimeout):
+                await http.post(listening.url, json=message, headers=headers, timeout=0.3)
+            await anyio.sleep(0.1)
+            assert await pinged(http, listening.url, session, 1) == 400
+            engine.held.set()
+            assert await pinged(http, listening.url, session, 2) == 200
+
+    over_http(talk, served=Served(engine))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"\xff\xfe{}", -32700),
+        ('{"jsonrpc": "2.0", "id": 1, "method": "ping"}'.encode("utf-16"), -32600),
+        (b"[" * 100_000 + b"]" * 100_000, -32700),
+        (b'{"a": ' * 100_000, -32700),
+        (b'{"jsonrpc": "2.0", "id": ' + b"1" * 5_000 + b', "method": "ping"}', -32700),
+        (b"not json", -32700),
+        (b"", -32700),
+        (b"[]", -32600),
+        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+    ],
+    ids=lambda value: repr(value)[:24],
+)
+def test_a_body_that_is_no_message_is_an_error_of_the_protocol_and_no_line_of_the_log(
+    body: bytes, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def talk(listening: Listening) -> None:
+        async with httpx.AsyncClient(timeout=20) as http:
+            session = (await posted(listening)).headers["mcp-session-id"]
+            for known in ({}, {"Mcp-Session-Id": session}):
+                headers = {**HEADERS, **known}
+                answer = await http.post(listening.url, content=body, headers=headers)
+                assert answer.status_code == 400
+                assert answer.json()["error"]["code"] == code
+                message = answer.json()["error"]["message"]
+                assert message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
+            assert await pinged(http, listening.url, session) == 200
+
+    over_http(talk)
+    assert caplog.messages == []
 
 
 # Who is let in
@@ -195,13 +394,35 @@ def test_only_who_shows_the_token_is_let_in(token: str) -> None:
         ({"Host": "[::1]:8765"}, 200),
         ({"Host": "search.example.org"}, 200),
         ({"Host": "Search.Example.ORG:443"}, 200),
+        ({"Host": "[0:0::1]:8765"}, 200),
         ({"Host": "evil.example.org"}, 421),
+        ({"Host": "localhost:evil.com"}, 421),
+        ({"Host": "localhost:"}, 421),
+        ({"Host": "localhost:65536"}, 421),
+        ({"Host": "127.0.0.1:1@evil.com"}, 421),
+        ({"Host": "127.0.0.1:80:80"}, 421),
+        ({"Host": "localhost:80/evil.com"}, 421),
+        ({"Host": "user@localhost"}, 421),
+        ({"Host": "[::1]evil.com"}, 421),
+        ({"Host": "[::1%evil.com]"}, 421),
+        ({"Host": "localhost, evil.com"}, 421),
+        ({"Host": ""}, 421),
         ({"Host": "localhost.evil.example.org"}, 421),
         ({"Host": "127.0.0.1.evil.example.org:8765"}, 421),
         ({"Origin": "http://localhost:6274"}, 200),
         ({"Origin": "https://Search.example.org"}, 200),
         ({"Origin": "https://evil.example.org"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Origin": "http://localhost:evil.com"}, 403),
+        ({"Origin": "http://127.0.0.1:1@evil.com"}, 403),
+        ({"Origin": "http://localhost:80/evil.com"}, 403),
+        ({"Origin": "http://localhost:80#@evil.com"}, 403),
+        ({"Origin": "localhost"}, 403),
+        ({"Origin": "ftp://localhost"}, 403),
+        ({"Origin": "http://http://localhost"}, 403),
+        ({"Content-Type": "application/json; charset=utf-8"}, 200),
+        ({"Content-Type": "application/jsonp"}, 400),
         ({"Content-Type": "text/plain"}, 400),
         ({"Accept": "text/html"}, 406),
     ],
@@ -356,14 +577,15 @@ def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -
 
         async def receive() -> Message:
             stopping.set()  # at the latest while the request is read
-            return {"type": "http.request", "body": b"{}", "more_body": False}
+            body = json.dumps(INITIALIZE).encode()
+            return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Message) -> None:
             sent.append(message)
 
-        manager = StreamableHTTPSessionManager(Served().server)
+        sessions = Sessions(StreamableHTTPSessionManager(Served().server), 1)
         with listen("127.0.0.1", 0, None) as listening:
-            await Gate(manager, listening, stopping, 5)(scope, receive, send)
+            await Gate(sessions, listening, stopping, 5)(scope, receive, send)
 
     anyio.run(main)
     assert (sent[0]["status"], sent[1]["body"]) == (

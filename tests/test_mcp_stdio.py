@@ -179,6 +179,22 @@ def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
         assert f"noise of {of} at the start\n".encode() in err, of
 
 
+def test_several_requests_of_the_same_id_are_all_answered_also_after_the_input_has_ended() -> None:
+    with started("", "my-index") as server:
+        out, err = server.communicate(BEGINNING + SEARCH * 5, timeout=30)
+    assert (server.returncode, err) == (0, b"")
+    messages = [JSONRPCMessage.model_validate_json(line).root for line in out.splitlines()]
+    results = [one for one in messages if getattr(one, "id", None) == 1]
+    assert len(results) == 5
+    errors = [one.error.message for one in results if hasattr(one, "error")]
+    whole = [one.result for one in results if hasattr(one, "result")]
+    assert whole
+    assert all("passages for vivaldi" in one["content"][0]["text"] for one in whole)
+    assert {text.splitlines()[0] for text in errors} <= {
+        "Another request of this session has the same id, and is not answered yet."
+    }
+
+
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [(signal.SIGTERM, 143, b""), (signal.SIGINT, 130, b"arag-search: interrupted.\n")],

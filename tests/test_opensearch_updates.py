@@ -181,6 +181,7 @@ owner, name = {
     "refresh": (client.Client, "call"),
     "aliases": (update.OpenSearchUpdate, "_remove_aliases"),
     "release": (update_lock.UpdateLock, "release"),
+    "close": (client.Client, "close"),
 }[place]
 call = getattr(owner, name)
 def dying(self, *arguments, **options):
@@ -243,6 +244,19 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize("moment", ["release:0", "close:0"])
+def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
+    moment: str, opensearch: Site, arag: Command
+) -> None:
+    built(opensearch, "a", "b", "c")
+    killed(KILLED, moment, "delete", opensearch.address, "a", "b")
+    assert ids(opensearch) == ["c.1"]
+    again = arag("delete", opensearch.address, "b", "a", "--json")
+    assert again.code == 0, again.err
+    assert (again.json["deleted"], again.json["finished_before"]) == (2, True)
+
+
 class Interrupted(SilentProgress):
     def begin(self, total_bytes: int, done_bytes: int) -> None:
         raise KeyboardInterrupt
@@ -283,7 +297,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     killed(KILLED, "release:0", "delete", address, "c")
     again = arag("delete", address, "c", "--json")
     assert (again.code, again.json["finished_before"]) == (0, True)
-    assert arag("delete", address, "c").code == 1
+    assert arag("delete", address, "c", "z").code == 1, "another command"
 
 
 def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(

@@ -2,14 +2,20 @@
 
 import gzip
 import json
+import os
+import socket
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
+from index_jobs import records
 from index_jobs.formats import FORMATS, Fields, Format
 from index_jobs.metadata import MetadataReader, parse_metadata
+from index_jobs.report import left_out_words
 from index_jobs.sources import open_source, open_sources
 from tests.corpus_files import FIX, documents, problems, source_of
 from tests.shared_data import DATA
@@ -59,6 +65,93 @@ def test_a_folder_gives_its_text_files_in_the_order_of_their_paths() -> None:
     assert source.left_out == {".pdf": 1, ".html": 1, "without ending": 1}
     assert [document.id for document in documents(source, skip=2)] == ["b.md", "c.TXT"]
     assert source.bytes_read == source.size
+
+
+def test_what_is_no_file_of_the_folder_is_left_out_and_counted() -> None:
+    Path("secret").mkdir()
+    Path("secret/passwd.txt").write_text("root")
+    Path("notes/inner").mkdir(parents=True)
+    Path("notes/a.txt").write_text("text")
+    Path("notes/inner/b.txt").symlink_to("../a.txt")
+    Path("notes/c.txt").symlink_to(Path("secret/passwd.txt").absolute())
+    Path("notes/d.txt").symlink_to("inner/../../secret/passwd.txt")
+    Path("notes/e.txt").symlink_to("/dev/zero")
+    Path("notes/f.txt").symlink_to("nowhere.txt")
+    Path("notes/g.txt").symlink_to("g.txt")
+    Path("notes/h").symlink_to("inner")
+    Path("notes/i").symlink_to("../secret")
+    Path("notes/j.txt").symlink_to("pipe.txt")
+    os.mkfifo("notes/pipe.txt")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("notes/socket.txt")
+        source = open_source("notes", None, Fields(), MetadataReader({}))
+        assert [document.id for document in documents(source)] == ["a.txt", "inner/b.txt"]
+    assert source.left_out == {
+        "links out of the folder": 4,
+        "links to nothing": 2,
+        "links to folders": 1,
+        "named pipes": 2,
+        "sockets": 1,
+    }
+    assert left_out_words({**source.left_out, ".pdf": 3}) == (
+        "3 .pdf (not text); links out of the folder (4), links to nothing (2), named pipes (2),"
+        " links to folders (1), sockets (1)"
+    )
+    Path("linked").symlink_to("notes/inner")  # a folder may itself be given by a link
+    source = open_source("linked", None, Fields(), MetadataReader({}))
+    assert source.left_out == {"links out of the folder": 1}
+
+
+def test_the_corpus_of_a_beir_folder_may_not_lead_out_of_it() -> None:
+    Path("corpus.jsonl").write_text('{"_id": "1", "title": "", "text": "x"}\n')
+    Path("beir").mkdir()
+    Path("beir/corpus.jsonl").symlink_to("../corpus.jsonl")
+    with pytest.raises(SourceError) as caught:
+        open_source("beir", None, Fields(), MetadataReader({}))
+    assert message(caught) == (
+        "corpus.jsonl is a link that leads out of the folder.\nWhere: beir\n"
+        "Do: Give the file that it leads to as the source."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "row", "allowed"),
+    [
+        ("a.jsonl", "", '{{"id": "{}", "text": "{}"}}\n', "JSON lines: one record a line"),
+        ("a.tsv", "id\ttext\ttitle\n", "{}\t{}\ttitle\n", "one row a line"),
+    ],
+)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_line_that_is_too_long_is_told_and_those_after_it_are_read(
+    name: str,
+    head: str,
+    row: str,
+    allowed: str,
+    compress: Callable[[bytes], bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "MAX_LINE_BYTES", 1 << 20)
+    texts = ("x", "x" * (40 << 20), "x", "x" * (1 << 20))
+    raw = head + "".join(row.format(number, text) for number, text in enumerate(texts))
+    Path(name).write_bytes(compress(raw.encode()))
+    source = open_source(name, None, Fields(), MetadataReader({}))
+    tracemalloc.start()
+    try:
+        entries = [entry for _, entry in source.documents()]
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+    assert [entry.id if isinstance(entry, Document) else "" for entry in entries] == [
+        "0",
+        "",
+        "2",
+        "",
+    ]
+    line = 2 + bool(head)
+    assert str(entries[1]) == (
+        f"The line is longer than 1 MiB.\nWhere: {name}, line {line}\nAllowed: {allowed}\nDo: {FIX}"
+    )
+    assert [number for number, _ in source.documents(line)] == [line + 1, line + 2]
 
 
 def test_a_single_text_file_is_a_document_and_any_ending_can_be_text() -> None:

@@ -290,6 +290,7 @@ owner, name = {
     "commit": (writer._Index, "commit"),
     "forget": (writer._Index, "forget_previous"),
     "done": (update.LuceneUpdate, "_forget"),
+    "exit": (update.LuceneUpdate, "__exit__"),
 }[place]
 call = getattr(owner, name)
 def dying(*arguments, **options):
@@ -335,18 +336,46 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("moment", ["commit:1", "done:0"])
+@pytest.mark.parametrize("moment", ["commit:1", "done:0", "exit:0"])
 def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     built(document("a", "One."), document("b", "Two."), document("c", "Three."))
     killed(KILLED, moment, "delete", "index", "a", "b")
-    assert ids() == (["c.1"] if moment == "done:0" else ["a.1", "b.1", "c.1"])
-    report = arag("delete", "index", "a", "b", "--json").json
-    assert (report["deleted"], report["documents"]) == (2, 1)
+    is_done = moment in ("done:0", "exit:0")
+    assert ids() == (["c.1"] if is_done else ["a.1", "b.1", "c.1"])
+    again = arag("delete", "index", "a", "b", "--json")
+    assert again.code == 0, again.err
+    report = again.json
+    assert (report["deleted"], report["documents"], report["finished_before"]) == (2, 1, is_done)
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
     killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
     assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
         "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
     )
+
+
+@pytest.mark.faults
+def test_an_addition_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
+    arag: Command,
+) -> None:
+    built(document("a", "One."))
+    source = file_of("new.jsonl", document("b", "Two."))
+    killed(KILLED, "exit:0", "index", source, "--add", "--to", "index")
+    assert arag("index", source, "--add", "--to", "index").code == 0
+    assert ids() == ["a.1", "b.1"]
+
+
+def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Command) -> None:
+    built(*(document(name, "Text.") for name in "abcd"))
+    assert arag("delete", "index", "a", "b").code == 0
+    again = arag("delete", "index", "b", "a")
+    assert (again.code, again.lines[-1]) == (0, "The same command had done so before.")
+    assert arag("delete", "index", "a", "b", "--dry-run").code == 1
+    assert arag("compact", "index").code == 0
+    assert arag("delete", "index", "a", "b").code == 0
+    assert arag("delete", "index", "c").code == 0
+    assert arag("delete", "index", "a", "b").code == 1
+    added(document("c", "Text."))
+    assert arag("delete", "index", "c", "--json").json["finished_before"] is False
 
 
 @pytest.mark.faults

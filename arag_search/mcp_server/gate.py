@@ -7,17 +7,15 @@ otherwise), other machines by a token.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
 
 import anyio
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arag_search.errors import AccessError, AragError, ArgumentError, UnavailableError
+from arag_search.mcp_server.authority import name_in_host, name_in_origin
 from arag_search.mcp_server.listening import PATH, Listening
 
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
@@ -25,23 +23,24 @@ _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _KNOWN_NAMES = "names of loopback, and those that the server was started with"
 _NAME_IT = "start the server with --allow-host NAME"
+_JSON = "application/json"
 _SHOWN_CHARACTERS = 80
 
 
 class Gate:
-    """An ASGI application: lets requests through to the protocol, or says why not."""
+    """An ASGI application: lets requests through to the sessions, or says why not."""
 
     def __init__(
         self,
-        manager: StreamableHTTPSessionManager,
+        sessions: ASGIApp,
         listening: Listening,
         stopping: anyio.Event,
         read_timeout_s: float,
     ) -> None:
-        self._manager = manager
+        self._sessions = sessions
         self._stopping = stopping
         self._token = None if listening.token is None else listening.token.encode()
-        self._headers = TransportSecurityMiddleware(_settings(listening.names))
+        self._names = frozenset((*_LOOPBACK_NAMES, *listening.names))
         self._read_timeout_s = read_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,14 +49,14 @@ class Gate:
         refusal = (
             self._ending()
             or self._wrong_path(request)
-            or await self._wrong_header(request)
+            or self._wrong_header(request)
             or self._wrong_token(request)
         )
         if refusal is not None:
             await refusal(scope, receive, answer)
             return
         try:
-            await self._manager.handle_request(scope, self._bounded(receive), answer)
+            await self._sessions(scope, self._bounded(receive), answer)
         except _TooSlow:
             error = UnavailableError(
                 f"The request did not arrive within {self._read_timeout_s:g} s.", do="Try again."
@@ -81,14 +80,22 @@ class Gate:
             return None
         return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
 
-    async def _wrong_header(self, request: Request) -> Response | None:
-        """By the SDK's judgement of Host, Origin and Content-Type, in whatever case they are."""
-        headers = [(name, value.lower()) for name, value in request.headers.raw]
-        lower = Request({**request.scope, "headers": headers})
-        refusal = await self._headers.validate_request(lower, request.method == "POST")
-        if refusal is None or refusal.status_code not in _HEADER_ERRORS:
-            return refusal
-        return _refused(refusal.status_code, _HEADER_ERRORS[refusal.status_code](request.headers))
+    def _wrong_header(self, request: Request) -> Response | None:
+        """Judge type, Host and Origin. Several of one kind are judged as none: readers differ in
+        which of them they take."""
+        headers = request.headers
+        types = [
+            value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")
+        ]
+        if request.method == "POST" and types != [_JSON]:
+            return _refused(400, _wrong_type(headers))
+        hosts = [name_in_host(value) for value in headers.getlist("host")]
+        if len(hosts) != 1 or hosts[0] not in self._names:
+            return _refused(421, _wrong_host(headers))
+        origins = [name_in_origin(value) for value in headers.getlist("origin")]
+        if len(origins) > 1 or not self._names.issuperset(origins):
+            return _refused(403, _wrong_origin(headers))
+        return None
 
     def _wrong_token(self, request: Request) -> Response | None:
         if self._token is None:
@@ -146,7 +153,7 @@ def _wrong_type(headers: Headers) -> AragError:
     return ArgumentError(
         "The request is no JSON by its type.",
         where=_shown(headers, "Content-Type"),
-        allowed="Content-Type: application/json",
+        allowed=f"Content-Type: {_JSON}",
         do="Send JSON, and say so.",
     )
 
@@ -169,25 +176,7 @@ def _wrong_host(headers: Headers) -> AragError:
     )
 
 
-_HEADER_ERRORS = {400: _wrong_type, 403: _wrong_origin, 421: _wrong_host}
-"""What is wrong with the headers, by the status that the SDK answers with."""
-
-
 def _shown(headers: Headers, name: str) -> str:
     value = headers.get(name, "")
     cut = "..." if len(value) > _SHOWN_CHARACTERS else ""
     return f"{name}: {value[:_SHOWN_CHARACTERS]}{cut}"
-
-
-def _settings(names: Sequence[str]) -> TransportSecuritySettings:
-    """Which Host and Origin headers are taken: by these names, and by those of loopback."""
-    known = dict.fromkeys([*_LOOPBACK_NAMES, *names])
-    return TransportSecuritySettings(
-        allowed_hosts=[form for name in known for form in (name, f"{name}:*")],
-        allowed_origins=[
-            f"{scheme}://{form}"
-            for scheme in ("http", "https")
-            for name in known
-            for form in (name, f"{name}:*")
-        ],
-    )

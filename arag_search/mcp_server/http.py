@@ -17,11 +17,14 @@ from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.listening import Listening
 from arag_search.mcp_server.pace import paced
 from arag_search.mcp_server.session import Session
+from arag_search.mcp_server.sessions import Sessions
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_CONNECTIONS = 512
-"""More are answered with status 503. A client holds one for its stream and one for its requests."""
+"""One more takes the place of that which has waited for a request the longest; where all are being
+answered, it gets status 503. A client holds one for its stream and one for its requests."""
 MAX_SESSIONS = 256
+"""One more takes the place of that which has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request, or an open stream, after which a session is forgotten."""
 READ_TIMEOUT_S = 30.0
@@ -52,18 +55,18 @@ async def serve_http(
         server,
         session_idle_timeout=limits.idle_session_s,
         max_request_body_size=limits.max_request_bytes,
-        max_sessions=limits.max_sessions,
+        max_sessions=None,  # Sessions bounds them
     )
     config = uvicorn.Config(
-        Gate(manager, listening, stopping, limits.read_timeout_s),
-        http=paced(limits.read_timeout_s),
+        Gate(Sessions(manager, limits.max_sessions), listening, stopping, limits.read_timeout_s),
+        http=paced(limits.read_timeout_s, limits.max_connections),
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="off",
         ws="none",
         server_header=False,
-        limit_concurrency=limits.max_connections,
+        limit_concurrency=limits.max_connections + 1,  # itself included
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     web = _WebServer(config)

@@ -8,18 +8,16 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from arag_search.engines.opensearch.address import is_loopback
 from arag_search.errors import ArgumentError
+from arag_search.mcp_server.authority import MAX_PORT, canonical_name
 
 PATH = "/mcp"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
-MAX_PORT = 65_535
 MIN_TOKEN_CHARACTERS = 16
 _TOKEN = re.compile(r"[!-~]+")
-_NAME = re.compile(r"[0-9a-z_](?:[0-9a-z._-]{0,251}[0-9a-z])?")
 _SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
 
 
@@ -69,7 +67,7 @@ def listen(
         opened = socket.create_server((host.strip("[]"), port), family=family)
     except OSError as error:
         raise _not_listening(host, port, error) from error
-    known = [_bracketed(host.lower()), *names] if host else names
+    known = [canonical_name(host) or _bracketed(host.lower()), *names] if host else names
     return Listening(opened, tuple(known), token)
 
 
@@ -93,18 +91,15 @@ def _check_loopback(host: str, names: Sequence[str]) -> None:
 
 def _name(given: str) -> str:
     """A name or address as the header Host has it, without the port."""
-    name = given.lower()
-    if _NAME.fullmatch(name):
-        return name
-    try:
-        return _bracketed(str(ip_address(name[1:-1] if name[:1] + name[-1:] == "[]" else name)))
-    except ValueError as error:
+    name = canonical_name(given)
+    if name is None:
         raise ArgumentError(
             f'"{given}" is no name of a host.',
             where="--allow-host",
             allowed="a name or an IP address, without scheme, port and path",
             do="Write it so, such as: --allow-host search.example.org",
-        ) from error
+        )
+    return name
 
 
 def _bracketed(host: str) -> str:

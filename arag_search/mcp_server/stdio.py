@@ -7,23 +7,21 @@ standard error.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import types
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from arag_search.corpus import is_unicode
 from arag_search.errors import ArgumentError
+from arag_search.mcp_server.messages import BadMessage, id_in_flight, read_message
 
 MAX_LINE_BYTES = 1 << 20
 """A longer message is refused without being read."""
@@ -32,6 +30,8 @@ _DRAIN_S = 10.0
 """Seconds for replies to what was asked before the input ended."""
 _FLUSH_S = 2.0
 """Seconds for a reply that is being written at the end."""
+_REFUSAL = ServerMessageMetadata()
+"""Marks what answers a bad message: a request of the same id is still to be answered."""
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -113,9 +113,14 @@ class _OpenRequests:
         self._changed = anyio.Event()
         self._is_heard = True
 
-    def asked(self, message: types.JSONRPCMessage) -> None:
+    def asked(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage | BadMessage:
+        """Note the request. The message, or what is wrong with it where its id is of another one
+        that has no reply yet."""
         if isinstance(message.root, types.JSONRPCRequest):
+            if message.root.id in self._ids:
+                return id_in_flight(message.root.id)
             self._ids.add(message.root.id)
+        return message
 
     def answered(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message.root, types.JSONRPCResponse | types.JSONRPCError):
@@ -144,11 +149,14 @@ async def _receive(
 ) -> None:
     async with to_server, to_client, aclosing(_lines(reading)) as lines:
         async for line in lines:
-            message, is_understood = _parsed(line)
-            if is_understood:
-                open_requests.asked(message)
+            message = _parsed(line)
+            if isinstance(message, types.JSONRPCMessage):
+                message = open_requests.asked(message)
             try:
-                await (to_server if is_understood else to_client).send(SessionMessage(message))
+                if isinstance(message, BadMessage):
+                    await to_client.send(SessionMessage(_told(message), _REFUSAL))
+                else:
+                    await to_server.send(SessionMessage(message))
             except anyio.BrokenResourceError:  # nobody is left at the other end
                 return
         with anyio.move_on_after(_DRAIN_S):
@@ -168,7 +176,8 @@ async def _send(
             except OSError:  # the client has gone; its end of the input tells the server
                 open_requests.nobody_listens()
                 return
-            open_requests.answered(each.message)
+            if each.metadata is not _REFUSAL:
+                open_requests.answered(each.message)
 
 
 async def _lines(reading: int) -> AsyncGenerator[bytes | None]:
@@ -208,39 +217,25 @@ async def _ready(wait: Callable[[int], Any], descriptor: int) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-def _parsed(line: bytes | None) -> tuple[types.JSONRPCMessage, bool]:
-    """The message in a line, and True; or what to answer a line that holds none, and False."""
+def _parsed(line: bytes | None) -> types.JSONRPCMessage | BadMessage:
+    """The message in a line, or what is wrong with it."""
     if line is not None:
-        try:
-            return types.JSONRPCMessage.model_validate_json(line), True
-        except ValidationError:
-            pass
-    what = (
-        f"The message is longer than {MAX_LINE_BYTES:,} bytes."
-        if line is None
-        else "The message is no JSON-RPC 2.0."
+        return read_message(line)
+    text = str(
+        ArgumentError(
+            f"The message is longer than {MAX_LINE_BYTES:,} bytes.",
+            allowed="one JSON object a line, as the protocol has them",
+        )
     )
-    text = str(ArgumentError(what, allowed="one JSON object a line, as the protocol has them"))
-    id_ = None if line is None else _id_in(line)
-    if id_ is not None:
-        data = types.ErrorData(code=types.INVALID_REQUEST, message=text)
-        return types.JSONRPCMessage(types.JSONRPCError(jsonrpc="2.0", id=id_, error=data)), False
+    return BadMessage(None, types.ErrorData(code=types.INVALID_REQUEST, message=text))
+
+
+def _told(bad: BadMessage) -> types.JSONRPCMessage:
+    """What to send to who sent a bad message: the answer to a request, else a line of the log."""
+    if bad.id is not None:
+        return types.JSONRPCMessage(bad.answer(bad.id))
     note = types.LoggingMessageNotification(
-        params=types.LoggingMessageNotificationParams(level="error", data=text)
+        params=types.LoggingMessageNotificationParams(level="error", data=bad.error.message)
     )
     plain = note.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return types.JSONRPCMessage(types.JSONRPCNotification(jsonrpc="2.0", **plain)), False
-
-
-def _id_in(line: bytes) -> types.RequestId | None:
-    """The id of a request that is otherwise wrong; None where it has none."""
-    try:
-        found: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    id_ = cast(dict[str, object], found).get("id")
-    if isinstance(id_, bool) or not isinstance(id_, int | str):
-        return None
-    return id_ if isinstance(id_, int) or is_unicode(id_) else None
+    return types.JSONRPCMessage(types.JSONRPCNotification(jsonrpc="2.0", **plain))

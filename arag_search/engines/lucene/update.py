@@ -82,6 +82,12 @@ class LuceneUpdate:
         """The deleted documents that the index still holds before the update."""
         return self._engine.deletions()
 
+    @property
+    def last_update(self) -> UpdateRecord | None:
+        """See IndexUpdate."""
+        last = self._engine.commit_data().get(LAST_UPDATE_KEY)
+        return None if last is None else UpdateRecord.from_json(json.loads(last))
+
     def settle(self, record: UpdateRecord | None) -> Settled:
         """See IndexUpdate. Of an update that was not committed nothing is left here."""
         try:
@@ -91,8 +97,7 @@ class LuceneUpdate:
         except (OSError, ValueError):
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
-        last = self._engine.commit_data().get(LAST_UPDATE_KEY)
-        done = None if last is None else UpdateRecord.from_json(json.loads(last))
+        done = self.last_update
         self._forget()
         if stopped is None:
             return Settled()

@@ -30,6 +30,7 @@ from arag_search.engines.opensearch.faults import (
     unavailable,
 )
 from arag_search.engines.opensearch.hosts import Host, Hosts
+from arag_search.engines.opensearch.shapes import Exchange, fault_of_shape
 from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
@@ -41,9 +42,6 @@ MIN_MAJOR_VERSION = 3
 UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
 """1 lets a password go over http:// to another machine."""
 
-Check = Callable[[Any, str], Fault | None]
-"""Finds what is wrong with an answer of status 200, given the address of the server."""
-
 Body = Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None
 """A sequence is sent as lines, bytes as they are."""
 Params = Mapping[str, str] | None
@@ -54,7 +52,6 @@ until the time that it is given, of ``time.monotonic``."""
 __all__ = [
     "AfterTimeout",
     "Body",
-    "Check",
     "Client",
     "ConnectionOptions",
     "Params",
@@ -62,6 +59,7 @@ __all__ = [
     "encoded",
 ]
 
+_SEARCHES = ("/_search", "/_msearch")
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 
@@ -176,20 +174,18 @@ class Client:
         body: Body = None,
         params: Params = None,
         *,
-        check: Check | None = None,
         after_timeout: AfterTimeout | None = None,
         budget_s: float | None = None,
         attempt_timeout_s: float | None = None,
     ) -> Any:
         """Send a request until it is answered; the JSON of the answer.
 
-        Failures that may pass, those that ``check`` finds included, are retried for ``budget_s``
-        seconds; 0 is one attempt. A host that does not answer in time is set aside, unless there is
-        ``after_timeout`` to find out whether it is to blame. After as many such attempts as there
-        are hosts, the next may take twice as long.
+        Failures that may pass are retried for ``budget_s`` seconds; 0 is one attempt. The answer is
+        whole and has the shape that the request demands (see shapes.py). A host that does not
+        answer in time is set aside, unless there is ``after_timeout`` to find out whether it is to
+        blame. After as many such attempts as there are hosts, the next may take twice as long.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
-        data = _data(body)
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
         timeout_s = attempt_timeout_s or self._options.attempt_timeout_s
         started = time.monotonic()
@@ -199,9 +195,7 @@ class Client:
         while True:
             begun = time.monotonic()
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
-            found = self._attempt(
-                method, path, data, params, check, limit_s, blame=after_timeout is None
-            )
+            found = self._attempt(method, path, body, params, limit_s, blame=after_timeout is None)
             if not isinstance(found, Fault):
                 return found
             attempts += 1
@@ -216,7 +210,6 @@ class Client:
                     timeout_s *= 2
                 if after_timeout is not None:
                     body, params = after_timeout(started + budget_s)
-                    data = _data(body)
                     now = time.monotonic()
                     if now >= started + budget_s:
                         raise _final(found, attempts, now - started)
@@ -243,8 +236,7 @@ class Client:
     ) -> Any:
         """Send a request once, to one host, whether it is set aside or not; the JSON of the answer,
         or the Fault. ``blame`` sets the host aside where it does not answer in time."""
-        data = _data(body)
-        return self._attempt(method, path, data, params, None, timeout_s, host=host, blame=blame)
+        return self._attempt(method, path, body, params, timeout_s, host=host, blame=blame)
 
     def close(self) -> None:
         """Close the connections. Calls after it raise IndexClosedError."""
@@ -257,9 +249,8 @@ class Client:
         self,
         method: str,
         path: str,
-        data: bytes | None,
+        body: Body,
         params: Params,
-        check: Check | None,
         timeout_s: float,
         *,
         host: Host | None = None,
@@ -271,12 +262,12 @@ class Client:
         hosts = self._connected()
         host = host or hosts.next()
         params = dict(params or {})
-        if check is not None:  # a search: the server need not go on when we have given up
+        if path.endswith(_SEARCHES):  # the server need not go on when we have given up
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         begun = time.monotonic()
         try:
             found = host.transport.perform_request(
-                method, path, params=params, body=data, timeout=timeout_s
+                method, path, params=params, body=_data(body), timeout=timeout_s
             )
         except ConnectionError as error:
             waited = time.monotonic() - begun >= timeout_s
@@ -286,12 +277,13 @@ class Client:
         except TransportError as error:
             hosts.answered(host)
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
-        except SerializationError as error:
+        except (SerializationError, UnicodeDecodeError, RecursionError) as error:
             hosts.answered(host)
             what = f"The server answers something else than JSON: {str(error)[:80]}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
-        return found if check is None else check(found, self.server) or found
+        exchange = Exchange(method, path, params, body, found, self.server)
+        return fault_of_shape(exchange) or found
 
     def _connection_fault(self, error: Any, timeout_s: float) -> Fault:
         from opensearchpy.exceptions import ConnectionTimeout, SSLError

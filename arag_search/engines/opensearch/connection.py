@@ -15,11 +15,18 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
+import orjson
 from opensearchpy.connection.base import Connection
-from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, SSLError
+from opensearchpy.exceptions import (
+    HTTP_EXCEPTIONS,
+    ConnectionError,
+    ConnectionTimeout,
+    SSLError,
+    TransportError,
+)
 from urllib3.util.wait import wait_for_read
 
 
@@ -94,6 +101,16 @@ class HttpConnection(Connection):
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+
+    def _raise_error(
+        self, status_code: int, raw_data: str | bytes, content_type: str | None = None
+    ) -> NoReturn:
+        """As the library's, for a body of whatever shape."""
+        try:
+            info = orjson.loads(raw_data)
+        except orjson.JSONDecodeError:
+            info = None
+        raise HTTP_EXCEPTIONS.get(status_code, TransportError)(status_code, raw_data, info)
 
     def _exchange(
         self,

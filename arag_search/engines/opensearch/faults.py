@@ -100,24 +100,13 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     return Fault(False, RefusedError(what, status=status, kind=kind, where=server))
 
 
-def fault_of_answers(body: Any, server: str) -> Fault | None:
-    """What is wrong with the answer to several searches at once; None where all are whole."""
-    faults: list[Fault] = []
-    for each in body["responses"]:
-        if "error" in each:
-            faults.append(fault_of_reply(int(each.get("status", 500)), each, server))
-        elif fault := fault_of_answer(each, server):
-            faults.append(fault)
-    faults.sort(key=lambda fault: fault.passing)  # one that does not pass decides
-    return faults[0] if faults else None
-
-
 def fault_of_answer(body: Any, server: str) -> Fault | None:
     """What is wrong with an answer of status 200 to a search; None where it is whole."""
     shards: Any = body.get("_shards") or {}
     failed = int(shards.get("failed", 0))
     if failed:
-        causes = [pair for each in shards.get("failures", ()) for pair in _chain(each["reason"])]
+        failures = _objects(shards.get("failures"))
+        causes = [pair for failure in failures for pair in _chain(failure.get("reason"))]
         why = ": ".join(causes[-1])[:MAX_REASON_CHARACTERS] if causes else "no reason is given"
         error = unavailable(
             f"{failed} of {shards.get('total')} shards did not answer: {why}", server
@@ -189,11 +178,16 @@ def _causes(body: Any) -> Iterator[tuple[str, str]]:
         return
     found: Any = error  # pyright: ignore
     yield _cause(found)
-    for each in found.get("root_cause") or ():
-        yield _cause(each)
-    for each in found.get("failed_shards") or ():
-        yield from _chain(each.get("reason"))
+    for cause in _objects(found.get("root_cause")):
+        yield _cause(cause)
+    for failure in _objects(found.get("failed_shards")):
+        yield from _chain(failure.get("reason"))
     yield from _chain(found.get("caused_by"))
+
+
+def _objects(value: Any) -> list[Any]:
+    """The objects in a list; none where it is anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []  # pyright: ignore
 
 
 def _chain(error: Any) -> Iterator[tuple[str, str]]:

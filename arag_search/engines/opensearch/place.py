@@ -12,10 +12,9 @@ from typing import Any, cast
 from arag_search.engines.base import Granularity
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Body, Check, Client, Params
+from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Body, Client, Params
 from arag_search.engines.opensearch.compile import Dsl, shard_terms
 from arag_search.engines.opensearch.copies import Copies
-from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_answers
 from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError, RefusedError
 from arag_search.manifest import Manifest
 
@@ -135,7 +134,7 @@ class Searcher:
                 "search_type": _search_type(place, scored),
             }
 
-        return self._call(f"/{place.index}/_search", composed, fault_of_answer)
+        return self._call(f"/{place.index}/_search", composed)
 
     def searches(
         self, bodies: Sequence[tuple[Place, Dsl]], *, scored: bool = False
@@ -158,11 +157,9 @@ class Searcher:
                 lines.append(body)
             return lines, None
 
-        return self._call("/_msearch", composed, fault_of_answers)["responses"]
+        return self._call("/_msearch", composed)["responses"]
 
-    def _call(
-        self, path: str, composed: Callable[[str], tuple[Body, Params]], check: Check
-    ) -> dict[str, Any]:
+    def _call(self, path: str, composed: Callable[[str], tuple[Body, Params]]) -> dict[str, Any]:
         """The answer to what is composed with a preference, and again with another where a copy
         hangs."""
         preference = self._copies.preference
@@ -175,7 +172,7 @@ class Searcher:
 
         try:
             return self._client.call(
-                "POST", path, *composed(preference), check=check, after_timeout=after_timeout
+                "POST", path, *composed(preference), after_timeout=after_timeout
             )
         except RefusedError as error:
             raise self._removed(error) from error

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -293,7 +293,8 @@ def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
 
     Raises IndexVersionError for another version, IndexDamagedError for what cannot be read.
     """
-    found: Any = cast("dict[str, Any]", mapping.get("_meta") or {}).get(META_KEY)
+    described: Any = mapping.get("_meta")
+    found: Any = described.get(META_KEY) if isinstance(described, dict) else None  # pyright: ignore
     if not isinstance(found, dict):
         return None
     loaded = cast("dict[str, Any]", found)
@@ -308,13 +309,13 @@ def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
         terms = loaded["shard_terms"]
         manifest = loaded["manifest"]
         return Meta(
-            sentences=loaded["sentences"],
+            sentences=_typed(loaded["sentences"], str, type(None)),
             manifest=None
             if manifest is None
             else Manifest.from_json(orjson.dumps(manifest).decode(), where),
             chunk_terms=_terms(terms["chunks"]),
             sentence_terms=_terms(terms["sentences"]),
-            build=loaded["build"],
+            build=_build(loaded["build"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise IndexDamagedError(
@@ -322,5 +323,41 @@ def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
         ) from error
 
 
-def _terms(loaded: Mapping[str, Sequence[str]]) -> Terms:
-    return {name: tuple(values) for name, values in loaded.items()}
+def _terms(loaded: Any) -> Terms:
+    return {
+        name: tuple(_typed(value, str) for value in _typed(values, list))
+        for name, values in _typed(loaded, dict).items()
+    }
+
+
+def _build(loaded: Any) -> Mapping[str, Any]:
+    """What builds and updates have noted. Raises KeyError and TypeError for anything else."""
+    build = cast("dict[str, Any]", _typed(loaded, dict))
+    for name in build.keys() & _NOTES.keys():
+        note = _typed(build[name], dict)
+        for part, kinds in _NOTES[name].items():
+            _typed(note[part], *kinds)
+    _typed(build.get("last_ordinal", -1), int)
+    update = build.get(UPDATE_KEY, {})
+    _typed(update.get("record", {}).get("command", ""), str)
+    if update.get("stage") == "committing":
+        _typed(update["manifest"], dict)
+        for doc_id in _typed(update["remove"], list):
+            _typed(doc_id, str)
+    return build
+
+
+_NOTES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "builder": {"machine": (str,), "process": (int,), "started": (str,), "seen": (int, float)},
+    "signature": {},
+    "state": {},
+    UPDATE_KEY: {"stage": (str,), "record": (dict,), "first": (int, type(None))},
+}
+"""The notes of builds and updates that are objects, and what is read of them."""
+
+
+def _typed(value: Any, *kinds: type) -> Any:
+    """The value, which must be of one of these types. Raises TypeError."""
+    if type(value) not in kinds:
+        raise TypeError(f"{type(value).__name__} instead of {kinds[0].__name__}")
+    return value

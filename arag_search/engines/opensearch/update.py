@@ -110,22 +110,26 @@ class OpenSearchUpdate:
         """See IndexUpdate."""
         return deletions_on(self._client, self._indexes)
 
+    @property
+    def last_update(self) -> UpdateRecord | None:
+        """See IndexUpdate."""
+        return UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
+
     def settle(self, record: UpdateRecord | None) -> Settled:
         """See IndexUpdate."""
         stopped = self._stopped()
         digest = None if record is None else record.digest
         if stopped is None:
             about = UpdateRecord.from_json(self._before_us.get("about"))
-            done = UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
+            done = self.last_update
             if about is not None and about.digest == digest and about.same(done):
                 return Settled(done=done)
             return Settled()
         stage, first, known = stopped
         if stage == _COMMITTING:
             self._complete()
-            done = UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
             if known.digest == digest:
-                return Settled(done=done)
+                return Settled(done=self.last_update)
             return Settled(f"An update that was stopped has been finished: {known.command}")
         if known.digest == digest:
             self._first, self._is_continued = first, True
@@ -155,7 +159,8 @@ class OpenSearchUpdate:
             before = {"range": {schema.ORDINAL: {"lt": self._first}}}
         wanted = None if doc_ids is None else any_value(DOC_ID, doc_ids)
         query = filtered(None, wanted, before)
-        body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": [{schema.ORDINAL: "asc"}]}
+        sort = [{schema.ORDINAL: "asc"}]
+        body: dict[str, Any] = {"size": _PAGE, "query": query, "sort": sort, "_source": True}
         while doc_ids is None or doc_ids:
             hits = self._search(body)
             for hit in hits:

@@ -1,0 +1,299 @@
+"""Answers of a server that are not what OpenSearch answers: an error that names what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from arag_search.engines.base import KeywordRequest, SearchRequest
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.reader import OpenSearchEngine
+from arag_search.errors import AragError, EngineError, UnavailableError
+from arag_search.query.parser import parse
+from index_jobs.adding import add_documents
+from index_jobs.build import build_index
+from index_jobs.options import BuildOptions
+from index_jobs.updates import delete_documents
+from tests.commands import file_of
+from tests.opensearch_indexes import Site, fresh_site
+from tests.test_updates import document, in_own_folder  # noqa: F401
+from tests.unruly_server import WHOLE, Answer, Unruly, unruly, version
+
+pytestmark = pytest.mark.servers
+
+QUICK = ConnectionOptions(attempt_timeout_s=20, request_budget_s=20, opening_budget_s=20)
+JUNK: tuple[Any, ...] = ([], "x", 5, None, {})
+
+
+@pytest.fixture(name="server")
+def running_server() -> Iterator[Unruly]:
+    with unruly() as server:
+        yield server
+
+
+@pytest.fixture(name="client")
+def connected(server: Unruly) -> Iterator[Client]:
+    server.will(version())
+    client = Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
+    yield client
+    client.close()
+
+
+def searches(client: Client, count: int) -> object:
+    lines = [{"index": "wiki"}, {"size": 3, "sort": [{"ordinal": "asc"}]}] * count
+    return client.call("POST", "/_msearch", lines)
+
+
+def whole(**parts: object) -> dict[str, object]:
+    return {**WHOLE, **parts}
+
+
+def shards(**counts: int) -> dict[str, object]:
+    return whole(_shards={"total": 3, "successful": 3, "skipped": 0, "failed": 0, **counts})
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ([], "the answer is a list"),
+        ("x", "something else than JSON"),
+        (5, "the answer is 5"),
+        (None, "the answer is null"),
+        ({}, "_shards is missing"),
+        ({**WHOLE, "_shards": None}, "_shards is null"),
+        (shards(successful=2), "_shards.successful is 2"),
+        (shards(total=4, skipped=1), "_shards.successful is 3"),
+        (shards(failed=-1), "_shards.failed is -1"),
+        (
+            whole(_clusters={"total": 2, "successful": 1, "skipped": 1}),
+            "_clusters.successful is 1",
+        ),
+        (
+            whole(_clusters={"total": 1, "successful": 1, "skipped": 1}),
+            "_clusters.skipped is 1",
+        ),
+        (whole(hits=[]), "hits is a list"),
+        (whole(hits={"total": {"value": 0, "relation": "eq"}}), "hits.hits is missing"),
+        (whole(hits={"total": 3, "hits": []}), "hits.total is 3"),
+        (whole(hits={"total": {"value": 3, "relation": ""}, "hits": []}), "relation is ''"),
+        (whole(hits={**WHOLE["hits"], "hits": [5]}), "hits.hits[0] is 5"),
+        (whole(hits={**WHOLE["hits"], "hits": [{}] * 4}), "the number of hits.hits is 4"),
+        (
+            whole(hits={**WHOLE["hits"], "hits": [{"_score": None, "sort": ["1"]}]}),
+            "hits.hits[0].sort is '1'",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_answer_to_a_search_that_is_not_whole_or_not_one_is_named(
+    server: Unruly, client: Client, answer: object, wrong: str
+) -> None:
+    body = {"size": 3, "sort": [{"ordinal": "asc"}]}
+    server.will(Answer(answer))
+    with pytest.raises(EngineError) as caught:
+        client.call("POST", "/wiki/_search", body)
+    assert wrong in caught.value.what
+    assert caught.value.where == server.url
+    assert len(server.requests) == 1
+    if isinstance(answer, str):
+        return
+    server.will(Answer({"responses": [WHOLE, answer]}))
+    with pytest.raises(EngineError) as caught:
+        searches(client, 2)
+    assert wrong.removeprefix("the answer").removeprefix("the number of ") in caught.value.what
+
+
+def test_fewer_answers_than_questions_are_an_error_and_its_message_has_four_parts(
+    server: Unruly, client: Client
+) -> None:
+    server.will(Answer({"responses": [WHOLE]}))
+    with pytest.raises(EngineError) as caught:
+        searches(client, 2)
+    assert str(caught.value) == (
+        "The server does not answer POST _msearch as OpenSearch does: the number of responses is"
+        f" 1.\nWhere: {server.url}\nAllowed: 2, as was asked for\n"
+        "Do: See what answers at this address: a proxy may change or cut answers."
+    )
+
+
+@pytest.mark.parametrize("body", [[], "x", 5, {"error": []}, {"error": {"root_cause": [3]}}])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 500, 503])
+def test_an_error_of_any_shape_is_an_error_of_ours(
+    server: Unruly, client: Client, status: int, body: object
+) -> None:
+    server.will(Answer(body, status))
+    with pytest.raises(EngineError):
+        client.call("POST", "/wiki/_search", {"size": 0}, budget_s=0)
+    server.will(Answer(shards(failed=1, failures=body)))  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError):
+        client.call("POST", "/wiki/_search", {"size": 0}, budget_s=0)
+
+
+# With real answers, changed
+
+
+class Proxy:
+    """A server in between that changes the answers of a real one; answers to the same request are
+    remembered where ``keeps`` is set."""
+
+    def __init__(self, server: Unruly, url: str) -> None:
+        self._server = server
+        self._url = url
+        self._kept: dict[tuple[str, bytes], Any] = {}
+        self.keeps = False
+        self.change: Callable[[str, str, Any], Any] = lambda method, path, answer: answer
+        server.rule = self.answer
+
+    def answer(self, path: str, body: bytes) -> Answer:
+        method = self._server.requests[-1][0]
+        question = (f"{method} {path.partition('preference=')[0]}", _without_preference(body))
+        if self.keeps and question in self._kept:
+            loaded, status = self._kept[question], 200
+        else:
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(self._url + path, body or None, headers, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=20) as reply:
+                    loaded, status = json.load(reply), reply.status
+            except urllib.error.HTTPError as error:
+                return Answer(json.load(error), error.code)
+            self._kept[question] = loaded
+        return Answer(self.change(method, path, copy.deepcopy(loaded)), status)
+
+
+def _without_preference(body: bytes) -> bytes:
+    lines = [json.loads(line) for line in body.splitlines()]
+    for line in lines:
+        line.pop("preference", None)
+    return json.dumps(lines).encode()
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in a value, with every key or index of it."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key])
+
+
+def _spoilt(answer: Any, chance: Random) -> Any:
+    """The answer with one value of it changed or gone."""
+    holder, key = chance.choice(list(_places(answer)))
+    if chance.random() < 0.2:
+        del holder[key]
+    else:
+        holder[key] = chance.choice((*JUNK, -1, 10**30, [[]], {"x": 1}))
+    return answer
+
+
+def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
+    tree = parse("opera OR sea", engine.manifest.query_schema).tree
+    chunks = SearchRequest(tree, 5)
+    passages = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=True)
+    sentences = SearchRequest(tree, 5, granularity="sentence", with_text=True, whole_text=False)
+    first = engine.read(["a.1"], None)[0]
+    assert first is not None
+    return {
+        "search": lambda: engine.search(chunks),
+        "sentences": lambda: engine.search(sentences),
+        "passages": lambda: engine.search(passages),
+        "keyword": lambda: engine.keyword_search(KeywordRequest(("opera",), 5)),
+        "counts": lambda: engine.counts([(tree, "chunk"), (tree, "sentence")], None),
+        "explain": lambda: engine.explain(chunks, ["a.1", "b.1"]),
+        "explain sentences": lambda: engine.explain(sentences, ["a.1"]),
+        "read": lambda: engine.read(["a.1", "b.1", "z"], None),
+        "neighbours": lambda: engine.neighbours(first, None),
+        "scan": lambda: list(engine.scan(None)),
+        "ordinals": lambda: list(engine.ordinals()),
+        "statistics": engine.statistics,
+    }
+
+
+@pytest.mark.opensearch
+def test_no_value_of_any_answer_can_end_in_a_traceback(
+    server: Unruly, opensearch: Site, opensearch_url: str
+) -> None:
+    documents = [document(name, "An opera. The sea.") for name in "abc"]
+    build_index([file_of("built.jsonl", *documents)], opensearch.address, BuildOptions())
+    proxy = Proxy(server, opensearch_url)
+    proxy.keeps = True
+    address = parse_address(f"{server.url}/{opensearch.name}")
+    with_answers = OpenSearchEngine.open(address, QUICK)
+    calls = {**_calls(with_answers), "open": lambda: OpenSearchEngine.open(address, QUICK).close()}
+    chance = Random(5)
+    errors = 0
+    for name, call in calls.items():
+        expected = call()
+        assert call() == expected, name
+        for junk in JUNK:
+            proxy.change = lambda method, path, answer, junk=junk: junk
+            with pytest.raises(EngineError):
+                call()
+        for _ in range(60):
+            proxy.change = lambda method, path, answer: _spoilt(answer, chance)
+            try:
+                call()
+            except AragError:
+                errors += 1
+        proxy.change = lambda method, path, answer: answer
+        assert call() == expected, name
+    assert errors > 100
+    with_answers.close()
+
+
+@pytest.mark.opensearch
+@pytest.mark.faults
+@pytest.mark.parametrize("job", ["build", "add", "delete"])
+def test_no_answer_to_a_job_can_end_in_a_traceback(
+    job: str, server: Unruly, opensearch_url: str, tmp_path: Path
+) -> None:
+    proxy = Proxy(server, opensearch_url)
+    before = file_of("before.jsonl", *(document(name, "A sea.") for name in "abc"))
+    more = file_of("more.jsonl", document("b", "Old."), document("d", "New."))
+    seen: list[str] = []
+    spoilt: list[str] = []
+    junk = iter(JUNK * 20)
+
+    def change(method: str, path: str, answer: Any) -> Any:
+        endpoint = f"{method} {next((p for p in path.split('/') if p.startswith('_')), '')}"
+        seen.append(endpoint.partition("?")[0])
+        if spoilt or seen[-1] in tried:
+            return answer
+        spoilt.append(seen[-1])
+        return next(junk)
+
+    tried: set[str] = set()
+    while True:
+        site = fresh_site(opensearch_url)
+        address = f"{server.url}/{site.name}"
+        try:
+            proxy.change = lambda method, path, answer: answer
+            if job != "build":
+                build_index([before], site.address, BuildOptions())
+            spoilt.clear()
+            proxy.change = change
+            try:
+                if job == "build":
+                    build_index([before], address, BuildOptions())
+                elif job == "add":
+                    add_documents([more], address)
+                else:
+                    delete_documents(address, ["a"])
+            except AragError as error:
+                assert not isinstance(error, UnavailableError), error
+        finally:
+            site.remove()
+            site.client.close()
+        if not spoilt:
+            break
+        tried.update(spoilt)
+    assert {"GET ", "POST _aliases", "PUT _mapping", "POST _refresh"} <= tried
