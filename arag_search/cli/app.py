@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from arag_search.cli.messages import INTERRUPTED, say
+from arag_search.terminal import guard_terminals
 
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
@@ -43,6 +44,7 @@ def main(name: str = "arag-search", command: Callable[[], Any] | None = None) ->
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # closed by the caller
             setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
+    guard_terminals()
     sys.exit(run(sys.argv[1:], name, command))
 
 
