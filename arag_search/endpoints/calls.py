@@ -19,6 +19,7 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
+MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
 NO_KEY = "none"  # what a local server that wants no key is sent
 
 T = TypeVar("T")
@@ -55,7 +56,10 @@ class Endpoint:
     ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
     None where a local server wants none; ``failures`` says which errors are raised.
 
-    Rate limits, time-outs (``timeout_s`` without a byte), statuses 408, 409, 425 and 5xx and cut
+    A call takes ``timeout_s`` at most, from connecting to the last byte, and its reply is at most
+    ``max_reply_bytes`` long. A redirect to another scheme, host or port is not followed.
+
+    Rate limits, time-outs, statuses 408, 409, 425 and 5xx and cut
     connections are tried again up to ``max_retries`` times: after what Retry-After says, at most
     LONGEST_RETRY_AFTER_S, else after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, cut by
     up to half at random. ``on_retry`` is told of each, in the thread that waits; ``sleep`` waits,
@@ -71,6 +75,7 @@ class Endpoint:
         failures: Failures,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_retries: int = DEFAULT_MAX_RETRIES,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         on_retry: Callable[[Retry], None] | None = None,
         sleep: Callable[[float], object] | None = None,
         chance: Callable[[], float] = random.random,
@@ -81,6 +86,7 @@ class Endpoint:
         self._failures = failures
         self._timeout_s = timeout_s
         self._attempts = max_retries + 1
+        self._max_reply_bytes = max_reply_bytes
         self._on_retry = on_retry
         self._closed = threading.Event()
         self._sleep = sleep or self._closed.wait
@@ -158,9 +164,15 @@ class Endpoint:
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
 
+        from arag_search.http_host import UnreadableReplyError
+
         try:
             raw = request.send(self._opened())
             status, body, headers = int(raw.status_code), str(raw.text), dict(raw.headers)
+        except UnreadableReplyError as error:
+            raise self._failures.reply(
+                f"The endpoint's reply {error}.", where=request.where
+            ) from None
         except openai.APIStatusError as error:
             response = error.response
             return refusal_of(response.status_code, response.text, response.headers, self._key)
@@ -179,17 +191,24 @@ class Endpoint:
 
     def _opened(self) -> Any:
         """The one client of all threads."""
+        import httpx2
         import openai
+
+        from arag_search.endpoints.transport import EndpointTransport
 
         with self._making_client:
             if self._client is None:
+                transport = EndpointTransport(
+                    self.base_url,
+                    timeout_s=self._timeout_s,
+                    connect_timeout_s=CONNECT_TIMEOUT_S,
+                    max_reply_bytes=self._max_reply_bytes,
+                )
                 self._client = openai.OpenAI(
                     api_key=self._key or NO_KEY,
                     base_url=self.base_url,
-                    timeout=openai.Timeout(
-                        self._timeout_s, connect=min(self._timeout_s, CONNECT_TIMEOUT_S)
-                    ),
                     max_retries=0,
+                    http_client=httpx2.Client(transport=transport),
                 )
             return self._client
 

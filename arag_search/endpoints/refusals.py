@@ -91,6 +91,8 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> 
         given = fields.get("message") or fields.get("detail")
         if given:
             words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if 300 <= status < 400:
+        words = _location(headers)
     passing = (status in _PASSING_STATUSES or status >= 500) and code not in _PAYMENT_CODES
     return Refusal(
         words=_shown(words, key) or "no explanation",
@@ -129,6 +131,13 @@ def refusal_error(
             f"The endpoint gave no reply in {tries} ({shown}).",
             where=where,
             do=advice.get(status, "Try again later."),
+        )
+    if 300 <= status < 400:
+        return failures.access(
+            f"The endpoint redirects to another address (status {status}): {words}",
+            where=where,
+            allowed="redirects within one scheme, host and port",
+            do="Make that address the base URL, if questions and passages may go there.",
         )
     if status == 413 or _is_too_long(refusal.code, words):
         return failures.length(f"The request is too long for the model: {words}", where=where)
@@ -170,6 +179,14 @@ def _shown(words: str, key: str) -> str:
         words = words.replace(key, "[key]")
     words = " ".join(words.split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
+
+
+def _location(headers: Mapping[str, str]) -> str:
+    """Return where a redirect leads, without what may be a secret: user, password and query."""
+    target = headers.get("location", "").partition("?")[0].partition("#")[0]
+    scheme, slashes, rest = target.rpartition("//")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

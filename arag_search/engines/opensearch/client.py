@@ -1,7 +1,8 @@
 """Calls to a cluster: over which connection, for how long, how often, and what failures are called.
 
-An attempt takes a few seconds at most, all attempts of a call together its budget. Each goes to
-another of the hosts. The library below neither retries nor logs what we raise.
+An attempt takes a few seconds at most, however slowly its answer comes, all attempts of a call
+together its budget. Each goes to another of the hosts. The library below neither retries nor logs
+what we raise.
 """
 
 from __future__ import annotations
@@ -268,6 +269,8 @@ class Client:
         """The answer, or the Fault; of the host whose turn it is, where none is given."""
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
+        from arag_search.http_host import UnreadableReplyError
+
         hosts = self._connected()
         host = host or hosts.next()
         params = dict(params or {})
@@ -289,6 +292,10 @@ class Client:
         except SerializationError as error:
             hosts.answered(host)
             what = f"The server answers something else than JSON: {str(error)[:80]}"
+            return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
+        except UnreadableReplyError as error:
+            hosts.answered(host)
+            what = f"The server's answer {error}."
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
         return found if check is None else check(found, self.server) or found
