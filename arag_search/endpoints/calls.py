@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
 from arag_search.errors import ConfigError
+from arag_search.redaction import Secrets
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
@@ -20,6 +21,7 @@ LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
+SHORTEST_HIDDEN_KEY = 8  # in replies: local servers take words such as "none" for a key
 NO_KEY = "none"  # what a local server that wants no key is sent
 
 T = TypeVar("T")
@@ -40,13 +42,15 @@ class Retry:
 class Request(Generic[T]):
     """One thing that is asked. ``send`` takes the client of openai and returns its raw response;
     ``read`` makes something of a body, or raises ValueError with what is wrong with it;
-    ``where`` is for messages. ``again`` is told of each refusal, and says whether the request is
+    ``where`` is for messages. ``is_shown`` says that what is read may be shown or kept, so that
+    the key is taken out of it. ``again`` is told of each refusal, and says whether the request is
     now another one, to be made at once."""
 
     send: Callable[[Any], Any]
     read: Callable[[str], T]
     where: str
     question_id: str = ""
+    is_shown: bool = True
     again: Callable[[Refusal], bool] = lambda refusal: False
 
 
@@ -83,6 +87,7 @@ class Endpoint:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._key = (key or "").strip()
+        self._secrets = Secrets(self._key, mark="[key]")
         self._failures = failures
         self._timeout_s = timeout_s
         self._attempts = max_retries + 1
@@ -175,19 +180,23 @@ class Endpoint:
             ) from None
         except openai.APIStatusError as error:
             response = error.response
-            return refusal_of(response.status_code, response.text, response.headers, self._key)
+            return refusal_of(response.status_code, response.text, response.headers, self._secrets)
         except openai.APITimeoutError:
             return Refusal(words="the endpoint did not answer in time", passing=True)
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
-            return Refusal(words=f"{type(cause).__name__}: {cause}".rstrip(": "), passing=True)
+            words = f"{type(cause).__name__}: {cause}".rstrip(": ")
+            return Refusal(words=self._secrets.hide(words), passing=True)
+        if request.is_shown and len(self._key) >= SHORTEST_HIDDEN_KEY:
+            body = self._secrets.hide_in_json(body)
         try:
             return request.read(body)
         except ValueError as error:
-            refusal = refusal_of(status, body, headers, self._key)
+            refusal = refusal_of(status, body, headers, self._secrets)
             if refusal.status != status:  # an error in the clothes of a reply
                 return refusal
-            raise self._failures.reply(f"{error}: {refusal.words}", where=request.where) from None
+            what = self._secrets.hide(f"{error}: {refusal.words}")
+            raise self._failures.reply(what, where=request.where) from None
 
     def _opened(self) -> Any:
         """The one client of all threads."""
@@ -228,13 +237,15 @@ def check_options(problems: Sequence[str]) -> None:
 
 def _base_url_problem(base_url: str) -> str:
     """What is wrong with a base URL; empty where nothing is. Never shows a password."""
-    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
     with_secret = "base URL with a user, password or query (scheme, host, port, path)"
+    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
+    if any(sign in base_url for sign in "@?#"):
+        refused = with_secret
     try:
         address = urlsplit(base_url)
         has_host = bool(address.hostname) and address.port != 0
     except ValueError:  # brackets or a port that are none
-        return refused if "@" not in base_url else with_secret
+        return refused
     if address.username or address.password or address.query or address.fragment:
         return with_secret
     is_one_word = base_url.isprintable() and " " not in base_url

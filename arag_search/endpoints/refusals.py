@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from arag_search.errors import AragError
+from arag_search.redaction import Secrets
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
@@ -67,8 +68,8 @@ class Failures:
     key_variables: tuple[str, ...]
 
 
-def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> Refusal:
-    """The refusal in a response. ``key`` is taken out of the endpoint's words.
+def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
+    """The refusal in a response, in the endpoint's words without the secrets.
 
     A body that holds an error with a status of its own (as gateways wrap them) has that status.
     """
@@ -95,10 +96,10 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> 
         words = _location(headers)
     passing = (status in _PASSING_STATUSES or status >= 500) and code not in _PAYMENT_CODES
     return Refusal(
-        words=_shown(words, key) or "no explanation",
+        words=_shown(words, secrets) or "no explanation",
         passing=passing and not _is_too_long(code, words),
         status=status,
-        code=code,
+        code=secrets.hide(code),
         retry_after_s=_retry_after_s(headers),
     )
 
@@ -173,11 +174,9 @@ def _says(words: str, phrases: tuple[str, ...]) -> bool:
     return any(phrase in said for phrase in phrases)
 
 
-def _shown(words: str, key: str) -> str:
-    """One line, without the key, cut to MAX_WORDS."""
-    if key:
-        words = words.replace(key, "[key]")
-    words = " ".join(words.split())
+def _shown(words: str, secrets: Secrets) -> str:
+    """One line, without the secrets, cut to MAX_WORDS."""
+    words = " ".join(secrets.hide(words).split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
 
 

@@ -33,6 +33,7 @@ from arag_search.engines.opensearch.faults import (
 from arag_search.engines.opensearch.hosts import Host, Hosts
 from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
+from arag_search.redaction import Secrets
 
 ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
@@ -119,6 +120,7 @@ class Client:
         """The address of the cluster, for messages."""
         self._address = address
         self._options = options
+        self._secrets = Secrets.of_login(options.username, options.password)
         self._lock = threading.Lock()
         self._hosts: Hosts | None = None
         self._pid = 0
@@ -266,7 +268,24 @@ class Client:
         host: Host | None = None,
         blame: bool,
     ) -> Any:
-        """The answer, or the Fault; of the host whose turn it is, where none is given."""
+        """The answer, or the Fault, without our password; of the host whose turn it is, where none
+        is given."""
+        outcome = self._exchange(method, path, data, params, check, timeout_s, host, blame)
+        if isinstance(outcome, Fault):
+            outcome.error.what = self._secrets.hide(outcome.error.what)
+        return outcome
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        params: Params,
+        check: Check | None,
+        timeout_s: float,
+        host: Host | None,
+        blame: bool,
+    ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
         from arag_search.http_host import UnreadableReplyError
@@ -291,7 +310,8 @@ class Client:
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
         except SerializationError as error:
             hosts.answered(host)
-            what = f"The server answers something else than JSON: {str(error)[:80]}"
+            words = self._secrets.hide(str(error))[:80]
+            what = f"The server answers something else than JSON: {words}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         except UnreadableReplyError as error:
             hosts.answered(host)

@@ -21,9 +21,14 @@ from opensearchpy.connection.base import Connection
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, SSLError
 
 from arag_search.http_host import HttpHost, UnreadableReplyError
+from arag_search.redaction import Secrets
 
 MAX_ANSWER_BYTES = 256 << 20
 """A page of the largest passages fits; what does not fit is no answer to a request of ours."""
+
+_WITHOUT_PASSAGES = ("/", "/_bulk")
+"""Requests whose answers are shown in messages and hold nothing of the corpus, which stays as it is
+even where it happens to hold a password."""
 
 
 class HttpConnection(Connection):
@@ -51,6 +56,7 @@ class HttpConnection(Connection):
         if http_auth is not None:
             token = base64.b64encode(":".join(http_auth).encode()).decode()
             self.headers["authorization"] = f"Basic {token}"
+        self._secrets = Secrets.of_login(*(http_auth or ("", "")))
         self._certificates = (ca_certs, client_cert, client_key)
         self._http = HttpHost(
             self.hostname,
@@ -94,7 +100,10 @@ class HttpConnection(Connection):
         except UnicodeDecodeError:
             raise UnreadableReplyError("is not UTF-8") from None
         where = self.host + target
-        if not 200 <= status < 300 and status not in ignore:
+        is_refused = not 200 <= status < 300 and status not in ignore
+        if is_refused or url.endswith(_WITHOUT_PASSAGES):
+            text = self._secrets.hide_in_json(text)
+        if is_refused:
             self.log_request_fail(method, where, target, body, seconds, status, text)
             self._raise_error(status, text, received.get("content-type"))
         self.log_request_success(method, where, target, body, status, text, seconds)

@@ -215,7 +215,13 @@ class EndpointEncoder:
 
         where = self._endpoint.where
         return self._endpoint.ask(
-            Request(send, lambda body: read_vectors(body, len(batch)), where, again=again)
+            Request(
+                send,
+                lambda body: read_vectors(body, len(batch)),
+                where,
+                is_shown=False,
+                again=again,
+            )
         )
 
 
