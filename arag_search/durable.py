@@ -9,10 +9,12 @@ from pathlib import Path
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file: it holds what it held, or all of ``data``, and stays so after a crash.
 
-    What a crash leaves is ``<name>.new`` beside it. Raises OSError.
+    What a crash leaves is ``<name>.new`` beside it; a link of that name is not followed. Raises
+    OSError.
     """
     temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(temporary, flags, 0o666), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
