@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk
+from arag_search.durable import room_advice
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -156,7 +157,8 @@ class _Embedding:
                 if is_like(self._work, identity, self._options):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
-            self._begin(identity)
+            with room(str(self._work), self._outlook, "vectors"):
+                self._begin(identity)
             with self._stoppable():
                 began = time.monotonic()
                 self._make_all(making)
@@ -405,7 +407,9 @@ def _held(root: Path) -> Generator[None]:
         ) from None
     except OSError as error:
         raise BuildError(
-            f"The folder of the vectors cannot be written ({error.strerror}).", where=str(root)
+            f"The folder of the vectors cannot be written ({error.strerror}).",
+            where=str(root),
+            do=room_advice(error),
         ) from error
     try:
         yield

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest
+from arag_search.durable import room_advice
 from arag_search.errors import ConfigError, RunError
 from arag_search.json_lines import ForeignLineError, JsonLinesFile
 
@@ -69,7 +70,9 @@ class RecordingFile:
             self._lines.mend()
         except OSError as error:
             raise ConfigError(
-                f"Replies cannot be recorded ({error.strerror}).", where=str(self.file)
+                f"Replies cannot be recorded ({error.strerror}).",
+                where=str(self.file),
+                do=room_advice(error),
             ) from error
         except ForeignLineError:
             self._lines.close()
@@ -85,9 +88,18 @@ class RecordingFile:
         line = json.dumps(_adapter().dump_python(recorded, mode="json")).encode() + b"\n"
         try:
             self._lines.append(line)
-        except (OSError, ForeignLineError) as error:
-            why = getattr(error, "strerror", None) or "something else was written behind the last"
-            raise RunError(f"A reply cannot be recorded ({why}).", where=str(self.file)) from error
+        except OSError as error:
+            raise RunError(
+                f"A reply cannot be recorded ({error.strerror}).",
+                where=str(self.file),
+                do=room_advice(error),
+            ) from error
+        except ForeignLineError:
+            raise RunError(
+                "A reply cannot be recorded: somebody else wrote to the file.",
+                where=str(self.file),
+                do="Record to another file.",
+            ) from None
 
     def close(self) -> None:
         """May be called again."""
