@@ -23,7 +23,7 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
-from arag_search.engines.opensearch.address import is_address, parse_address
+from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.feedback import Feedback
 from arag_search.feedback import feedback as feedback_on
@@ -364,7 +364,9 @@ def _open_address(location: str, files: tuple[str | None, str | None, str | None
 
 
 def check_path(name: str, of_what: str) -> None:
-    """Raise ArgumentError for a path that is empty or not UTF-8: Java and messages need text."""
+    """Raise ArgumentError for a path that is empty, holds a password (then it is meant to be an
+    address), or is not UTF-8: Java and messages need text."""
+    check_no_password(name)
     if not name.strip():
         raise ArgumentError(
             f"The path of {of_what} is empty.", allowed="a file or folder", do="Name it."

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from arag_search.terminal import drawing_stream, visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import ProgressColumn, TaskID
@@ -55,7 +57,13 @@ class TerminalBar:
         from rich.console import Console
         from rich.progress import Progress
 
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._progress = Progress(
+            *columns,
+            console=Console(file=drawing_stream()),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self._task = self._progress.add_task("", total=total, completed=done, figures="", left="?")
         self._progress.start()
 
@@ -66,10 +74,11 @@ class TerminalBar:
 
     def note(self, text: str) -> None:
         """A line above the bar."""
+        shown = visible(text)
         if self._progress is not None:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._progress.console.print(shown, markup=False, highlight=False, soft_wrap=True)
         else:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(shown + "\n")
 
     def end(self) -> None:
         """Take the bar away. May be called again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from arag_search.durable import FULL_DISK
 from arag_search.errors import (
     AragError,
     BuildError,
@@ -33,7 +33,6 @@ from index_jobs.targets import BuildTarget, IndexWriter, open_target
 from index_jobs.workers import default_workers, open_packing
 
 _STATE = "build"
-_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 _FULL_REASONS = ("No space left", "File too large", "quota exceeded")
 _SHARE_OF_CHECKPOINTS = 20  # a checkpoint takes at most a twentieth of the time
 
@@ -397,5 +396,5 @@ def room(where: str, outlook: Callable[[], str], what: str = "index") -> Generat
 
 def _full_reason(error: Exception) -> str | None:
     if isinstance(error, OSError):
-        return error.strerror if error.errno in _FULL else None
+        return error.strerror if error.errno in FULL_DISK else None
     return next((reason for reason in _FULL_REASONS if reason in str(error)), None)

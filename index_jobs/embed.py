@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from arag_search.durable import room_advice
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -169,7 +170,8 @@ class _Embedding:
                 if is_like(self._work, identity, self._options):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
-            self._begin(identity)
+            with room(str(self._work), self._outlook, "vectors"):
+                self._begin(identity)
             with self._stoppable():
                 began = time.monotonic()
                 self._place()
@@ -473,7 +475,9 @@ def _held(root: Path) -> Generator[None]:
         ) from None
     except OSError as error:
         raise BuildError(
-            f"The folder of the vectors cannot be written ({error.strerror}).", where=str(root)
+            f"The folder of the vectors cannot be written ({error.strerror}).",
+            where=str(root),
+            do=room_advice(error),
         ) from error
     try:
         yield

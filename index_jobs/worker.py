@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from arag_search.corpus import Chunk, Document
+from arag_search.terminal import guard_terminals
 
 _SWITCH_S = 0.0005
 """The thread that reads must not wait long for the one that packs: the build waits for it."""
@@ -48,6 +49,7 @@ def main() -> None:
     sys.setswitchinterval(_SWITCH_S)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not be among the replies
+    guard_terminals()
     given = sys.stdin.buffer
     work = pickle.load(given)
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()

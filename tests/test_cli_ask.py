@@ -184,7 +184,7 @@ def test_a_question_that_fails_ends_with_1_and_its_cause(arag: Command) -> None:
         (["--base-url", "http://localhost:1/v1"], "arag-search: No model is named, but --base-url"),
         (["--preset", "arag_without_semantic"], "arag-search: The offline model works with"),
         (["--filter", "colour:red"], "Query not run: 1 problem."),
-        (["--record", "no/such/folder"], "arag-search: A file cannot be used"),
+        (["--record", "no/such/folder"], "arag-search: Records cannot be written"),
     ],
 )
 def test_what_cannot_work_is_said_before_the_question(

@@ -1,13 +1,16 @@
-"""YAML of users: presets and price lists make no objects and may refer to themselves."""
+"""Files of YAML: they make no objects, refer to nothing, and cost no more than they hold."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from arag_search.agent.prices import Prices
+from arag_search.agent.models.base import Usage
+from arag_search.agent.prices import Prices, check_cost_limit
 from arag_search.config import load_preset
 from arag_search.errors import ConfigError
+from arag_search.yaml_file import repeated
+from bench.ablation.suite import load_suite
 
 LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_preset(str(path)))
 
@@ -54,3 +57,81 @@ def test_a_file_that_refers_to_itself_is_refused(
     with pytest.raises(ConfigError) as raised:
         load(file)
     assert raised.value.where == str(file)
+
+
+def bomb(levels: int) -> str:
+    """Nine aliases a level: 9 to the power of ``levels`` values."""
+    lines = ["a: &l0 {prompt: 1, completion: 1}"]
+    for level in range(levels):
+        lines.append(f"b{level}: &l{level + 1} [{', '.join([f'*l{level}'] * 9)}]")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("text", [bomb(9), "a: &a {prompt: 1}\nb: *a\n", "a: &a [*a]\nb: 1\nc: 2"])
+def test_aliases_are_refused_before_they_are_followed(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    for what, read in (("price list", Prices.load), ("suite", load_suite)):
+        with pytest.raises(ConfigError) as caught:
+            read(file)
+        assert str(caught.value).startswith(f"The {what} has an alias, *")
+        assert str(caught.value).endswith(
+            f"\nWhere: {file}\nAllowed: every value written out where it belongs\n"
+            "Do: Write there what the alias stands for."
+        )
+    with pytest.raises(ConfigError, match=r"^The preset has an alias, \*\w+, in line \d\."):
+        load_preset(str(file))
+
+
+def test_an_anchor_that_nothing_refers_to_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text("m: &m {prompt: 1, completion: 2}\n")
+    assert Prices.load(file).cost(Usage(1_000_000, 1_000_000, "endpoint"), "m") == 3
+
+
+class Key(str):
+    """A key that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Key.compared += 1
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+def test_keys_that_repeat_are_found_without_comparing_each_with_each() -> None:
+    keys = [Key(f"model-{number}") for number in range(2_000)]
+    assert repeated([*keys, keys[7], Key("model-3")]) == ["model-3", "model-7"]
+    assert Key.compared < 20_000
+
+
+def test_a_list_of_many_models_is_read_and_not_repeated_in_messages(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text("".join(f"m{at}: {{prompt: 1, completion: 2}}\n" for at in range(2_000)))
+    prices = Prices.load(file)
+    assert len(prices.by_model) == 2_000
+    with pytest.raises(ConfigError) as caught:
+        check_cost_limit(1.0, prices, "other")
+    assert caught.value.allowed.endswith(" and 1,980 more")
+
+
+@pytest.mark.parametrize(
+    ("number", "problem"),
+    [
+        ("1" + ":59" * 100_000, "a number has 300,001 characters"),
+        ("1" + ":59" * 200 + ".5", ""),
+        ("9" * 5000, "a number has 5,000 characters"),
+        ("1e400", ""),
+    ],
+)
+def test_numbers_without_end_are_refused(tmp_path: Path, number: str, problem: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(f"m: {{prompt: {number}, completion: 2}}\n")
+    with pytest.raises(ConfigError) as caught:
+        Prices.load(file)
+    assert problem in str(caught.value)

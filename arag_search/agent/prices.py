@@ -15,6 +15,7 @@ from arag_search.yaml_file import numbered, read_mapping
 
 TOKENS_A_PRICE = 1_000_000
 FIELDS = ("prompt", "completion")
+_NAMED = 20  # models in a message
 _FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
 
 
@@ -77,10 +78,12 @@ def check_cost_limit(max_cost_usd: float, prices: Prices | None, model: str) -> 
             do="Name a file of prices with --prices.",
         )
     if model not in prices.by_model:
+        priced = sorted(prices.by_model)
+        more = f" and {len(priced) - _NAMED:,} more" if len(priced) > _NAMED else ""
         raise ConfigError(
             f"A cost limit needs the price of model {model!r}, which the price list lacks.",
             where=prices.file,
-            allowed=", ".join(sorted(prices.by_model)) or "none is priced",
+            allowed=f"{', '.join(priced[:_NAMED])}{more}" or "none is priced",
             do=f"Add {_FORM.replace('model', repr(model), 1)}",
         )
 

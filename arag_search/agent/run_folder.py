@@ -5,13 +5,11 @@
 
 A record is one write of a whole line, on disk before the next one is written. The last record of a
 question is the one that counts, so that a failed question can be asked again. What a crash leaves
-of a line at the end of the file is dropped.
+of a line at the end of the file is dropped; nothing else ever is.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
+from arag_search.agent.records_file import RecordsFile
 from arag_search.corpus import nfc
 from arag_search.durable import write_atomically
 from arag_search.errors import RunError
@@ -230,24 +229,19 @@ class RunFolder:
         Raises RunError for another run, a folder in use, and one that holds other things.
         """
         self.folder = folder
-        path = folder / RECORDS_FILE
         _check_usable(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._is_open = True
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        self._file = RecordsFile(folder / RECORDS_FILE)
         try:
             self._claim()
             self.earlier = read_description(folder) if (folder / RUN_FILE).exists() else None
             self._describe(description)
+            self.dropped_bytes = self._mend()
             self.records = read_records(folder)
-            self._size = self.records.size
-            self.dropped_bytes = os.fstat(self._file).st_size - self._size
-            if self.dropped_bytes:
-                os.ftruncate(self._file, self._size)
-                os.fsync(self._file)
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
 
     def __enter__(self) -> RunFolder:
@@ -256,51 +250,40 @@ class RunFolder:
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._is_open = False
-            os.close(self._file)
+            self._file.close()
 
     def append(self, record: Record) -> None:
         """Write a record and wait until it is on disk; threads take turns.
 
         Raises RunError where it cannot be written, or the folder was closed meanwhile.
         """
-        line = record.to_line()
         with self._lock:
-            self._write(line)
-
-    def _write(self, line: bytes) -> None:
-        if not self._is_open:
-            raise RunError("The folder of the run is closed.", where=str(self.folder))
-        try:
-            written = os.write(self._file, line)
-            if written == len(line):
-                os.fsync(self._file)
-                self._size += written
-                return
-            why = "the disk took a part of it"
-        except OSError as error:
-            why = error.strerror or str(error)
-        os.ftruncate(self._file, self._size)
-        raise RunError(
-            f"A record cannot be written ({why}).",
-            where=str(self.folder / RECORDS_FILE),
-            do="Make room and run the same command again: what is recorded is not asked again.",
-        )
+            if not self._is_open:
+                raise RunError("The folder of the run is closed.", where=str(self.folder))
+            self._file.append(record)
 
     def discard(self) -> None:
         """Take away a run that was begun here and has no record."""
-        if self.earlier is None and not self._size:
+        if self.earlier is None and self._file.is_empty:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
 
     def _claim(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.claim()
         except BlockingIOError:
             raise RunError(
                 "Another run is writing to the folder.",
                 where=str(self.folder),
                 do="Wait until it has ended, or name another folder.",
             ) from None
+
+    def _mend(self) -> int:
+        try:
+            return self._file.mend()
+        except RunError:
+            read_records(self.folder)  # which may say what is wrong with the last record
+            raise
 
     def _describe(self, now: RunDescription) -> None:
         """Write what the run is; of a run that is there, only a limit that grows."""

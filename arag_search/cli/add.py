@@ -15,7 +15,8 @@ def add_command(
 ) -> int:
     """Add the sources to the index. Of the options of a build only those that were given count, and
     must be the index's."""
-    from arag_search.cli.messages import INTERRUPTED
+    from arag_search.cli.messages import INTERRUPTED, say
+    from arag_search.cli.results import print_text
     from arag_search.errors import ArgumentError
     from index_jobs.adding import AddOptions, add_documents
     from index_jobs.progress import open_progress
@@ -52,6 +53,6 @@ def add_command(
         return INTERRUPTED
     if json:
         for warning in report.warnings():
-            typer.echo(warning, err=True)
-    typer.echo(report.to_json() if json else report.to_text())
+            say(warning)
+    print_text(report.to_json() if json else report.to_text())
     return 0

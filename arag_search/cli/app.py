@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from arag_search.cli.messages import INTERRUPTED, say
+from arag_search.terminal import guard_terminals
 
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
@@ -43,6 +44,7 @@ def main(name: str = "arag-search", command: Callable[[], Any] | None = None) ->
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # closed by the caller
             setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
+    guard_terminals()
     sys.exit(run(sys.argv[1:], name, command))
 
 
@@ -59,11 +61,7 @@ def run(
         _drop_output()
         return FAILURE
     except OSError as error:
-        what, where = "A file cannot be used", f"\nWhere: {error.filename}"
-        if error.filename is None:
-            _drop_output()
-            what, where = "The output cannot be written", ""
-        say(f"{name}: {what} ({error.strerror}).{where}")
+        say(f"{name}: {_file_error(error)}")
         return FAILURE
 
 
@@ -182,6 +180,31 @@ def _print_version(wanted: bool) -> None:
 
         print(f"arag-search {version('arag-search')}")
         raise typer.Exit
+
+
+def _file_error(error: OSError) -> str:
+    """What is wrong with a file, or with the output, in the form of our own errors."""
+    if error.filename is None and _output_fails():
+        _drop_output()
+        return f"The output cannot be written ({error.strerror})."
+    from arag_search.durable import room_advice
+    from arag_search.errors import AragError
+
+    return str(
+        AragError(
+            f"A file cannot be used ({error.strerror or error}).",
+            where="" if error.filename is None else str(error.filename),
+            do=room_advice(error),
+        )
+    )
+
+
+def _output_fails() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _usage_error(error: Any, name: str) -> str:

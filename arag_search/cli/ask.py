@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +30,7 @@ from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolde
 if TYPE_CHECKING:
     from arag_search.agent.models.base import ChatModel
     from arag_search.agent.record import Record, Step
+    from arag_search.agent.records_file import RecordsFile
     from arag_search.config import Preset
     from arag_search.index import Index
 
@@ -85,6 +86,7 @@ def ask_command(
     Exit code 0 for an answer (also "not found in the corpus"), 1 for a failure.
     """
     from arag_search.agent.models.choose import choose_model
+    from arag_search.agent.records_file import RecordsFile
     from arag_search.config import load_preset
     from arag_search.index import open_index
 
@@ -106,7 +108,10 @@ def ask_command(
         if not (model or "").strip():
             _say_if_offline(chosen)
         with ExitStack() as open_things:
-            file = open_things.enter_context(record.open("ab")) if record else None
+            file = None if record is None else RecordsFile(record)
+            if file is not None:
+                open_things.callback(file.close)
+                file.mend()
             opened = open_things.enter_context(
                 open_index(
                     index, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
@@ -123,13 +128,13 @@ def _ask(
     preset: Preset,
     model: ChatModel,
     json: bool,
-    record_file: BinaryIO | None,
+    record_file: RecordsFile | None,
 ) -> int:
     from arag_search.agent.loop import Agent
 
     record = Agent(index, preset, model).ask(question, _question_id(question), _live())
     if record_file is not None:
-        record_file.write(record.to_line())
+        record_file.append(record)
     return _show(record, index, preset, model, json)
 
 

@@ -27,7 +27,7 @@ from arag_search.cli.build_options import (
     Workers,
     build_options,
 )
-from arag_search.cli.messages import INTERRUPTED
+from arag_search.cli.messages import INTERRUPTED, say
 
 # What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
 
@@ -107,6 +107,7 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
+    from arag_search.cli.results import print_text
     from arag_search.engines.opensearch.address import is_address
     from arag_search.index import check_path
     from index_jobs.build import build_index
@@ -138,7 +139,7 @@ def index_command(
         from index_jobs.estimate import estimate
 
         found = estimate(source, to, options)
-        typer.echo(found.to_json() if json else found.to_text())
+        print_text(found.to_json() if json else found.to_text())
         return 0
     if add:
         from arag_search.cli.add import add_command
@@ -150,14 +151,15 @@ def index_command(
         return INTERRUPTED  # the progress has said how to go on
     if json:
         for warning in report.warnings():
-            typer.echo(warning, err=True)
-        typer.echo(report.to_json())
+            say(warning)
+        print_text(report.to_json())
     else:
-        typer.echo(report.to_text())
+        print_text(report.to_text())
     return 0
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
+    from arag_search.cli.results import print_text
     from arag_search.errors import ArgumentError
     from index_jobs.rollback import roll_back
 
@@ -174,5 +176,5 @@ def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> 
             do="Leave one of them out.",
         )
     report = roll_back(location)
-    typer.echo(report.to_json() if json else report.to_text())
+    print_text(report.to_json() if json else report.to_text())
     return 0

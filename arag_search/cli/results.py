@@ -24,7 +24,11 @@ def print_json(value: object, *, pretty: bool = False) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """Bytes on stdout, at once."""
+    """Write UTF-8 on stdout, at once."""
+    if sys.stdout.isatty():  # as text, so that it is shown and not obeyed
+        print_text(data.decode("utf-8", "replace").removesuffix("\n"))
+        sys.stdout.flush()
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()

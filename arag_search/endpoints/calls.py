@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
 from arag_search.errors import ConfigError
+from arag_search.redaction import Secrets
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
@@ -19,6 +20,8 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
+MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
+SHORTEST_HIDDEN_KEY = 8  # in replies: local servers take words such as "none" for a key
 NO_KEY = "none"  # what a local server that wants no key is sent
 
 T = TypeVar("T")
@@ -39,13 +42,15 @@ class Retry:
 class Request(Generic[T]):
     """One thing that is asked. ``send`` takes the client of openai and returns its raw response;
     ``read`` makes something of a body, or raises ValueError with what is wrong with it;
-    ``where`` is for messages. ``again`` is told of each refusal, and says whether the request is
+    ``where`` is for messages. ``is_shown`` says that what is read may be shown or kept, so that
+    the key is taken out of it. ``again`` is told of each refusal, and says whether the request is
     now another one, to be made at once."""
 
     send: Callable[[Any], Any]
     read: Callable[[str], T]
     where: str
     question_id: str = ""
+    is_shown: bool = True
     again: Callable[[Refusal], bool] = lambda refusal: False
 
 
@@ -55,7 +60,10 @@ class Endpoint:
     ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
     None where a local server wants none; ``failures`` says which errors are raised.
 
-    Rate limits, time-outs (``timeout_s`` without a byte), statuses 408, 409, 425 and 5xx and cut
+    A call takes ``timeout_s`` at most, from connecting to the last byte, and its reply is at most
+    ``max_reply_bytes`` long. A redirect to another scheme, host or port is not followed.
+
+    Rate limits, time-outs, statuses 408, 409, 425 and 5xx and cut
     connections are tried again up to ``max_retries`` times: after what Retry-After says, at most
     LONGEST_RETRY_AFTER_S, else after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, cut by
     up to half at random. ``on_retry`` is told of each, in the thread that waits; ``sleep`` waits,
@@ -71,6 +79,7 @@ class Endpoint:
         failures: Failures,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_retries: int = DEFAULT_MAX_RETRIES,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         on_retry: Callable[[Retry], None] | None = None,
         sleep: Callable[[float], object] | None = None,
         chance: Callable[[], float] = random.random,
@@ -78,9 +87,11 @@ class Endpoint:
         self.name = name
         self.base_url = base_url.rstrip("/")
         self._key = (key or "").strip()
+        self._secrets = Secrets(self._key, mark="[key]")
         self._failures = failures
         self._timeout_s = timeout_s
         self._attempts = max_retries + 1
+        self._max_reply_bytes = max_reply_bytes
         self._on_retry = on_retry
         self._closed = threading.Event()
         self._sleep = sleep or self._closed.wait
@@ -158,38 +169,55 @@ class Endpoint:
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
 
+        from arag_search.http_host import UnreadableReplyError
+
         try:
             raw = request.send(self._opened())
             status, body, headers = int(raw.status_code), str(raw.text), dict(raw.headers)
+        except UnreadableReplyError as error:
+            raise self._failures.reply(
+                f"The endpoint's reply {error}.", where=request.where
+            ) from None
         except openai.APIStatusError as error:
             response = error.response
-            return refusal_of(response.status_code, response.text, response.headers, self._key)
+            return refusal_of(response.status_code, response.text, response.headers, self._secrets)
         except openai.APITimeoutError:
             return Refusal(words="the endpoint did not answer in time", passing=True)
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
-            return Refusal(words=f"{type(cause).__name__}: {cause}".rstrip(": "), passing=True)
+            words = f"{type(cause).__name__}: {cause}".rstrip(": ")
+            return Refusal(words=self._secrets.hide(words), passing=True)
+        if request.is_shown and len(self._key) >= SHORTEST_HIDDEN_KEY:
+            body = self._secrets.hide_in_json(body)
         try:
             return request.read(body)
         except ValueError as error:
-            refusal = refusal_of(status, body, headers, self._key)
+            refusal = refusal_of(status, body, headers, self._secrets)
             if refusal.status != status:  # an error in the clothes of a reply
                 return refusal
-            raise self._failures.reply(f"{error}: {refusal.words}", where=request.where) from None
+            what = self._secrets.hide(f"{error}: {refusal.words}")
+            raise self._failures.reply(what, where=request.where) from None
 
     def _opened(self) -> Any:
         """The one client of all threads."""
+        import httpx2
         import openai
+
+        from arag_search.endpoints.transport import EndpointTransport
 
         with self._making_client:
             if self._client is None:
+                transport = EndpointTransport(
+                    self.base_url,
+                    timeout_s=self._timeout_s,
+                    connect_timeout_s=CONNECT_TIMEOUT_S,
+                    max_reply_bytes=self._max_reply_bytes,
+                )
                 self._client = openai.OpenAI(
                     api_key=self._key or NO_KEY,
                     base_url=self.base_url,
-                    timeout=openai.Timeout(
-                        self._timeout_s, connect=min(self._timeout_s, CONNECT_TIMEOUT_S)
-                    ),
                     max_retries=0,
+                    http_client=httpx2.Client(transport=transport),
                 )
             return self._client
 
@@ -209,13 +237,15 @@ def check_options(problems: Sequence[str]) -> None:
 
 def _base_url_problem(base_url: str) -> str:
     """What is wrong with a base URL; empty where nothing is. Never shows a password."""
-    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
     with_secret = "base URL with a user, password or query (scheme, host, port, path)"
+    refused = f"base URL {base_url!r} (http:// or https://, host, path)"
+    if any(sign in base_url for sign in "@?#"):
+        refused = with_secret
     try:
         address = urlsplit(base_url)
         has_host = bool(address.hostname) and address.port != 0
     except ValueError:  # brackets or a port that are none
-        return refused if "@" not in base_url else with_secret
+        return refused
     if address.username or address.password or address.query or address.fragment:
         return with_secret
     is_one_word = base_url.isprintable() and " " not in base_url

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from arag_search.errors import AragError
+from arag_search.redaction import Secrets
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
@@ -67,8 +68,8 @@ class Failures:
     key_variables: tuple[str, ...]
 
 
-def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> Refusal:
-    """The refusal in a response. ``key`` is taken out of the endpoint's words.
+def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
+    """The refusal in a response, in the endpoint's words without the secrets.
 
     A body that holds an error with a status of its own (as gateways wrap them) has that status.
     """
@@ -91,12 +92,14 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], key: str) -> 
         given = fields.get("message") or fields.get("detail")
         if given:
             words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if 300 <= status < 400:
+        words = _location(headers)
     passing = (status in _PASSING_STATUSES or status >= 500) and code not in _PAYMENT_CODES
     return Refusal(
-        words=_shown(words, key) or "no explanation",
+        words=_shown(words, secrets) or "no explanation",
         passing=passing and not _is_too_long(code, words),
         status=status,
-        code=code,
+        code=secrets.hide(code),
         retry_after_s=_retry_after_s(headers),
     )
 
@@ -129,6 +132,13 @@ def refusal_error(
             f"The endpoint gave no reply in {tries} ({shown}).",
             where=where,
             do=advice.get(status, "Try again later."),
+        )
+    if 300 <= status < 400:
+        return failures.access(
+            f"The endpoint redirects to another address (status {status}): {words}",
+            where=where,
+            allowed="redirects within one scheme, host and port",
+            do="Make that address the base URL, if questions and passages may go there.",
         )
     if status == 413 or _is_too_long(refusal.code, words):
         return failures.length(f"The request is too long for the model: {words}", where=where)
@@ -164,12 +174,18 @@ def _says(words: str, phrases: tuple[str, ...]) -> bool:
     return any(phrase in said for phrase in phrases)
 
 
-def _shown(words: str, key: str) -> str:
-    """One line, without the key, cut to MAX_WORDS."""
-    if key:
-        words = words.replace(key, "[key]")
-    words = " ".join(words.split())
+def _shown(words: str, secrets: Secrets) -> str:
+    """One line, without the secrets, cut to MAX_WORDS."""
+    words = " ".join(secrets.hide(words).split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
+
+
+def _location(headers: Mapping[str, str]) -> str:
+    """Return where a redirect leads, without what may be a secret: user, password and query."""
+    target = headers.get("location", "").partition("?")[0].partition("#")[0]
+    scheme, slashes, rest = target.rpartition("//")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

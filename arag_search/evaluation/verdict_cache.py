@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
 import orjson
 
 from arag_search.errors import RunError
+from arag_search.json_lines import ForeignLineError, JsonLinesFile
 
 
 class VerdictCache:
     """Verdicts by key, kept in a file of JSON lines; None keeps them in memory.
 
     A line is on disk before ``put`` returns. What a crash leaves of a line at the end of the file
-    is passed over, and the next line begins anew. Several processes may append to one file. Raises
-    RunError where the file cannot be read or written, or holds other things.
+    is passed over, and cut off before the next line is written. Several processes may append to
+    one file. Raises RunError where the file cannot be read or written, or holds other things.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -59,12 +59,7 @@ def _read(path: Path) -> dict[str, str]:
             case None if found or number < len(lines):
                 continue  # what a crash left, and another line was written behind
             case _:
-                raise RunError(
-                    "The file of verdicts holds something else.",
-                    where=f"{path}, line {number}",
-                    allowed='lines of {"key", "verdict"} as a judge writes them',
-                    do="Name another file.",
-                )
+                raise _foreign(f"{path}, line {number}")
     return found
 
 
@@ -76,19 +71,30 @@ def _row(line: bytes) -> object:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Write a line behind what is there, on a line of its own."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            size = os.fstat(descriptor).st_size
-            is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, b"\n" + line if is_cut else line)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with closing(JsonLinesFile(path, "key", _is_verdict)) as lines:
+            lines.append(line)
     except OSError as error:
         raise _unusable(path, "written", error) from error
+    except ForeignLineError:
+        raise _foreign(str(path)) from None
+
+
+def _is_verdict(line: bytes) -> bool:
+    match _row(line):
+        case {"key": str(), "verdict": str()}:
+            return True
+        case _:
+            return False
+
+
+def _foreign(where: str) -> RunError:
+    return RunError(
+        "The file of verdicts holds something else.",
+        where=where,
+        allowed='lines of {"key", "verdict"} as a judge writes them',
+        do="Name another file.",
+    )
 
 
 def _unusable(path: Path, what: str, error: OSError) -> RunError:

@@ -128,7 +128,7 @@ class OpenAIModel:
                 lambda body: read_reply(body, len(request.messages)),
                 f"{question}{self._endpoint.where}",
                 request.question_id,
-                again,
+                again=again,
             )
         )
 

@@ -6,13 +6,10 @@ say where another one differs; not its text.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import json
-import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,10 +17,11 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest
+from arag_search.durable import room_advice
 from arag_search.errors import ConfigError, RunError
+from arag_search.json_lines import ForeignLineError, JsonLinesFile
 
 PREVIEW_CHARACTERS = 80
-_BLOCK_BYTES = 65_536
 _SHORT = 8
 
 
@@ -89,71 +87,50 @@ class RecordingFile:
     """A file that lines are appended to, whole ones only, from any thread or process.
 
     What a killed recorder left of a last line is cut off first. Raises ConfigError where the file
-    cannot be written.
+    cannot be written, or ends with something else than a recorded reply.
     """
 
     def __init__(self, file: Path | str) -> None:
         self.file = Path(file)
         try:
-            self._descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._lines = JsonLinesFile(self.file, "question_id", _is_recorded)
+            self._lines.mend()
         except OSError as error:
             raise ConfigError(
-                f"Replies cannot be recorded ({error.strerror}).", where=str(self.file)
+                f"Replies cannot be recorded ({error.strerror}).",
+                where=str(self.file),
+                do=room_advice(error),
             ) from error
-        with self._locked() as size:
-            self._mend(size)
+        except ForeignLineError:
+            self._lines.close()
+            raise ConfigError(
+                "Replies cannot be recorded: the last line of the file is no recorded reply.",
+                where=str(self.file),
+                allowed="a new file, or one that replies were recorded to",
+                do="Name another file.",
+            ) from None
 
     def append(self, recorded: Recorded) -> None:
         """Write one line. Raises RunError where the disk takes it not, or only in part."""
         line = json.dumps(_adapter().dump_python(recorded, mode="json")).encode() + b"\n"
-        with self._locked() as size:
-            try:
-                written = os.write(self._descriptor, line)
-                if written < len(line):
-                    os.ftruncate(self._descriptor, size)
-                    raise OSError(None, "no space left on device")
-            except OSError as error:
-                raise RunError(
-                    f"A reply cannot be recorded ({error.strerror}).", where=str(self.file)
-                ) from error
+        try:
+            self._lines.append(line)
+        except OSError as error:
+            raise RunError(
+                f"A reply cannot be recorded ({error.strerror}).",
+                where=str(self.file),
+                do=room_advice(error),
+            ) from error
+        except ForeignLineError:
+            raise RunError(
+                "A reply cannot be recorded: somebody else wrote to the file.",
+                where=str(self.file),
+                do="Record to another file.",
+            ) from None
 
     def close(self) -> None:
         """May be called again."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    @contextmanager
-    def _locked(self) -> Generator[int]:
-        """The size of the file, which nobody else changes meanwhile.
-
-        The lock belongs to an open file: threads need one of their own, which each opening makes.
-        """
-        guard = os.open(self.file, os.O_RDONLY)
-        try:
-            fcntl.flock(guard, fcntl.LOCK_EX)
-            yield os.fstat(self._descriptor).st_size
-        finally:
-            os.close(guard)
-
-    def _mend(self, size: int) -> None:
-        """Leave whole lines alone: the last one is cut off, or ended."""
-        start = self._start_of_last_line(size)
-        last = os.pread(self._descriptor, size - start, start)
-        if last and _parsed(last) is None:
-            os.ftruncate(self._descriptor, start)
-        elif last and not last.endswith(b"\n"):
-            os.write(self._descriptor, b"\n")
-
-    def _start_of_last_line(self, size: int) -> int:
-        start = max(size - 1, 0)  # its own end does not count
-        while start > 0:
-            length = min(_BLOCK_BYTES, start)
-            start -= length
-            place = os.pread(self._descriptor, length, start).rfind(b"\n")
-            if place >= 0:
-                return start + place + 1
-        return 0
+        self._lines.close()
 
 
 def read_recording(file: Path) -> tuple[list[Recorded], str]:
@@ -201,6 +178,10 @@ def _parsed(line: bytes) -> Recorded | None:
         return _adapter().validate_json(line)
     except ValidationError:
         return None
+
+
+def _is_recorded(line: bytes) -> bool:
+    return _parsed(line) is not None
 
 
 @functools.cache

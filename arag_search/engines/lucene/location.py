@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from arag_search.durable import sync_folder, write_atomically
+from arag_search.durable import room_advice, sync_folder, write_atomically
 from arag_search.errors import (
     BuildError,
     IndexDamagedError,
@@ -183,6 +183,7 @@ class BuildSite:
             raise BuildError(
                 f"The folder of the index cannot be written ({error.strerror}).",
                 where=self._where,
+                do=room_advice(error),
             ) from error
         try:
             self._check()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
-from arag_search.durable import write_atomically
+from arag_search.durable import room_advice, write_atomically
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
@@ -140,6 +140,7 @@ class LuceneUpdate:
             raise BuildError(
                 f"The folder of the index cannot be written ({error.strerror}).",
                 where=self.where,
+                do=room_advice(error),
             ) from error
         self._writer = self._new_writer()
 

@@ -16,6 +16,8 @@ MAX_NAME_CHARACTERS = 180
 """So that the names of physical indexes, which are longer, stay within the server's 255 bytes."""
 
 _SCHEMES = ("http://", "https://")
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*://", re.ASCII)
+_WITH_LOGIN = re.compile(r"(?://)?[^/]*:.*@", re.DOTALL)
 _FORM = "http(s)://HOST:PORT[,HOST:PORT...]/[PREFIX/]NAME"
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z])?):(\d{1,5})")
 _PREFIX = re.compile(r"(?:[\w.~-]+/)*", re.ASCII)
@@ -63,8 +65,26 @@ def is_loopback(host: str) -> bool:
 
 
 def is_address(location: str) -> bool:
-    """Whether a location is meant to be on a server rather than a folder."""
+    """Whether a location is meant to be on a server rather than a folder.
+
+    Raises ArgumentError, as ``check_no_password``.
+    """
+    check_no_password(location)
     return location.lower().startswith(_SCHEMES)
+
+
+def check_no_password(location: str) -> None:
+    """Raise ArgumentError, which never repeats a password, for a location with a user and a
+    password in it, whether or not it is an address otherwise."""
+    if _WITH_LOGIN.match(location) is None:
+        return
+    scheme = _SCHEME.match(location)
+    raise ArgumentError(
+        "The address holds a user or a password.",
+        where=f"{scheme[0] if scheme else ''}...@{location.rpartition('@')[2]}",
+        allowed=f"{_FORM}, or a folder (./ stands before one whose name looks like this)",
+        do="Set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD instead.",
+    )
 
 
 def parse_address(location: str) -> Address:
@@ -73,13 +93,6 @@ def parse_address(location: str) -> Address:
         raise ArgumentError("The location is no address.", where=location, allowed=_FORM)
     scheme, _, rest = location.partition("://")
     authority, _, path = rest.partition("/")
-    if "@" in rest:
-        raise ArgumentError(
-            "The address holds a user or a password.",
-            where=f"{scheme}://...@{rest.rpartition('@')[2]}",
-            allowed=_FORM,
-            do="Set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD instead.",
-        )
     hosts = tuple(_host(scheme.lower(), host, location) for host in authority.split(","))
     prefix, _, name = path.rstrip("/").rpartition("/")
     if not _PREFIX.fullmatch(f"{prefix}/" if prefix else ""):

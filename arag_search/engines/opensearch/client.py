@@ -1,7 +1,8 @@
 """Calls to a cluster: over which connection, for how long, how often, and what failures are called.
 
-An attempt takes a few seconds at most, all attempts of a call together its budget. Each goes to
-another of the hosts. The library below neither retries nor logs what we raise.
+An attempt takes a few seconds at most, however slowly its answer comes, all attempts of a call
+together its budget. Each goes to another of the hosts. The library below neither retries nor logs
+what we raise.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from arag_search.engines.opensearch.hosts import Host, Hosts
 from arag_search.engines.opensearch.shapes import Exchange, fault_of_shape
 from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
+from arag_search.redaction import Secrets
 
 ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
@@ -116,6 +118,7 @@ class Client:
         """The address of the cluster, for messages."""
         self._address = address
         self._options = options
+        self._secrets = Secrets.of_login(options.username, options.password)
         self._lock = threading.Lock()
         self._hosts: Hosts | None = None
         self._pid = 0
@@ -256,8 +259,26 @@ class Client:
         host: Host | None = None,
         blame: bool,
     ) -> Any:
-        """The answer, or the Fault; of the host whose turn it is, where none is given."""
+        """The answer, or the Fault, without our password; of the host whose turn it is, where none
+        is given."""
+        outcome = self._exchange(method, path, body, params, timeout_s, host, blame)
+        if isinstance(outcome, Fault):
+            outcome.error.what = self._secrets.hide(outcome.error.what)
+        return outcome
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: Body,
+        params: Params,
+        timeout_s: float,
+        host: Host | None,
+        blame: bool,
+    ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
+
+        from arag_search.http_host import UnreadableReplyError
 
         hosts = self._connected()
         host = host or hosts.next()
@@ -279,7 +300,12 @@ class Client:
             return fault_of_reply(int(error.status_code), error.info or error.error, self.server)
         except (SerializationError, UnicodeDecodeError, RecursionError) as error:
             hosts.answered(host)
-            what = f"The server answers something else than JSON: {str(error)[:80]}"
+            words = self._secrets.hide(str(error))[:80]
+            what = f"The server answers something else than JSON: {words}"
+            return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
+        except UnreadableReplyError as error:
+            hosts.answered(host)
+            what = f"The server's answer {error}."
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
         exchange = Exchange(method, path, params, body, found, self.server)

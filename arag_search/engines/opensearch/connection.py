@@ -2,8 +2,8 @@
 
 The usual connections of opensearch-py take more time of a search than parsing and snippets do, all
 of it under Python's lock: with many threads they are what a process is busy with. This class takes
-their place (opensearch-py lets any class do so) and keeps their exceptions and their meaning of a
-time-out: the longest silence, on connecting and between two pieces of an answer.
+their place (opensearch-py lets any class do so) and keeps their exceptions; a time-out is for the
+whole answer.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import base64
 import functools
 import ssl
 import time
-from collections import deque
 from collections.abc import Collection, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
@@ -27,7 +26,16 @@ from opensearchpy.exceptions import (
     SSLError,
     TransportError,
 )
-from urllib3.util.wait import wait_for_read
+
+from arag_search.http_host import HttpHost, UnreadableReplyError
+from arag_search.redaction import Secrets
+
+MAX_ANSWER_BYTES = 256 << 20
+"""A page of the largest passages fits; what does not fit is no answer to a request of ours."""
+
+_WITHOUT_PASSAGES = ("/", "/_bulk")
+"""Requests whose answers are shown in messages and hold nothing of the corpus, which stays as it is
+even where it happens to hold a password."""
 
 
 class HttpConnection(Connection):
@@ -55,11 +63,15 @@ class HttpConnection(Connection):
         if http_auth is not None:
             token = base64.b64encode(":".join(http_auth).encode()).decode()
             self.headers["authorization"] = f"Basic {token}"
+        self._secrets = Secrets.of_login(*(http_auth or ("", "")))
         self._certificates = (ca_certs, client_cert, client_key)
-        self._tls: ssl.SSLContext | None = None
-        self._most_idle = pool_maxsize
-        self._idle: deque[HTTPConnection] = deque()  # its ends are safe to use from threads
-        self._closed = False
+        self._http = HttpHost(
+            self.hostname,
+            self.port,
+            tls=self._context if self.use_ssl else None,
+            max_reply_bytes=MAX_ANSWER_BYTES,
+            max_idle=pool_maxsize,
+        )
 
     def perform_request(
         self,
@@ -71,14 +83,15 @@ class HttpConnection(Connection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any, str]:
-        """Status, headers and body of the answer."""
+        """Return status, headers and body of the answer. Raises what opensearch-py expects, and
+        UnreadableReplyError."""
         target = self.url_prefix + url
         if params:
             target = f"{target}?{_query_string(tuple(params.items()))}"
         sent: Mapping[str, str] = {**self.headers, **(headers or {})}
         begun = time.perf_counter()
         try:
-            status, received, data = self._exchange(
+            reply = self._http.exchange(
                 method, target, body, sent, self.timeout if timeout is None else timeout
             )
         except (OSError, HTTPException) as error:
@@ -87,10 +100,17 @@ class HttpConnection(Connection):
             self.log_request_fail(method, where, target, body, seconds, exception=error)
             raise _translated(error) from error
         seconds = time.perf_counter() - begun
+        status, received = reply.status, reply.headers
         self._raise_warnings(received.get_all("warning", ()))
-        text = data.decode("utf-8", "surrogatepass")
+        try:
+            text = reply.body.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise UnreadableReplyError("is not UTF-8") from None
         where = self.host + target
-        if not 200 <= status < 300 and status not in ignore:
+        is_refused = not 200 <= status < 300 and status not in ignore
+        if is_refused or url.endswith(_WITHOUT_PASSAGES):
+            text = self._secrets.hide_in_json(text)
+        if is_refused:
             self.log_request_fail(method, where, target, body, seconds, status, text)
             self._raise_error(status, text, received.get("content-type"))
         self.log_request_success(method, where, target, body, status, text, seconds)
@@ -98,9 +118,7 @@ class HttpConnection(Connection):
 
     def close(self) -> None:
         """Close the connections that are idle; others are closed when they are given back."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._http.close()
 
     def _raise_error(
         self, status_code: int, raw_data: str | bytes, content_type: str | None = None
@@ -111,46 +129,6 @@ class HttpConnection(Connection):
         except orjson.JSONDecodeError:
             info = None
         raise HTTP_EXCEPTIONS.get(status_code, TransportError)(status_code, raw_data, info)
-
-    def _exchange(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        timeout_s: float,
-    ) -> tuple[int, Any, bytes]:
-        connection = self._taken(timeout_s)
-        try:
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            data = response.read()
-        except BaseException:  # Ctrl-C too: half an answer may be left in it
-            connection.close()
-            raise
-        if response.will_close or self._closed or len(self._idle) >= self._most_idle:
-            connection.close()
-        else:
-            self._idle.append(connection)
-        return response.status, response.headers, data
-
-    def _taken(self, timeout_s: float) -> HTTPConnection:
-        """The connection that was used last, if the server has not closed it; else a new one."""
-        while self._idle:
-            try:
-                connection = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            sock = connection.sock
-            if sock is not None and not wait_for_read(sock, timeout=0):
-                sock.settimeout(timeout_s)
-                return connection
-            connection.close()
-        if not self.use_ssl:
-            return HTTPConnection(self.hostname, self.port, timeout=timeout_s)
-        if self._tls is None:
-            self._tls = self._context()
-        return HTTPSConnection(self.hostname, self.port, timeout=timeout_s, context=self._tls)
 
     def _context(self) -> ssl.SSLContext:
         ca_certs, client_cert, client_key = self._certificates

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from arag_search.endpoints.calls import (
     DEFAULT_MAX_RETRIES,
     DEFAULT_TIMEOUT_S,
+    MAX_REPLY_BYTES,
     Endpoint,
     Request,
     Retry,
@@ -38,6 +39,8 @@ MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
 DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
+_MOST_DIMENSIONS = 8_192  # of a model whose dimension is not given, for the bound on a reply
+_MOST_NUMBER_BYTES = 32  # of a number and its comma, written out
 FAILURES = Failures(
     noun="encoder",
     access=EncoderAccessError,
@@ -86,6 +89,8 @@ class EndpointEncoder:
             failures=FAILURES,
             timeout_s=timeout_s,
             max_retries=max_retries,
+            max_reply_bytes=MAX_REPLY_BYTES
+            + batch_size * (dimension or _MOST_DIMENSIONS) * _MOST_NUMBER_BYTES,
             on_retry=on_retry,
             sleep=sleep,
             chance=chance,
@@ -210,7 +215,13 @@ class EndpointEncoder:
 
         where = self._endpoint.where
         return self._endpoint.ask(
-            Request(send, lambda body: read_vectors(body, len(batch)), where, again=again)
+            Request(
+                send,
+                lambda body: read_vectors(body, len(batch)),
+                where,
+                is_shown=False,
+                again=again,
+            )
         )
 
 

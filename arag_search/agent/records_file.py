@@ -1,0 +1,80 @@
+"""A file of records that more are appended to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from arag_search.agent.record import Record
+from arag_search.errors import RunError
+from arag_search.json_lines import ForeignLineError, JsonLinesFile
+
+
+class RecordsFile:
+    """Records, a line each, on disk before ``append`` returns.
+
+    Raises RunError for a link and what else cannot be written to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._lines = JsonLinesFile(path, "question_id", _is_record)
+        except OSError as error:
+            raise RunError(
+                f"Records cannot be written ({error.strerror}).",
+                where=str(path),
+                allowed="a plain file in a folder that can be written",
+                do="Name another place.",
+            ) from error
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing."""
+        return self._lines.size == 0
+
+    def claim(self) -> None:
+        """Keep other processes from appending. Raises BlockingIOError where one has done so."""
+        self._lines.claim()
+
+    def mend(self) -> int:
+        """Drop what a crash left of a last record; how many bytes that was. Raises RunError for a
+        last line that is no record of ours."""
+        try:
+            return self._lines.mend()
+        except ForeignLineError:
+            raise self._foreign() from None
+
+    def append(self, record: Record) -> None:
+        """Write a record. Raises RunError where it cannot be written; then nothing of it is."""
+        try:
+            self._lines.append(record.to_line())
+        except OSError as error:
+            raise RunError(
+                f"A record cannot be written ({error.strerror or error}).",
+                where=str(self.path),
+                do="Make room and run the same command again: what is recorded is not asked again.",
+            ) from error
+        except ForeignLineError:
+            raise self._foreign() from None
+
+    def close(self) -> None:
+        """Give the file back. May be called again."""
+        self._lines.close()
+
+    def _foreign(self) -> RunError:
+        return RunError(
+            "The last line is no record, nor what is left of one.",
+            where=str(self.path),
+            allowed="records as this version of arag-search writes them",
+            do="Take the line away, or name another place.",
+        )
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        Record.from_json(orjson.loads(line))
+    except (orjson.JSONDecodeError, RunError):
+        return False
+    return True

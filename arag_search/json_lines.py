@@ -1,0 +1,142 @@
+"""Files of JSON lines that grow at their end: records, recorded replies, verdicts.
+
+Whole lines are appended, by any thread or process. What a crash left of a last line is cut off
+before the next one is written, and nothing else ever is: a last line that is not ours is refused,
+and so are links and whatever is no plain file, since their content belongs to something else.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+_BLOCK_BYTES = 65_536
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class ForeignLineError(Exception):
+    """The last line of a file is of another kind than those that are appended to it."""
+
+
+class JsonLinesFile:
+    """A file that lines are appended to.
+
+    A line of ours begins with the field ``first_field``, and ``is_ours`` is true of it. Methods
+    raise OSError, whose ``strerror`` says what is wrong, and ForeignLineError.
+    """
+
+    def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], bool]) -> None:
+        """Open the file, which is made where there is none."""
+        self.path = path
+        self._begin = f'{{"{first_field}"'.encode()
+        self._is_ours = is_ours
+        self._threads = threading.Lock()
+        self._is_claimed = False
+        self._descriptor = _opened(path)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return os.fstat(self._descriptor).st_size
+
+    def claim(self) -> None:
+        """Keep other processes from appending until ``close``. Raises BlockingIOError where one
+        of them has done so."""
+        with self._threads:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._is_claimed = True
+
+    def mend(self) -> int:
+        """Cut off what a crash left of a last line; how many bytes that was."""
+        with self._locked():
+            return self._mend()
+
+    def append(self, line: bytes) -> None:
+        """Write a line, which ends with its line end, and wait until it is on disk. A line that
+        does not fit leaves nothing behind."""
+        with self._locked():
+            self._mend()
+            size = self.size
+            try:
+                if os.write(self._descriptor, line) < len(line):
+                    raise OSError(errno.ENOSPC, "the disk took a part of it", str(self.path))
+                os.fsync(self._descriptor)
+            except OSError:
+                os.ftruncate(self._descriptor, size)
+                raise
+
+    def close(self) -> None:
+        """Give the file back. May be called again."""
+        with self._threads:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Wait until no other thread or process writes."""
+        with self._threads:
+            if not self._is_claimed:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                if not self._is_claimed:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def _mend(self) -> int:
+        """Cut off a torn last line, or end a whole one."""
+        size = self.size
+        start = self._start_of_last_line(size)
+        last = os.pread(self._descriptor, size - start, start)
+        if not last or self._is_ours(last):
+            if last and not last.endswith(b"\n"):
+                os.write(self._descriptor, b"\n")
+            return 0
+        if not self._is_torn(last):
+            raise ForeignLineError(str(self.path))
+        os.ftruncate(self._descriptor, start)
+        os.fsync(self._descriptor)
+        return len(last)
+
+    def _is_torn(self, line: bytes) -> bool:
+        """Return whether a crash made this of a line of ours: its beginning, or bytes that never
+        reached the disk, which are zeros."""
+        begins = line.startswith((self._begin, b"\0")) or self._begin.startswith(line)
+        return begins and not _is_json(line)
+
+    def _start_of_last_line(self, size: int) -> int:
+        start = max(size - 1, 0)  # its own end does not count
+        while start > 0:
+            length = min(_BLOCK_BYTES, start)
+            start -= length
+            place = os.pread(self._descriptor, length, start).rfind(b"\n")
+            if place >= 0:
+                return start + place + 1
+        return 0
+
+
+def _opened(path: Path) -> int:
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
+    descriptor = os.open(path, _FLAGS, 0o644)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no plain file", str(path))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True

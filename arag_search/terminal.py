@@ -1,0 +1,73 @@
+"""Terminals: what a corpus, a model or a server wrote is shown there, and never obeyed.
+
+A terminal takes some characters for commands: they move the cursor, set its title, fill the
+clipboard, or turn the order of the letters around. ``guard_terminals`` puts a stream in front of
+each terminal that writes such characters as JSON does (``\\u001b``), so that JSON stays the same
+JSON. A pipe or a file gets every character as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import TextIO
+
+# C0 but tab and newline, DEL, C1, and what embeds, overrides or isolates a direction of writing.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Return the text with every character that a terminal obeys written as ``\\u`` and its code.
+
+    Tabs and ends of lines stay; ``\\r\\n`` is one of these.
+    """
+    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+
+
+class TerminalStream(io.TextIOBase):
+    """A text stream in front of a terminal, whose writer cannot give commands to it.
+
+    ``terminal`` is the stream behind it, for what draws on the screen itself.
+    """
+
+    def __init__(self, terminal: TextIO) -> None:
+        self.terminal = terminal
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.terminal.encoding
+
+    @property
+    def errors(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.terminal.errors
+
+    def write(self, text: str) -> int:
+        self.terminal.write(visible(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.terminal.flush()
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.terminal.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+
+def guard_terminals() -> None:
+    """Let everything that this process prints on a terminal pass through a TerminalStream:
+    results, messages, progress, warnings and tracebacks alike."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream.isatty() and not isinstance(stream, TerminalStream):
+            setattr(sys, name, TerminalStream(stream))
+
+
+def drawing_stream() -> TextIO:
+    """Return stderr for a caller that draws on the screen, and calls ``visible`` itself."""
+    return sys.stderr.terminal if isinstance(sys.stderr, TerminalStream) else sys.stderr

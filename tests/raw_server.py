@@ -1,0 +1,88 @@
+"""A server on loopback that answers with bytes as they are, as slowly as it is told."""
+
+import socket
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+
+
+class RawServer:
+    """What every connection is answered with, piece by piece, a pause after each; what was asked,
+    and how many bytes went out."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self.port = listening.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.pieces: Iterable[bytes] = ()
+        self.pause_s = 0.0
+        self.requests: list[bytes] = []
+        self.sent = 0
+        self.closing = threading.Event()
+
+    def will(self, pieces: Iterable[bytes], pause_s: float = 0.0) -> None:
+        """Forget all that was, and answer so from now on."""
+        self.pieces, self.pause_s = pieces, pause_s
+        self.requests, self.sent = [], 0
+
+    def answer(self, connection: socket.socket) -> None:
+        """Read a request, and answer until the other side has enough."""
+        with connection, suppress(OSError):
+            self.requests.append(_request(connection))
+            for piece in self.pieces:
+                connection.sendall(piece)
+                self.sent += len(piece)
+                if self.pause_s and self.closing.wait(self.pause_s):
+                    return
+
+
+def dripping(reply: bytes) -> list[bytes]:
+    """The reply, a byte at a time."""
+    return [reply[at : at + 1] for at in range(len(reply))]
+
+
+def reply(body: bytes, *headers: str) -> bytes:
+    """A reply of status 200 with this body."""
+    lines = [f"Content-Length: {len(body)}", *headers]
+    return HEAD + "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
+
+
+def _request(connection: socket.socket) -> bytes:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(65_536)
+    head, _, body = received.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    wanted = int(lengths[0].partition(b":")[2]) if lengths else 0
+    while len(body) < wanted:
+        body += connection.recv(65_536)
+    return head + b"\r\n\r\n" + body
+
+
+@contextmanager
+def raw_server() -> Generator[RawServer]:
+    """A server in threads, on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.02)
+        server = RawServer(listening)
+        threads: list[threading.Thread] = []
+
+        def accept() -> None:
+            while not server.closing.is_set():
+                with suppress(TimeoutError):
+                    connection, _ = listening.accept()
+                    connection.settimeout(5)
+                    thread = threading.Thread(target=server.answer, args=(connection,))
+                    thread.start()
+                    threads.append(thread)
+
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield server
+        finally:
+            server.closing.set()
+            accepting.join()
+            for thread in threads:
+                thread.join()

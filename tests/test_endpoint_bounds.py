@@ -1,0 +1,282 @@
+"""What an endpoint or a server may cost: time of a call, bytes of a reply, and where data goes."""
+
+import itertools
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from arag_search.agent.loop import Agent
+from arag_search.agent.models.openai import OpenAIModel
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.endpoints.calls import MAX_REPLY_BYTES
+from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.errors import (
+    AragError,
+    ConfigError,
+    EncoderUnavailableError,
+    EngineError,
+    ModelAccessError,
+    ModelReplyError,
+    ModelUnavailableError,
+    UnavailableError,
+)
+from arag_search.http_host import HttpHost, UnreadableReplyError
+from arag_search.index import Index
+from arag_search.vectors.encoders.endpoint import EndpointEncoder
+from tests.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
+from tests.openai_model.asking import FINAL, KEY
+from tests.raw_server import HEAD, RawServer, dripping, raw_server, reply
+from tests.unruly_server import version
+
+pytestmark = pytest.mark.servers
+
+BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
+VECTORS = json.dumps(embeddings([0.5, 0.25]).body).encode()
+VERSION = json.dumps(version().body).encode()
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+IN_TIME = 0.2
+PAUSE_S = 0.01
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RawServer]:
+    with pytest.MonkeyPatch.context() as patch, raw_server() as running:
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        yield running
+
+
+def model_at(server: RawServer, **options: Any) -> OpenAIModel:
+    return OpenAIModel("m", base_url=f"{server.url}/v1", key=KEY, max_retries=0, **options)
+
+
+def raised(error: type[AragError], server: RawServer, **options: Any) -> AragError:
+    """What asking a model raises."""
+    model = model_at(server, **options)
+    with pytest.raises(error) as caught:
+        model.reply(FINAL)
+    model.close()
+    return caught.value
+
+
+def in_chunks(body: bytes, size: int) -> bytes:
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    chunks = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces]
+    return HEAD + CHUNKED + b"".join(chunks) + b"0\r\n\r\n"
+
+
+# Time
+
+
+@pytest.mark.parametrize("whole", [reply(BODY), in_chunks(BODY, 1), b"HTTP/1.1 100 C\r\n\r\n" * 99])
+def test_the_time_limit_of_a_model_is_for_the_whole_call_and_not_for_each_byte(
+    server: RawServer, whole: bytes
+) -> None:
+    server.will(dripping(whole), PAUSE_S)
+    error = raised(ModelUnavailableError, server, timeout_s=IN_TIME)
+    assert "the endpoint did not answer in time" in error.what
+    assert 0 < server.sent < len(whole)
+
+
+def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -> None:
+    server.will(dripping(reply(VECTORS)), PAUSE_S)
+    encoder = EndpointEncoder("m", base_url=server.url, timeout_s=IN_TIME, max_retries=0)
+    with pytest.raises(EncoderUnavailableError, match="did not answer in time"):
+        encoder.encode(["a"])
+    encoder.close()
+    assert server.sent < len(reply(VECTORS))
+
+
+def test_the_time_limit_of_opensearch_is_for_the_whole_call(server: RawServer) -> None:
+    server.will(dripping(reply(VERSION)), PAUSE_S)
+    quick = ConnectionOptions(attempt_timeout_s=IN_TIME, opening_budget_s=0.0)
+    with pytest.raises(UnavailableError, match=f"No answer within {IN_TIME} s"):
+        Client.connect(parse_address(f"{server.url}/wiki"), quick)
+    assert server.sent < len(reply(VERSION))
+
+
+def test_a_reply_in_many_pieces_that_comes_in_time_is_read(server: RawServer) -> None:
+    for whole in (reply(BODY), in_chunks(BODY, 7)):
+        server.will(dripping(whole))
+        model = model_at(server)
+        assert model.reply(FINAL).text == "Answer: Vivaldi"
+        model.close()
+
+
+# Size
+
+
+def endless() -> Iterator[bytes]:
+    yield HEAD + CHUNKED
+    yield from itertools.repeat(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [HEAD + b"Content-Length: 200000000\r\n\r\n"],
+        list(itertools.islice(endless(), MAX_REPLY_BYTES // 65_536 + 100)),
+        [HEAD + b"\r\n", *[b" " * 65_536] * (MAX_REPLY_BYTES // 65_536 + 100)],
+        [reply(zlib.compress(bytes(MAX_REPLY_BYTES + 1)), "Content-Encoding: deflate")],
+    ],
+    ids=["announced", "in chunks", "until it closes", "compressed"],
+)
+def test_a_reply_that_is_too_large_is_refused(server: RawServer, pieces: list[bytes]) -> None:
+    server.will(pieces)
+    error = raised(ModelReplyError, server)
+    assert error.what == "The endpoint's reply is larger than 17 MB."
+    assert error.where == f"model m at {server.url}/v1"
+    assert len(server.requests) == 1  # it is not asked for again
+
+
+def test_a_reply_that_is_too_large_costs_one_question(server: RawServer) -> None:
+    opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+    model = model_at(server)
+    agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), model)
+    server.will([HEAD + b"Content-Length: 200000000\r\n\r\n"])
+    record = agent.ask("Who wrote Griselda?", "q1")
+    assert record.status == "failed"
+    failure = record.failure or ""
+    assert failure.startswith("ModelReplyError: The endpoint's reply is larger than 17 MB.\n")
+    server.will([reply(BODY)])
+    assert agent.ask("Who wrote Griselda?", "q2").answer_short == "Vivaldi"
+    model.close()
+
+
+def test_an_answer_of_opensearch_that_is_too_large_is_refused(server: RawServer) -> None:
+    server.will([HEAD + b"Content-Length: 1000000000\r\n\r\n"])
+    with pytest.raises(EngineError) as caught:
+        Client.connect(parse_address(f"{server.url}/wiki"))
+    assert caught.value.what == "The server's answer is larger than 268 MB."
+    assert caught.value.where == server.url
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "problem"),
+    [
+        (b"x", "br", "is compressed in a way not asked for ('br')"),
+        (zlib.compress(b"x" * 99)[:-5], "deflate", "cannot be decompressed (it is cut off)"),
+        (b"no gzip", "gzip", "cannot be decompressed (Error -3 while decompressing data: "
+         "incorrect header check)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_decompressed_is_refused(
+    server: RawServer, body: bytes, encoding: str, problem: str
+) -> None:
+    server.will([reply(body, f"Content-Encoding: {encoding}")])
+    assert raised(ModelReplyError, server).what == f"The endpoint's reply {problem}."
+
+
+def test_a_compressed_reply_within_the_bound_is_read(server: RawServer) -> None:
+    host = HttpHost("127.0.0.1", server.port, tls=None, max_reply_bytes=1000)
+    for size, is_too_large in ((1000, False), (1001, True)):
+        compressor = zlib.compressobj(wbits=31)
+        packed = compressor.compress(b"a" * size) + compressor.flush()
+        server.will([reply(packed, "Content-Encoding: gzip")])
+        if is_too_large:
+            with pytest.raises(UnreadableReplyError, match="is larger than"):
+                host.exchange("GET", "/", None, {}, 5)
+        else:
+            assert host.exchange("GET", "/", None, {}, 5).body == b"a" * size
+    host.close()
+
+
+# Redirects
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[Endpoint]:
+    with running_endpoint() as running:
+        running.will(completion("Answer: stolen"))
+        yield running
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_port_is_not_followed(
+    server: RawServer, other: Endpoint, status: int
+) -> None:
+    target = other.base_url.replace("http://", "http://anna:s3cret@") + "/chat/completions?key=s"
+    server.will(
+        [f"HTTP/1.1 {status} Go\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()]
+    )
+    error = raised(ModelAccessError, server)
+    assert str(error) == (
+        f"The endpoint redirects to another address (status {status}): "
+        f"{other.base_url}/chat/completions\n"
+        f"Where: model m at {server.url}/v1\n"
+        "Allowed: redirects within one scheme, host and port\n"
+        "Do: Make that address the base URL, if questions and passages may go there."
+    )
+    assert other.requests == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["//localhost:{port}/v1", "https://127.0.0.1:{port}/v1", "http://127.0.0.1:{port}0/v1",
+     "http://[bad", "http://127.0.0.1:{port}/a b"],
+)  # fmt: skip
+def test_another_scheme_or_host_or_no_address_is_not_followed_either(
+    server: RawServer, target: str
+) -> None:
+    location = target.format(port=server.port)
+    server.will([f"HTTP/1.1 307 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()])
+    raised(ModelAccessError, server)
+    assert len(server.requests) == 1
+
+
+def test_a_redirect_within_the_endpoint_is_followed(other: Endpoint) -> None:
+    other.will(Answer(307, "", {"Location": "/v2/chat/completions"}), completion("Ada"))
+    model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
+    assert model.reply(FINAL).text == "Ada"
+    assert other.paths == ["/v1/chat/completions", "/v2/chat/completions"]
+    assert other.keys == [f"Bearer {KEY}"] * 2
+    assert other.requests[0] == other.requests[1]
+    model.close()
+
+
+def test_redirects_in_a_circle_end(other: Endpoint) -> None:
+    other.will(Answer(308, "", {"Location": "/v1/chat/completions"}))
+    model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
+    with pytest.raises(ModelUnavailableError, match="redirected 5 times"):
+        model.reply(FINAL)
+    assert len(other.requests) == 5
+    model.close()
+
+
+# Proxies
+
+
+def test_a_proxy_of_the_environment_is_used_and_its_password_stays_with_it(
+    server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.setenv("HTTP_PROXY", server.url.replace("http://", "http://anna:s3cret@"))
+    monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://anna:s3cret@"))
+    server.will([reply(BODY)])
+    model = OpenAIModel("m", base_url="http://model.invalid/v1", key=KEY, max_retries=0)
+    assert model.reply(FINAL).text == "Answer: Vivaldi"
+    model.close()
+    head = server.requests[0].decode()
+    assert head.startswith("POST http://model.invalid:80/v1/chat/completions HTTP/1.1\r\n")
+    assert "Proxy-Authorization: Basic YW5uYTpzM2NyZXQ=\r\n" in head
+
+
+@pytest.mark.parametrize("proxy", ["socks5://anna:s3cret@h:1", "http://anna:s3cret@h:port"])
+def test_another_kind_of_proxy_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    model = OpenAIModel("m", base_url="https://model.invalid/v1", key=KEY, max_retries=0)
+    with pytest.raises(ConfigError) as caught:
+        model.reply(FINAL)
+    assert str(caught.value) == (
+        "The proxy that the environment names for https:// cannot be used.\n"
+        "Allowed: http://HOST:PORT\n"
+        "Do: Correct HTTPS_PROXY or ALL_PROXY, or add model.invalid to NO_PROXY."
+    )
+    model.close()

@@ -1,0 +1,206 @@
+"""Files that lines are appended to: nothing that somebody else wrote is lost by it."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arag_search.agent.models.base import ModelReply
+from arag_search.agent.models.offline import OfflineModel
+from arag_search.agent.models.recording import RecordingFile
+from arag_search.agent.models.replay import RecordingModel
+from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.records_file import RecordsFile
+from arag_search.agent.run import run
+from arag_search.agent.run_folder import read_records
+from arag_search.config import load_preset
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.durable import write_atomically
+from arag_search.engines.memory import MemoryEngine
+from arag_search.errors import AragError, RunError
+from arag_search.evaluation.questions import Question
+from arag_search.evaluation.verdict_cache import VerdictCache
+from arag_search.index import Index
+from tests.commands import Command
+from tests.openai_model.asking import QUESTION
+from tests.records import record
+
+
+def keep_record(path: Path) -> None:
+    file = RecordsFile(path)
+    file.append(record("q1", "Vienna"))
+    file.close()
+
+
+def keep_reply(path: Path) -> None:
+    model = RecordingModel(ScriptedModel([ModelReply("Answer: Vienna")]), path)
+    try:
+        model.reply(QUESTION)
+    finally:
+        model.close()
+
+
+def keep_verdict(path: Path) -> None:
+    VerdictCache(path).put("k1", "q1", "correct", "")
+
+
+GRISELDA = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
+WRITERS = [keep_record, keep_reply, keep_verdict]
+FOREIGN = [
+    b"a note of mine\n",
+    b"a note of mine",
+    b'{"id": 1, "text": "a corpus"}\n',
+    b'{"id": 1, "text": "a corpus"}',
+    b'{"question_id": "q", "text": "something else"}\n',
+    b"[1, 2]\n",
+    b"\n\n",
+    b"\xff\xfe",
+]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "target"
+
+
+def appended(write: Callable[[Path], None], path: Path) -> list[Any]:
+    """What is in a file of lines after one more was written."""
+    write(path)
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_last_line_that_we_did_not_write_is_refused_and_stays(
+    target: Path, write: Callable[[Path], None], foreign: bytes
+) -> None:
+    for before in (b"", b"another line\n"):
+        target.write_bytes(before + foreign)
+        with pytest.raises(AragError) as caught:
+            write(target)
+        assert str(target) in caught.value.where
+        assert target.read_bytes() == before + foreign
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_link_and_what_is_no_file_are_refused_and_their_content_stays(
+    tmp_path: Path, target: Path, write: Callable[[Path], None]
+) -> None:
+    write(target)
+    whole = target.read_bytes()
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in (
+        ("link", "it is a symbolic link"),
+        ("dangling", "it is a symbolic link"),
+        ("pipe", "it is no plain file"),
+    ):
+        if (name, write) == ("pipe", keep_verdict):
+            continue  # a file of verdicts is read first, and a pipe gives none
+        with pytest.raises(AragError, match=why):
+            write(tmp_path / name)
+    assert target.read_bytes() == whole
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_what_a_crash_left_of_a_line_is_cut_off_and_a_whole_line_is_ended(
+    target: Path, write: Callable[[Path], None]
+) -> None:
+    write(target)
+    line = target.read_bytes()
+    for torn in (line[: len(line) // 2], line[:1], line[:9], b"\0" * 5000, line[:30] + b"\0\0\n"):
+        target.write_bytes(line + torn)
+        assert len(appended(write, target)) == 2
+    target.write_bytes(line + line[:-1])
+    assert len(appended(write, target)) == 3
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_line_that_does_not_fit_leaves_the_others_whole(
+    target: Path, write: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(target)
+    whole = target.read_bytes()
+
+    def half(descriptor: int, data: bytes) -> int:
+        return written(descriptor, data[: len(data) // 2])
+
+    written = os.write
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(RunError, match="the disk took a part of it"):
+        write(target)
+    assert target.read_bytes() == whole
+
+
+def test_records_of_a_run_that_are_a_link_are_refused(tmp_path: Path, target: Path) -> None:
+    questions = [Question("q0", "Who wrote Griselda?", ("Vivaldi",))]
+    asked = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
+    out = tmp_path / "out"
+    run(*asked, OfflineModel(), out)
+    target.write_bytes(b'{"mine": 1}\nmy last line\n')
+    (out / "records.jsonl").unlink()
+    (out / "records.jsonl").symlink_to(target)
+    with pytest.raises(RunError) as caught:
+        run(*asked, OfflineModel(), out)
+    assert str(caught.value) == (
+        "Records cannot be written (it is a symbolic link).\n"
+        f"Where: {out / 'records.jsonl'}\n"
+        "Allowed: a plain file in a folder that can be written\n"
+        "Do: Name another place."
+    )
+    assert target.read_bytes() == b'{"mine": 1}\nmy last line\n'
+    (out / "records.jsonl").unlink()
+    (out / "records.jsonl").write_bytes(b"my last line\n")
+    with pytest.raises(RunError) as caught:
+        run(*asked, OfflineModel(), out)
+    assert str(caught.value) == (
+        "The last line is no record, nor what is left of one.\n"
+        f"Where: {out / 'records.jsonl'}\n"
+        "Allowed: records as this version of arag-search writes them\n"
+        "Do: Take the line away, or name another place."
+    )
+    assert (out / "records.jsonl").read_bytes() == b"my last line\n"
+
+
+def test_a_whole_last_record_without_its_line_end_counts(tmp_path: Path) -> None:
+    questions = [Question("q0", "Who wrote Griselda?", ("Vivaldi",))]
+    asked = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
+    run(*asked, OfflineModel(), tmp_path)
+    path = tmp_path / "records.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert run(*asked, OfflineModel(), tmp_path).tally.asked == 0
+    assert path.read_bytes() == whole
+    assert set(read_records(tmp_path).by_id) == {"q0"}
+
+
+def test_ask_leaves_a_file_of_other_lines_as_it_is(
+    arag: Command, commands_folder: Path, target: Path
+) -> None:
+    target.write_bytes(b"a note of mine")
+    index = str(commands_folder / "my-index")
+    done = arag("ask", index, "Who?", "--model", "offline", "--record", str(target))
+    assert done.code == 1
+    assert "The last line is no record, nor what is left of one." in done.err
+    assert target.read_bytes() == b"a note of mine"
+
+
+def test_a_link_beside_a_file_that_is_replaced_is_not_followed(
+    tmp_path: Path, target: Path
+) -> None:
+    target.write_bytes(b"mine")
+    (tmp_path / "run.json.new").symlink_to(target)
+    with pytest.raises(OSError, match=r"run\.json\.new"):
+        write_atomically(tmp_path / "run.json", b"{}")
+    assert target.read_bytes() == b"mine"
+
+
+def test_closing_a_recording_twice_does_no_harm(target: Path) -> None:
+    file = RecordingFile(target)
+    file.close()
+    file.close()
