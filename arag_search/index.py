@@ -28,11 +28,14 @@ from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.feedback import Feedback
 from arag_search.feedback import feedback as feedback_on
 from arag_search.manifest import Manifest
+from arag_search.occurrences import adjacent_places
 from arag_search.query import analysis
+from arag_search.query.clauses import has_few_apostrophes, symbol_notes
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.groups import Operator
 from arag_search.query.parser import ParsedQuery, parse, parse_filter
-from arag_search.query.tree import APOSTROPHES, Scope, TextLeaf, leaves
+from arag_search.query.problems import shortened
+from arag_search.query.tree import MAX_APOSTROPHES, Scope, TextLeaf, leaves, spellings_of
 from arag_search.results import (
     ReadChunk,
     SearchHit,
@@ -190,6 +193,8 @@ class Index:
             for keyword in dict.fromkeys(wanted)
             if matching == "token" and not analysis.terms(keyword)
         ]
+        if matching == "token":
+            notes += dict.fromkeys(note for keyword in wanted for note in symbol_notes(keyword))
         request = KeywordRequest(wanted, top_k, offset, matching, self.scope, snippets or explain)
         page = self.engine.keyword_search(request)
         hits = [
@@ -439,6 +444,12 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
                 allowed="valid Unicode",
                 do="Leave it out.",
             )
+        if not has_few_apostrophes(keyword):
+            raise ArgumentError(
+                f'The keyword "{shortened(keyword)}" has many apostrophes within words.',
+                allowed=f"at most {MAX_APOSTROPHES}, each of which is searched in both spellings",
+                do="Write several keywords.",
+            )
     return tuple(nfc(keyword) for keyword in keywords)
 
 
@@ -457,14 +468,4 @@ def _count(keyword: str, text: str, matching: Matching) -> int:
     if matching == "substring":
         return text.lower().count(keyword.lower())
     tokens = analysis.terms(text)
-    straight, curly = APOSTROPHES
-    spellings = {
-        tuple(analysis.terms(keyword.replace(curly, straight))),
-        tuple(analysis.terms(keyword.replace(straight, curly))),
-    }
-    return sum(
-        tuple(tokens[at : at + len(words)]) == words
-        for words in spellings
-        if words
-        for at in range(len(tokens) - len(words) + 1)
-    )
+    return sum(1 for words in spellings_of(keyword) for _ in adjacent_places(tokens, words))

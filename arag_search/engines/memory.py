@@ -41,6 +41,7 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     render,
+    spellings_of,
 )
 from arag_search.tokens import count_tokens
 
@@ -259,11 +260,7 @@ class MemoryEngine:
         if matching == "substring":
             return self._substring_counts(keyword.lower())
         counts: dict[int, float] = {}
-        try:
-            spellings = Phrase(keyword).spellings
-        except ArgumentError:  # it holds no token
-            return counts
-        for terms in spellings:
+        for terms in spellings_of(keyword):
             for number, count in self._by_chunk.occurrences(terms).items():
                 counts[number] = counts.get(number, 0) + count
         return counts

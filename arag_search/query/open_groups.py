@@ -4,6 +4,7 @@ a group comes to when it ends."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Literal
 
 from arag_search.errors import ArgumentError
@@ -11,7 +12,9 @@ from arag_search.query import problems
 from arag_search.query.clauses import ClauseReader, FieldRef
 from arag_search.query.groups import Connector, Group, Item, Operator, build, only_nots
 from arag_search.query.lexer import Lexeme
-from arag_search.query.tree import And, Node, Or, Term, TextLeaf, any_of, scores, weighted
+from arag_search.query.tree import And, Node, Or, TextLeaf, any_of, scores, weighted
+
+_WEIGHT = re.compile(r"\^[^\s()]+")
 
 
 class OpenGroups:
@@ -86,10 +89,7 @@ class OpenGroups:
         first = group.nots[0] if group.nots else start
         connector, negated, plus = self._before()
         self.pending_field = None
-        if negated and isinstance(node, TextLeaf | And | Or) and node.weight != 1:
-            caret = self._found.text.rfind("^", start, end)
-            self._found.refuse(caret, end, problems.WEIGHT_ON_NOT, mended=True)
-            node = dataclasses.replace(node, weight=1.0)
+        node = self._without_weight(node, start, end) if negated else node
         if negated and not self._operators:
             node, negated = None, False  # what was to be excluded is not searched either
         group.items.append(Item(connector, negated, node, first, end, plus))
@@ -131,8 +131,19 @@ class OpenGroups:
 
     def _put(self, group: Group, node: Node | None, end: int, *, negated: bool = False) -> None:
         """Make a group that has ended a clause of the one around it."""
+        node = self._without_weight(node, group.start, end) if negated else node
         item = Item(group.connector, negated, node, group.start, end, group.plus)
         self.group.items.append(item)
+
+    def _without_weight(self, node: Node | None, start: int, end: int) -> Node | None:
+        """What a NOT excludes, which has no weight of its own; one is refused."""
+        if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
+            return node
+        weights = list(_WEIGHT.finditer(self._found.text, start, end))
+        if weights:
+            start, end = weights[-1].span()
+        self._found.refuse(start, end, problems.WEIGHT_ON_NOT, mended=True)
+        return dataclasses.replace(node, weight=1.0)
 
     def _end_nots(self, group: Group, end: int) -> None:
         """A group of only NOTs is read as if its parentheses were not there."""
@@ -200,11 +211,8 @@ class OpenGroups:
             self._refuse_dangling(group)
         if group.operator is None:
             return
-        operator, lexeme = group.operator
-        self._refuse_right(lexeme)
+        self._refuse_right(group.operator[1])
         group.operator = None
-        if operator == "OR" and lexeme.raw == "OR":
-            group.items.append(Item("SPACE", False, Term("OR"), lexeme.start, lexeme.end))
 
     def _refuse_dangling(self, group: Group) -> None:
         """NOTs with no clause after them."""

@@ -8,13 +8,23 @@ from __future__ import annotations
 from typing import Literal
 
 from arag_search.query import problems
-from arag_search.query.clauses import ClauseReader, FieldRef, has_token
+from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_searchable
 from arag_search.query.fields import Schema
 from arag_search.query.groups import Operator, Reading, build, only_nots
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.open_groups import OpenGroups
 from arag_search.query.problems import Findings
-from arag_search.query.tree import Leaf, Node, Not, Prefix, Term, leaves
+from arag_search.query.tree import (
+    APOSTROPHES,
+    Leaf,
+    Node,
+    Not,
+    Prefix,
+    Term,
+    TextLeaf,
+    leaves,
+    spelled_words,
+)
 
 _OPERATORS: dict[str, Operator | Literal["NOT"]] = {
     "AND": "AND",
@@ -171,8 +181,8 @@ class _Reader:
             self.groups.add(None, start, end)
             return
         if not name:
-            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=has_token(value))
-            self.groups.add(Term(unescape(value)) if has_token(value) else None, start, end)
+            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
+            self.groups.add(Term(unescape(value)) if is_searchable(value) else None, start, end)
             return
         ref = self._field_here(name, start)
         following = self._following(index)
@@ -212,7 +222,7 @@ class _Reader:
         )
         if ref.kind == "unknown":
             self.clauses.refuse_unknown(ref.name, start, mended=True)
-            self.groups.add(Term(ref.name) if has_token(ref.name) else None, start, end)
+            self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             message = problems.BLANK_AFTER_FIELD.format(name=ref.name, value=value)
@@ -326,16 +336,20 @@ class _Reader:
 
 
 def _check_limits(tree: Node, found: Findings) -> None:
-    """Refuse a query of too many clauses."""
-    # A leaf takes a character and what parts it from the next, a prefix a star as well.
-    if len(found.text) < 2 * problems.MAX_LEAVES and "*" not in found.text:
+    """Refuse a query of too many clauses or words."""
+    # A clause takes a character and what parts it from the next, a prefix a star as well; a word
+    # of a phrase takes as much, and an apostrophe stands for two spellings.
+    text = found.text
+    signs = ("*", *APOSTROPHES)
+    if len(text) < 2 * problems.MAX_LEAVES and not any(sign in text for sign in signs):
         return
     all_leaves = list(leaves(tree))
     prefixes = sum(isinstance(leaf, Prefix) for leaf in all_leaves)
+    words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
     for count, limit, message in (
         (len(all_leaves), problems.MAX_LEAVES, problems.TOO_MANY_LEAVES),
         (prefixes, problems.MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
+        (words, problems.MAX_WORDS, problems.TOO_MANY_WORDS),
     ):
         if count > limit:
-            text = message.format(count=count, limit=limit)
-            found.refuse(0, len(found.text), text, mended=False)
+            found.refuse(0, len(text), message.format(count=count, limit=limit), mended=False)
