@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.parser import parse, parse_scope
-from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.problems import MAX_CHARACTERS, MAX_PROBLEMS, QueryError
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -409,6 +409,48 @@ def test_huge_and_hostile_text_is_refused_or_read(name: str) -> None:
             parse(short if limits else text[:10_000], SCHEMA, limits=limits)
         except QueryError as error:
             assert error.problems
+
+
+_LONG = {
+    **HUGE,
+    "fields": "a:b ",
+    "name": "a" * 100_000 + ":b",
+    "paths": r"C:\\x ",
+    "phrase": '"' + "a" * 100_000,
+    "apostrophes": "a'b'c'd'e'f'g'h ",
+    "symbols": "C++ ",
+    "excluded": "!" + "a" * 100_000,
+    "filters": "lang:a^2 ",
+    "blanks": "title: a ",
+}
+
+
+@pytest.mark.parametrize("name", _LONG)
+def test_without_limits_the_problems_and_their_message_are_bounded(name: str) -> None:
+    unit = _LONG[name]
+    text = (unit * (100_000 // len(unit) + 1))[:100_000]
+    for read in (lambda: parse(text, SCHEMA, limits=False), lambda: parse_scope(text, SCHEMA)):
+        try:
+            read()
+        except QueryError as error:
+            assert 1 <= len(error.problems) <= MAX_PROBLEMS
+            assert error.mended is None
+            assert len(str(error)) < 4_000
+
+
+def test_reading_without_limits_ends_where_the_problems_are_beyond_counting() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse("vi* " * 100_000, SCHEMA, limits=False)
+    assert len(caught.value.problems) == MAX_PROBLEMS
+    assert caught.value.problems[-1].column == 4 * MAX_PROBLEMS - 3
+    assert str(caught.value).splitlines()[-1] == "And at least 1,980 more, further on."
+
+
+def test_without_limits_the_spellings_are_bounded() -> None:
+    word = "a'b'c'd'e'f'g'h "
+    parse(word * 700, SCHEMA, limits=False)
+    with pytest.raises(QueryError, match="100,096 words; at most 100,000 are allowed"):
+        parse(word * 2_000, SCHEMA, limits=False)
 
 
 def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from arag_search.corpus import nfc
@@ -17,7 +18,7 @@ from arag_search.query.dates import period_ms
 from arag_search.query.fields import Schema, is_field_name
 from arag_search.query.lexer import find_special, unescape
 from arag_search.query.printing import OPERATOR_WORDS
-from arag_search.query.problems import Findings, shortened
+from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.tree import (
     APOSTROPHES,
     MAX_APOSTROPHES,
@@ -89,14 +90,14 @@ class ClauseReader:
         if kind is None:
             if not (self.schema.open and is_field_name(name)):
                 return FieldRef(name, "unknown")
-            self.findings.note(problems.NOTE_UNCHECKED_FIELD.format(name=name))
+            self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=name))
             return FieldRef(name, "guess")
         return FieldRef(name, kind)
 
     def refuse_unknown(self, name: str, start: int, *, mended: bool) -> None:
         """Record that there is no such field."""
         fields = self.schema.describe()
-        message = problems.UNKNOWN_FIELD.format(name=name, fields=fields)
+        message = fill(problems.UNKNOWN_FIELD, name=name, fields=fields)
         self.findings.refuse(start, start + len(name) + 1, message, mended=mended)
 
     # Words
@@ -184,7 +185,7 @@ class ClauseReader:
         word = raw[: match.start()]
         while word.endswith("?") and not word.endswith("\\?"):
             word = word[:-1]
-        self.findings.note(problems.NOTE_QUESTION_MARK.format(word=unescape(word)))
+        self.findings.note(fill(problems.NOTE_QUESTION_MARK, word=unescape(word)))
         return word + match.group().replace("?", "")
 
     # Phrases
@@ -266,7 +267,7 @@ class ClauseReader:
     def _slop(self, digits: str, start: int, end: int) -> int:
         slop = int(digits)
         if slop > MAX_SLOP:
-            message = problems.SLOP_RANGE.format(slop=slop)
+            message = fill(problems.SLOP_RANGE, slop=slop)
             self.findings.refuse(start, end, message, mended=True)
             return MAX_SLOP
         return slop
@@ -285,7 +286,7 @@ class ClauseReader:
             return 1.0
         weight = float(match[1])
         if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
-            message = problems.WEIGHT_RANGE.format(weight=weight)
+            message = fill(problems.WEIGHT_RANGE, weight=weight)
             self.findings.refuse(start, end, message, mended=True)
             return 1.0
         return weight
@@ -308,7 +309,7 @@ class ClauseReader:
         text = unescape(raw)
         if text is not raw and text not in OPERATOR_WORDS and _LITERAL_BACKSLASH.search(raw):
             self.findings.note(
-                problems.NOTE_BACKSLASH.format(piece=shortened(raw), text=shortened(text))
+                fill(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
             )
         return text
 
@@ -321,7 +322,7 @@ class ClauseReader:
         if not has_few_apostrophes(text):
             self.findings.refuse(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return False
-        for note in symbol_notes(text):
+        for note in symbol_notes(text) if self.findings.takes_notes else ():
             self.findings.note(note)
         return True
 
@@ -335,7 +336,7 @@ class ClauseReader:
             self.findings.refuse(start + cut, end, message, mended=True)
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
-            message = problems.PREFIX_ON_KEYWORD.format(name=field.name)
+            message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
             self.findings.refuse(start, end, message, mended=False)
             return None
         return self.value(self._unescaped(raw), start, end, field)
@@ -345,18 +346,18 @@ class ClauseReader:
         comparison = _COMPARISON.fullmatch(text)
         kind = field.kind
         if text[:1] in ("[", "{") and kind != "keyword":
-            message = problems.RANGE_SYNTAX.format(name=field.name)
+            message = fill(problems.RANGE_SYNTAX, name=field.name)
             self.findings.refuse(start, end, message, mended=False)
             return None
         if kind == "guess":
             kind = _guess(comparison[2]) if comparison else "keyword"
         if kind not in ("number", "date"):
             if not text:
-                message = problems.EMPTY_FIELD.format(name=field.name)
+                message = fill(problems.EMPTY_FIELD, name=field.name)
                 self.findings.refuse(start, end, message, mended=True)
                 return None
             if comparison:
-                message = problems.RANGE_ON_KEYWORD.format(name=field.name)
+                message = fill(problems.RANGE_ON_KEYWORD, name=field.name)
                 self.findings.refuse(start, end, message, mended=False)
                 return None
             return KeywordEquals(field.name, text)
@@ -388,12 +389,12 @@ class ClauseReader:
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
             refuse(end - len(suffix), end, message, mended=True)
         if field.kind == "keyword":
-            refuse(start, end, problems.RANGE_ON_KEYWORD.format(name=field.name), mended=False)
+            refuse(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
             return None
         match = _RANGE.fullmatch(raw)
         if match is None:
             match = _LOOSE_RANGE.fullmatch(raw)
-            message = problems.RANGE_SYNTAX.format(name=field.name)
+            message = fill(problems.RANGE_SYNTAX, name=field.name)
             refuse(start, end, message, mended=match is not None)
             if match is None:
                 return None
@@ -401,7 +402,7 @@ class ClauseReader:
         upper = None if match[3] == "*" else match[3]
         kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
         if kind == "keyword":
-            refuse(start, end, problems.RANGE_SYNTAX.format(name=field.name), mended=False)
+            refuse(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
         included = match[1] == "[", match[4] == "]"
         return self._bounds(field, kind, lower, upper, *included, start, end)
@@ -430,7 +431,7 @@ class ClauseReader:
                 fixed = make(field.name, upper, lower, include_upper, include_lower)
             except ArgumentError:  # equal bounds, one of them excluded
                 fixed = make(field.name, lower, upper, True, True)
-            message = problems.RANGE_UPSIDE_DOWN.format(fixed=fixed)
+            message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
             self.findings.refuse(start, end, message, mended=True)
             return fixed
 
@@ -458,14 +459,15 @@ def is_searchable(text: str) -> bool:
     return has_token(text) and has_few_apostrophes(text)
 
 
-def symbol_notes(text: str) -> list[str]:
+@lru_cache(maxsize=1_000)
+def symbol_notes(text: str) -> tuple[str, ...]:
     """What to say of pieces of a text that are searched without symbols in them, such as C++.
 
     Symbols between words (AT&T) only part them. Punctuation is left out without a note, but for a
     full stop before a word (.NET).
     """
     if not _SYMBOL.search(text) and not _LEADING_DOT.search(text):
-        return []
+        return ()
     notes: dict[str, None] = {}
     for piece in text.split():
         tokens = analysis.tokens(nfc(piece))
@@ -474,9 +476,9 @@ def symbol_notes(text: str) -> list[str]:
         before, after = piece[: tokens[0].start], piece[tokens[-1].end :]
         if _SYMBOL.search(before + after) or (before == "." and _LEADING_DOT.match(piece)):
             words = " ".join(token.term for token in tokens)
-            note = problems.NOTE_SYMBOLS.format(piece=shortened(piece), words=shortened(words))
+            note = fill(problems.NOTE_SYMBOLS, piece=shortened(piece), words=shortened(words))
             notes[note] = None
-    return list(notes)
+    return tuple(notes)
 
 
 def has_letter(text: str) -> bool:

@@ -13,7 +13,7 @@ from arag_search.query.fields import Schema
 from arag_search.query.groups import Operator, Reading, build, only_nots
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.open_groups import OpenGroups
-from arag_search.query.problems import Findings
+from arag_search.query.problems import EndOfReadingError, Findings, fill
 from arag_search.query.tree import (
     APOSTROPHES,
     Leaf,
@@ -43,23 +43,28 @@ def read(
     found = Findings(text)
     reading = Reading(found)
     if limits and len(text) > problems.MAX_CHARACTERS:
-        message = problems.TOO_LONG.format(count=len(text), limit=problems.MAX_CHARACTERS)
+        message = fill(problems.TOO_LONG, count=len(text), limit=problems.MAX_CHARACTERS)
         found.refuse(0, 40, message, mended=False)
         return reading
-    if not text.isascii():
-        for index, character in enumerate(text):
-            if "\ud800" <= character <= "\udfff":
-                found.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
-        if found.problems:
-            return reading
     if not text.strip():
         found.refuse(0, len(text), problems.EMPTY_QUERY, mended=False)
         return reading
-    reader = _Reader(text, schema, default_operator, operators, limits, reading)
-    reader.read()
-    if limits and reading.tree is not None:
-        _check_limits(reading.tree, found)
+    try:
+        if not text.isascii():
+            _check_unicode(text, found)
+        if not found.problems:
+            _Reader(text, schema, default_operator, operators, limits, reading).read()
+        if limits and reading.tree is not None:
+            _check_limits(reading.tree, found)
+    except EndOfReadingError:
+        reading.tree, reading.exclusions = None, ()
     return reading
+
+
+def _check_unicode(text: str, found: Findings) -> None:
+    for index, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            found.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
 class _Reader:
@@ -194,7 +199,7 @@ class _Reader:
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
-            message = problems.NOT_INSIDE_FIELD.format(name=name, value=value[1:])
+            message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
             refuse(start, end, message, mended=True)
             self.groups.group.nots.append(start)
             value = value.lstrip("-!")
@@ -206,7 +211,7 @@ class _Reader:
         """The field of a clause, refused within the group of another field."""
         outer = self.groups.group.field
         if outer is not None:
-            message = problems.FIELD_IN_FIELD.format(outer=outer.name)
+            message = fill(problems.FIELD_IN_FIELD, outer=outer.name)
             self.found.refuse(start, start + len(name) + 1, message, mended=True)
         return self.clauses.field(name)
 
@@ -225,11 +230,11 @@ class _Reader:
             self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
-            message = problems.BLANK_AFTER_FIELD.format(name=ref.name, value=value)
+            message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
             refuse(start, end, message, mended=True)
             self.groups.pending_field = ref, start
         else:
-            refuse(start, end, problems.EMPTY_FIELD.format(name=ref.name), mended=True)
+            refuse(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
             self.groups.add(None, start, end)
 
     def _phrase(self, lexeme: Lexeme) -> None:
@@ -264,7 +269,7 @@ class _Reader:
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
-            self.found.note(problems.NOTE_DROPPED.format(piece=raw))
+            self.found.note(fill(problems.NOTE_DROPPED, piece=raw))
             return True
         self.found.refuse(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
         self.groups.add(None, lexeme.start, lexeme.end)
@@ -278,13 +283,13 @@ class _Reader:
     def _note_minus_number(self, raw: str, signs: int) -> None:
         word = raw[signs:]
         if raw[0] == "-" and word[:1].isdigit():
-            self.found.note(problems.NOTE_MINUS_NUMBER.format(piece=raw, word=word))
+            self.found.note(fill(problems.NOTE_MINUS_NUMBER, piece=raw, word=word))
 
     def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
         if not self.operators or following is None:
             return
         if following.kind != "close" and following.raw not in _OPERATORS:
-            self.found.note(problems.NOTE_LOWER_CASE.format(word=raw))
+            self.found.note(fill(problems.NOTE_LOWER_CASE, word=raw))
 
     def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Leaf | None) -> None:
         following = self._following(index)
@@ -299,7 +304,7 @@ class _Reader:
             and find_special(following.raw, ":") < 0
             and has_token(unescape(following.raw))
         ):
-            note = problems.NOTE_FIELD_COVERS.format(name=ref.name, word=unescape(value))
+            note = fill(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
             self.found.note(note)
 
     # Groups
@@ -308,8 +313,10 @@ class _Reader:
         if self.groups.depth > self.max_depth:
             self.ignored += 1
             if self.ignored == 1:
-                message = problems.TOO_DEEP.format(count=self._typed_depth(), limit=self.max_depth)
+                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
                 self.found.refuse(lexeme.start, lexeme.end, message, mended=False)
+                if self.max_depth > problems.MAX_DEPTH:
+                    raise EndOfReadingError
             return  # read on as if this parenthesis were not there
         field, start = self.groups.take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
