@@ -86,7 +86,7 @@ def embed_index(
     shown = progress or SilentEmbedProgress()
     try:
         root = vectors_root(str(location), options.vectors)
-        with open_index(location) as index, _held(root):
+        with open_index(location, search_timeout_s=None) as index, _held(root):
             return _Embedding(index, root, options, shown).run(encoder)
     finally:
         shown.end()
@@ -342,7 +342,7 @@ class _Embedding:
     def _look_for_changes(self) -> None:
         """Note it where the index is not that any more which was embedded."""
         try:
-            with open_index(self._index.location) as again:
+            with open_index(self._index.location, search_timeout_s=None) as again:
                 is_same = again.manifest.fingerprint == self._index.manifest.fingerprint
         except AragError as error:
             self._notes.append(

@@ -76,7 +76,7 @@ def estimate_embedding(location: str, encoder: str, options: EmbedOptions) -> Em
     index, encoder or options that it would not take."""
     root = vectors_root(location, options.vectors)
     work = EncodingWork(EncoderChoice(encoder, options.device, options.batch_size))
-    with open_index(location) as index:
+    with open_index(location, search_timeout_s=None) as index:
         try:
             identity = work(()).identity
             sample = _Sample(options.units)

@@ -48,8 +48,8 @@ SCHEMA = Schema(METADATA)
 WORDS = (
     "opera", "Vivaldi", "born", "venice", "libretto", "in", "librettist", "it's", "it’s", "1678",
     "season", "seasons", "COVID-19", "AT&T", "the", "rock'n'roll", "o’neil", "O'Neil", "U.S.",
-    "rock’n'roll", "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot", "word_joined",
-    "한국어",
+    "rock’n'roll", "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot",
+    "word_joined", "한국어",
 )  # fmt: skip
 COMMON = WORDS[:5]
 PREFIXES = (

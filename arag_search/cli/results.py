@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from arag_search.errors import QueryTimeoutError
 from arag_search.feedback import Feedback
 from arag_search.query.problems import QueryError
 from arag_search.results import SearchHit, SearchResult
@@ -73,6 +74,16 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
         "retrieved_tokens": 0,
         "milliseconds": 0.0,
     }
+
+
+def stopped_json(
+    error: QueryTimeoutError, query: str | tuple[str, ...], offset: int, query_id: str
+) -> dict[str, Any]:
+    """A query that took too long, in the same form: no total and no hits, and the error."""
+    text = query if isinstance(query, str) else ", ".join(f'"{keyword}"' for keyword in query)
+    refused = problems_json(QueryError(text, (), None), offset, query_id)
+    del refused["mended"]
+    return {**refused, "total": None, "total_is_exact": False, "error": str(error)}
 
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:

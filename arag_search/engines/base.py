@@ -8,10 +8,11 @@ order (by ordinal).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Node, Scope
@@ -29,7 +30,8 @@ class SearchRequest:
 
     ``with_text`` False leaves ``Hit.content`` None, which is cheaper where no text is shown.
     ``whole_text`` False leaves empty, at sentence granularity, the sentences that do not match: a
-    cluster then answers in one request.
+    cluster then answers in one request. Where the execution goes on until the ``deadline``, it is
+    stopped and QueryTimeoutError raised.
     """
 
     query: Node
@@ -39,6 +41,7 @@ class SearchRequest:
     scope: Scope | None = None
     with_text: bool = True
     whole_text: bool = True
+    deadline: Deadline | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class KeywordRequest:
     matching: Matching = "token"
     scope: Scope | None = None
     with_text: bool = True
+    deadline: Deadline | None = field(default=None, compare=False)
 
 
 class Hit(NamedTuple):
@@ -147,16 +151,22 @@ class SearchEngine(Protocol):
     def manifest(self) -> Manifest: ...
 
     def search(self, request: SearchRequest) -> Page:
-        """The page of a logical search. Raises NotServedError for a granularity left out."""
+        """The page of a logical search. Raises NotServedError for a granularity left out, and
+        QueryTimeoutError."""
         ...
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """The page of a keyword search, best score first, equal scores in corpus order."""
         ...
 
-    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
         """For each query its matches (chunks or sentences), MAX_TOTAL + 1 for any more. One
-        round trip for all of them."""
+        round trip for all of them. Raises QueryTimeoutError."""
         ...
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
