@@ -45,6 +45,7 @@ def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, 
         "understood": result.understood,
         "total": result.total,
         "total_is_exact": result.total_is_exact,
+        "total_text": result.total_text,
         "total_unit": result.total_unit,
         "offset": result.offset,
         "hits": [_hit_json(hit) for hit in result.hits],
@@ -64,6 +65,7 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
         "understood": None,
         "total": 0,
         "total_is_exact": True,
+        "total_text": "0",
         "total_unit": "passages",
         "offset": offset,
         "hits": [],
@@ -83,7 +85,13 @@ def stopped_json(
     text = query if isinstance(query, str) else ", ".join(f'"{keyword}"' for keyword in query)
     refused = problems_json(QueryError(text, (), None), offset, query_id)
     del refused["mended"]
-    return {**refused, "total": None, "total_is_exact": False, "error": str(error)}
+    return {
+        **refused,
+        "total": None,
+        "total_is_exact": False,
+        "total_text": "unknown",
+        "error": str(error),
+    }
 
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:

@@ -15,13 +15,21 @@ from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
 from arag_search.manifest import Manifest
-from arag_search.query.tree import Node, Scope
+from arag_search.query.tree import And, Node, Or, Phrase, Scope, Term
 
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
 
 MAX_TOTAL = 1000
 """Totals and counts are exact up to here; beyond, they say "more than 1,000"."""
+
+
+def is_counted(query: Node) -> bool:
+    """Whether the matches of a query are counted exactly, however many: of one clause that an
+    engine need not look into documents for, which all but phrases are."""
+    if isinstance(query, And | Or):
+        return False
+    return not isinstance(query, Term | Phrase) or all(len(words) == 1 for words in query.spellings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +116,31 @@ class Page:
     """Hits ``offset`` to ``offset + top_k`` in order, and how many there are.
 
     ``count`` is of chunks, at sentence granularity of sentences; where ``count_is_exact`` is False
-    it is a lower bound above MAX_TOTAL. ``passages`` is the exact number of matching chunks where
-    the page reached past their end, else None.
+    it is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact because the query
+    is one clause (see ``is_counted``), on whichever engine. ``passages`` is the exact number of
+    matching chunks where the page reached past their end, else None.
     """
 
     hits: tuple[Hit, ...]
     count: int
     count_is_exact: bool
     passages: int | None = None
+    counted: bool = False
 
     @property
     def total(self) -> int:
-        """The count, at most MAX_TOTAL."""
-        return min(self.count, MAX_TOTAL)
+        """The count, at most MAX_TOTAL unless it is counted."""
+        return self.count if self.counted else min(self.count, MAX_TOTAL)
 
     @property
     def total_is_exact(self) -> bool:
         """False means "more than 1,000"."""
-        return self.count_is_exact and self.count <= MAX_TOTAL
+        return self.counted or (self.count_is_exact and self.count <= MAX_TOTAL)
+
+    def with_count(self, count: int) -> Page:
+        """The same with an exact count, which only says more where it is above MAX_TOTAL."""
+        counted = count > MAX_TOTAL
+        return replace(self, count=count, count_is_exact=True, counted=counted)
 
     def with_matched_text(self) -> Page:
         """The same, its hits with the text of their matched sentences alone."""

@@ -21,6 +21,7 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
@@ -107,11 +108,14 @@ class MemoryEngine:
         if allowed is not None:
             scores = {document: scores[document] for document in allowed.intersection(scores)}
         if request.granularity == "chunk":
-            return self._page(scores, len(scores), request)
+            page = self._page(scores, len(scores), request)
+            return page.with_count(len(scores)) if is_counted(request.query) else page
         best, numbers = self._best_sentences(scores)
         by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         # Equal scores are in corpus order of the sentences, which is that of their chunks.
         page = self._page(by_chunk, len(scores), request, numbers)
+        if is_counted(request.query):
+            page = page.with_count(len(scores))
         return page if request.whole_text else page.with_matched_text()
 
     def keyword_search(self, request: KeywordRequest) -> Page:

@@ -16,6 +16,7 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
 from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
@@ -104,8 +105,15 @@ class LuceneEngine:
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
             if request.granularity == "sentence":
-                return self._search_sentences(request, query, scored)
-            return self._page(request, query, scored=scored)
+                page = self._search_sentences(request, query, scored)
+            else:
+                page = self._page(request, query, scored=scored)
+            if not is_counted(request.query):
+                return page
+            if page.count_is_exact:
+                return page.with_count(page.count)
+            index = self._index(request.granularity)
+            return page.with_count(index.count(query, request.deadline))
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope."""

@@ -188,6 +188,10 @@ class Snapshot:
         nanoseconds = left_nanoseconds(deadline)
         return _numbers(self._searcher.counts("".join(queries), len(queries), nanoseconds))
 
+    def count(self, query: str, deadline: Deadline | None) -> int:
+        """How many documents match, however many there are."""
+        return int(self._searcher.countAll(query, left_nanoseconds(deadline)))
+
     def read(self, documents: Sequence[int], *, with_text: bool) -> list[Record]:
         """What documents hold."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))

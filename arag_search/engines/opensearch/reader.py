@@ -16,6 +16,7 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
 from arag_search.engines.calls import Calls
 from arag_search.engines.compiling import Leaves
@@ -108,14 +109,20 @@ class OpenSearchEngine:
 
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine. One request. At sentence granularity one more for the whole text, and
-        for the number of passages where the page lies past their end."""
+        for the number of passages where the page lies past their end; one more to count what more
+        than 1,000 match, where the query is one clause."""
         with self._calls:
             place = self._searcher.place(request.granularity)
             body, scored = self._request_body(request)
             if request.granularity == "sentence":
-                return self._search_sentences(request, body, scored)
-            found = self._searcher.search(place, body, scored=scored, deadline=request.deadline)
-            return page_of(found, request)
+                page = self._search_sentences(request, body, scored)
+            else:
+                deadline = request.deadline
+                found = self._searcher.search(place, body, scored=scored, deadline=deadline)
+                page = page_of(found, request)
+            if not is_counted(request.query):
+                return page
+            return page.with_count(page.count if page.count_is_exact else self._count(request))
 
     def request_body(self, request: SearchRequest) -> Dsl:
         """What ``search`` sends for a request at chunk granularity, to be sent by others."""
@@ -285,6 +292,14 @@ class OpenSearchEngine:
         """See SearchEngine. May be called again."""
         if self._calls.close():
             self._client.close()
+
+    def _count(self, request: SearchRequest) -> int:
+        """How many chunks or sentences match, however many there are."""
+        within = None if request.scope is None else compile.scope_filter(request.scope)
+        query = compile.filtered(None, compile.compiled(request.query)[0], within)
+        body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
+        place = self._searcher.place(request.granularity)
+        return count_of(self._searcher.search(place, body, deadline=request.deadline))[0]
 
     def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
         statistics = self._searcher.place(request.granularity).statistics

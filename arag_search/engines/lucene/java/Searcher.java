@@ -201,6 +201,28 @@ public final class Searcher {
         }
     }
 
+    /** How many documents match a query, however many there are. */
+    public int countAll(String text, long nanos) throws IOException {
+        Query query = Queries.read(text);
+        if (query instanceof BoostQuery) {
+            query = ((BoostQuery) query).getQuery();
+        }
+        if (query instanceof DisjunctionMaxQuery) {
+            // Of which Lucene counts two words without reading both to their ends.
+            BooleanQuery.Builder any = new BooleanQuery.Builder();
+            for (Object each : ((DisjunctionMaxQuery) query).getDisjuncts()) {
+                any.add((Query) each, BooleanClause.Occur.SHOULD);
+            }
+            query = any.build();
+        }
+        limit.begin(nanos);
+        try {
+            return ranked.count(query);
+        } finally {
+            limit.end();
+        }
+    }
+
     /** A bound that costs little: how many documents the most frequent word alone finds. */
     private int atLeast(Query query) throws IOException {
         if (query instanceof TermQuery) {
