@@ -28,6 +28,7 @@ AragError                     anything this project raises on purpose
 ├── EngineError               the engine below us failed
 │   ├── JvmError              the Java part cannot be started
 │   ├── AccessError           a server refuses the credentials, or its certificate is not trusted
+│   ├── QueryTimeoutError     the execution of a query took longer than it may
 │   ├── UnavailableError      no answer within the budget: nodes down, overload, time-outs
 │   └── RefusedError          a server answers, and will not do it
 ├── ConfigError               a preset, price list or setting is not what it should be
@@ -188,6 +189,10 @@ class AccessError(EngineError):
 
 class UnavailableError(EngineError):
     """No answer within the budget: nodes down, overload, time-outs."""
+
+
+class QueryTimeoutError(EngineError):
+    """The execution of a query took longer than it may; there is no partial answer."""
 
 
 class RefusedError(EngineError):

@@ -23,16 +23,25 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
+from arag_search.engines.deadline import (
+    DEFAULT_SEARCH_TIMEOUT_S,
+    Deadline,
+    check_search_timeout,
+)
 from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.feedback import Feedback
 from arag_search.feedback import feedback as feedback_on
 from arag_search.manifest import Manifest
+from arag_search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
+from arag_search.occurrences import adjacent_places
 from arag_search.query import analysis
+from arag_search.query.clauses import has_few_apostrophes, symbol_notes
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.groups import Operator
 from arag_search.query.parser import ParsedQuery, parse, parse_filter
-from arag_search.query.tree import APOSTROPHES, Scope, TextLeaf, leaves
+from arag_search.query.problems import shortened
+from arag_search.query.tree import MAX_APOSTROPHES, Scope, TextLeaf, leaves, spellings_of
 from arag_search.results import (
     ReadChunk,
     SearchHit,
@@ -55,7 +64,9 @@ class Index:
     """An open index. Safe to use from several threads; close it, or use it as a context manager.
 
     ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens those of the
-    index; without, searches by vectors raise NotServedError.
+    index; without, searches by vectors raise NotServedError. A query whose execution in the engine
+    takes longer than ``search_timeout_s`` is stopped, and raises QueryTimeoutError; None is no
+    limit.
     """
 
     def __init__(
@@ -65,12 +76,15 @@ class Index:
         scope: Scope | None = None,
         on_close: Callable[[], None] | None = None,
         vectors: VectorSource | None = None,
+        search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
     ) -> None:
+        check_search_timeout(search_timeout_s)
         self.engine = engine
         self.location = location
         self.scope = scope
+        self.search_timeout_s = search_timeout_s
         self._on_close = on_close
-        self._by_vectors = VectorSearch(engine, location, scope, vectors)
+        self._by_vectors = VectorSearch(engine, location, scope, vectors, search_timeout_s)
 
     def __enter__(self) -> Index:
         return self
@@ -140,15 +154,13 @@ class Index:
                 do="Build it again without --without sentences.",
             )
         parsed = self.parse(query, default_operator=default_operator, operators=operators)
+        deadline = Deadline.after(self.search_timeout_s)
         request = SearchRequest(
-            parsed.tree, top_k, offset, granularity, self.scope, snippets, full_text
+            parsed.tree, top_k, offset, granularity, self.scope, snippets, full_text, deadline
         )
-        page = self.engine.search(request)
+        with stopped_in_time(deadline, self.location, lambda: narrowing(parsed.tree)):
+            page, explanations, why = self._executed(request, explain, feedback)
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
-        explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
-        if explain:
-            ids = [hit.id for hit in page.hits]
-            explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
         hits = [
             hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
             for hit, explanation in zip(page.hits, explanations, strict=True)
@@ -156,13 +168,27 @@ class Index:
         notes = list(parsed.notes)
         if not self.manifest.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
+        unit: Unit = "sentences" if granularity == "sentence" else "passages"
+        return _result(query, parsed.understood, page, unit, offset, hits, notes, why, started)
+
+    def _executed(
+        self, request: SearchRequest, explain: bool, feedback: bool
+    ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
+        """What the engine says to a request: the page, the scores of its hits by leaf, and why
+        nothing matched."""
+        page = self.engine.search(request)
+        explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
+        if explain:
+            ids = [hit.id for hit in page.hits]
+            explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
         why = None
         if feedback and page.count == 0:
             why = feedback_on(
-                parsed.tree, granularity, lambda asked: self.engine.counts(asked, self.scope)
+                request.query,
+                request.granularity,
+                lambda asked: self.engine.counts(asked, self.scope, request.deadline),
             )
-        unit: Unit = "sentences" if granularity == "sentence" else "passages"
-        return _result(query, parsed.understood, page, unit, offset, hits, notes, why, started)
+        return page, explanations, why
 
     def keyword_search(
         self,
@@ -190,8 +216,14 @@ class Index:
             for keyword in dict.fromkeys(wanted)
             if matching == "token" and not analysis.terms(keyword)
         ]
-        request = KeywordRequest(wanted, top_k, offset, matching, self.scope, snippets or explain)
-        page = self.engine.keyword_search(request)
+        if matching == "token":
+            notes += dict.fromkeys(note for keyword in wanted for note in symbol_notes(keyword))
+        deadline = Deadline.after(self.search_timeout_s)
+        request = KeywordRequest(
+            wanted, top_k, offset, matching, self.scope, snippets or explain, deadline
+        )
+        with stopped_in_time(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
+            page = self.engine.keyword_search(request)
         hits = [
             hit_of(
                 hit,
@@ -300,6 +332,7 @@ def open_index(
     vectors: str | Path | None = None,
     encoder: Encoder | str | None = None,
     allow_stale: bool = False,
+    search_timeout_s: float | None = DEFAULT_SEARCH_TIMEOUT_S,
 ) -> Index:
     """Open the index in a folder, or at the address of a server (``https://host:9200/name``).
 
@@ -314,12 +347,14 @@ def open_index(
     ``vectors`` in the folder of the index). They are opened and compared with the index at once
     where they are named, else with the first search that needs them, and so is their encoder:
     ``encoder``, an open one or a name, else the one that made them. ``allow_stale`` takes vectors
-    that lack passages of the index, which every reply then says.
+    that lack passages of the index, which every reply then says. A query that the engine works at
+    for longer than ``search_timeout_s`` is stopped with QueryTimeoutError; None is no limit.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
     EngineError.
     """
+    check_search_timeout(search_timeout_s)
     name, engine, release = (
         _open_address(str(location), (ca_certs, client_cert, client_key))
         if is_address(str(location))
@@ -334,7 +369,7 @@ def open_index(
         engine.close()
         release()
         raise
-    return Index(engine, name, scope, release, source)
+    return Index(engine, name, scope, release, source, search_timeout_s)
 
 
 _Opened = tuple[str, SearchEngine, Callable[[], None]]
@@ -441,6 +476,12 @@ def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
                 allowed="valid Unicode",
                 do="Leave it out.",
             )
+        if not has_few_apostrophes(keyword):
+            raise ArgumentError(
+                f'The keyword "{shortened(keyword)}" has many apostrophes within words.',
+                allowed=f"at most {MAX_APOSTROPHES}, each of which is searched in both spellings",
+                do="Write several keywords.",
+            )
     return tuple(nfc(keyword) for keyword in keywords)
 
 
@@ -459,14 +500,4 @@ def _count(keyword: str, text: str, matching: Matching) -> int:
     if matching == "substring":
         return text.lower().count(keyword.lower())
     tokens = analysis.terms(text)
-    straight, curly = APOSTROPHES
-    spellings = {
-        tuple(analysis.terms(keyword.replace(curly, straight))),
-        tuple(analysis.terms(keyword.replace(straight, curly))),
-    }
-    return sum(
-        tuple(tokens[at : at + len(words)]) == words
-        for words in spellings
-        if words
-        for at in range(len(tokens) - len(words) + 1)
-    )
+    return sum(1 for words in spellings_of(keyword) for _ in adjacent_places(tokens, words))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import Chunk, split_at
@@ -56,11 +56,12 @@ class SearchHit(NamedTuple):
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SearchResult:
     """What a search found.
 
-    ``total`` is at most 1,000; ``total_is_exact`` False means "more than 1,000". It is None where
+    ``total`` is exact where ``total_is_exact``, as it is for a single word, prefix or metadata
+    clause; else it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None where
     passages are not told apart by matching but only by nearness, as with vectors. ``passages`` is
     the exact number of passages that can be paged through where it is known, else None.
     ``feedback`` is given where nothing matched a logical query.
@@ -77,6 +78,24 @@ class SearchResult:
     passages: int | None
     feedback: Feedback | None
     milliseconds: float
+
+    @property
+    def total_text(self) -> str:
+        """The total in words: ``27``, ``more than 1,000``, or ``unknown`` where there is none."""
+        if self.total is None:
+            return "unknown"
+        return f"{self.total:,}" if self.total_is_exact else f"more than {self.total:,}"
+
+    def __repr__(self) -> str:
+        shown = {
+            field.name: self.total_text
+            if field.name == "total"
+            else repr(getattr(self, field.name))
+            for field in fields(self)
+            if field.name != "total_is_exact"
+        }
+        inside = ", ".join(f"{name}={text}" for name, text in shown.items())
+        return f"SearchResult({inside})"
 
     @property
     def retrieved_tokens(self) -> int:

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
             build_index([str(corpus)], folder / "index", BuildOptions())
-        with open_index(folder / "index") as index:
+        with open_index(folder / "index", search_timeout_s=None) as index:
             about = circumstances(command_line("bench.agent_run", arguments), index.manifest)
             about |= preset_fingerprints(load_preset(PRESET))
             measured = figure(index, folder, given.questions, given.workers, given.rounds)

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from arag_search.engines.memory_field import kept_length
 from arag_search.index import Index
-from arag_search.query.tree import APOSTROPHES
+from arag_search.query.tree import spellings_of
 from bench.peers import Scored
 from bench.question_words import words_query
 from bench.report import Row, Target
@@ -214,5 +214,4 @@ def _near(one: float, other: float, counting: Counting) -> bool:
 def _spellings(word: str, counting: Counting) -> Sequence[str]:
     if not counting.both_apostrophes:
         return (word,)
-    straight, curly = APOSTROPHES
-    return tuple(dict.fromkeys((word.replace(curly, straight), word.replace(straight, curly))))
+    return [spelling[0] for spelling in spellings_of(word)]

@@ -47,7 +47,7 @@ def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
         name = encoder if isinstance(encoder, str) else encoder.identity.name
         vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', name)}"
         embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
-    index = open_index(location, vectors=vectors, encoder=encoder)
+    index = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
     try:
         check_compact(index.engine.deletions(), str(location))
     except AragError:

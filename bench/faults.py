@@ -195,7 +195,7 @@ def give_up_without_nodes(
 def known_answers(corpus: Path, folder: Path, count: int) -> Generator[list[Known]]:
     """Questions on a corpus, and their answers by embedded Lucene; the index is in ``folder``."""
     build_index([str(corpus)], folder, BuildOptions())
-    with open_index(folder) as index:
+    with open_index(folder, search_timeout_s=None) as index:
         asked = parity.questions(list(index.scan()), count, SEED)
         yield [Known(each, each.ask(index)) for each in asked]
 
@@ -240,7 +240,9 @@ def _measure(
         with (
             known_answers(given.corpus, folder / "index", _QUESTIONS) as known,
             local_cluster(folder / "cluster", NODES) as cluster,
-            open_index(build_with_copies(cluster, given.corpus, _NAME)) as index,
+            open_index(
+                build_with_copies(cluster, given.corpus, _NAME), search_timeout_s=None
+            ) as index,
         ):
             run = circumstances(command, index.manifest, seed=SEED)
             outcomes: list[Outcome] = []

@@ -76,7 +76,7 @@ def _at_scale(
     with bench.room() as room, without_query_cache():
         build_s = _build(bench, scale, room, max_build_s)
         texts = [passage.searched.lower() for passage in copies(bench.chunks, scale)]
-        with open_index(room / "index") as index:
+        with open_index(room / "index", search_timeout_s=None) as index:
             if scale == 1:
                 _check(bench, index, texts, by_round[0])
             alone = [timed(lambda k=k: index.keyword_search(k, top_k=TOP_K)) for k in own]

@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "index"
         build_index([str(source)], location, BuildOptions(without=("sentences",)))
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             chunks = scanned(index.scan())
             keywords = draw_keywords(chunks, options.keywords)
             rows = [compare(index, chunks, keyword) for keyword in keywords]

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder = given.data / part
             with set_up(folder / "corpus.jsonl", given.work) as bench:
                 questions = load_questions(folder / "questions.jsonl")[: given.limit]
-                with open_index(bench.index) as index:
+                with open_index(bench.index, search_timeout_s=None) as index:
                     made = measure_main if part == MAIN else measure_other
                     figures.append(made(index, questions, part, given.rules))
                 run = circumstances(command_line("bench.offline", arguments), bench.manifest)

@@ -129,7 +129,7 @@ class _Load:
     def remember(self, report: BuildReport, address: str) -> None:
         """Make the actions of the other side from what ours has built."""
         self.bytes = report.bulk_bytes
-        with open_index(address) as index:
+        with open_index(address, search_timeout_s=None) as index:
             for chunk in index.scan():
                 chunk_document = schema.chunk_document(chunk, {})
                 self._remember(self._indexes[0], chunk.doc_id, chunk_document)

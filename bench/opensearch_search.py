@@ -199,7 +199,10 @@ def _indexes(corpus: Path) -> Generator[tuple[tuple[Index, Index], str]]:
         for place in (str(Path(name) / "index"), location):
             build_index([str(corpus)], place, BuildOptions())
         cluster.set(f"{_NAME}*", {"requests.cache.enable": False})
-        with open_index(Path(name) / "index") as embedded, open_index(location) as served:
+        with (
+            open_index(Path(name) / "index", search_timeout_s=None) as embedded,
+            open_index(location, search_timeout_s=None) as served,
+        ):
             yield (embedded, served), cluster.url
 
 

@@ -231,7 +231,7 @@ def built(corpus: Path, engines: Sequence[str], nodes: int) -> Generator[list[In
                 cluster = stack.enter_context(local_cluster(folder / "cluster", nodes))
                 location, shards = f"{cluster.url}/arag-parity", nodes
             build_index([str(corpus)], location, BuildOptions(shards=shards))
-            indexes.append(stack.enter_context(open_index(location)))
+            indexes.append(stack.enter_context(open_index(location, search_timeout_s=None)))
         yield indexes
 
 
@@ -280,7 +280,9 @@ def _indexes(given: argparse.Namespace) -> Generator[list[Index]]:
             do="Name two locations or more, or none to build indexes.",
         )
     with ExitStack() as stack:
-        yield [stack.enter_context(open_index(each)) for each in given.locations]
+        yield [
+            stack.enter_context(open_index(each, search_timeout_s=None)) for each in given.locations
+        ]
 
 
 def _name(given: argparse.Namespace, indexes: Sequence[Index]) -> str:

@@ -154,7 +154,7 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
         for number, source in enumerate(sources):
             location = Path(folder) / str(number)
             build_index([source], location, BuildOptions(without=("sentences",)))
-            with open_index(location) as index:
+            with open_index(location, search_timeout_s=None) as index:
                 for chunk in index.scan():
                     if sentences is not None and held >= sentences:
                         break

@@ -105,7 +105,7 @@ def _recorded(
     given: argparse.Namespace, bench: Workbench, folder: Path
 ) -> tuple[RecordedQueries, dict[str, Any]]:
     """The queries, and what is to be known of where they come from."""
-    with open_index(bench.index) as index:
+    with open_index(bench.index, search_timeout_s=None) as index:
         if given.records:
             found = read_queries(given.records, index)
             return found, _of_runs(found)
@@ -227,7 +227,7 @@ def _one_field(builds: Builds) -> Index:
         without=("sentences",),
     )
     build_index([str(builds.sources.words)], location, options)
-    return open_index(location)
+    return open_index(location, search_timeout_s=None)
 
 
 # Command line

@@ -54,6 +54,7 @@ def open_embedded(builds: Builds) -> Index:
         builds.place("embedded"),
         vectors=builds.vectors if has_vectors else None,
         encoder=builds.encoder if has_vectors else None,
+        search_timeout_s=None,
     )
     return builds.stack.enter_context(index)
 
@@ -138,11 +139,13 @@ class _Opened:
         return self._asking(lambda n: bare.search(prebuilt[n], TOP_K))
 
     def _served(self) -> Player:
-        return self._logical(self.builds.stack.enter_context(open_index(self.builds.served())))
+        return self._logical(
+            self.builds.stack.enter_context(open_index(self.builds.served(), search_timeout_s=None))
+        )
 
     def _bare_served(self) -> Player:
         location = self.builds.served()
-        with open_index(location) as served:
+        with open_index(location, search_timeout_s=None) as served:
             name, bodies = requests_of(served, [query.tree for query in self.queries])
         bare = Bare(location.rsplit("/", 1)[0], name, [body for body, _ in bodies])
         self.builds.stack.callback(bare.close)

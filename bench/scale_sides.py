@@ -184,7 +184,7 @@ def measure(
     warm_up, drawn = (drawn_queries(sample, queries, seed) for seed in SEEDS)
     try:
         seconds = timed(lambda: build_index([str(corpus)], location, options, shown))
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             manifest = index.manifest
             for _ in range(warm_up_rounds):
                 for name, texts in warm_up.items():

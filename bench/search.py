@@ -37,7 +37,11 @@ def measure(
     """
     queries = logical_queries(bench.chunks, count)
     say(f"search: {len(queries):,} queries, {warm_up} + {rounds} rounds")
-    with bench.room() as room, without_query_cache(), open_index(bench.index) as index:
+    with (
+        bench.room() as room,
+        without_query_cache(),
+        open_index(bench.index, search_timeout_s=None) as index,
+    ):
         index_with_stored_names(bench.chunks, room)
         bare = BareSearcher(room, index.manifest.k1, index.manifest.b)
         try:

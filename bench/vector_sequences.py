@@ -252,7 +252,7 @@ class _Sequence:
         )
 
     def _embedded(self, location: str, options: EmbedOptions) -> None:
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             chunks = list(index.scan())
             placement = index.manifest.placement
         if len(chunks) >= _FEWEST_FOR_LISTS and (
@@ -287,7 +287,7 @@ class _Sequence:
         except KeyboardInterrupt:
             self._done.append("stop embedding")
         else:
-            with open_index(self._location) as index:
+            with open_index(self._location, search_timeout_s=None) as index:
                 chunks = {chunk.ordinal: chunk for chunk in index.scan()}
             self._states[report.placement] = chunks
             self._done.append("embed")
@@ -340,7 +340,7 @@ class _Sequence:
 
     def _check(self, location: str) -> None:
         """Compare the searches of an index with those over vectors from scratch."""
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             chunks = list(index.scan())
         served = [
             [chunk for chunk in chunks if state.get(chunk.ordinal) == chunk]
@@ -383,6 +383,7 @@ class _Sequence:
             encoder=self._encoder,
             allow_stale=stale,
             filter=scope,
+            search_timeout_s=None,
         ) as index:
             expected = [
                 Index(

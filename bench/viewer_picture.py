@@ -57,7 +57,7 @@ def sample_page(folder: Path) -> Path:
         questions = load_questions(sample / "questions.jsonl")
         options = RunOptions(questions_file=str(sample / "questions.jsonl"))
         model = choose_model("offline", preset=preset)
-        with open_index(folder / "index") as index:
+        with open_index(folder / "index", search_timeout_s=None) as index:
             run(index, questions, preset, model, folder / "run", options=options)
             made = view([folder / "run"], index=index)
     made.write(folder / "view.html")

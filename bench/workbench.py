@@ -54,7 +54,7 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
         folder = Path(name)
         location = folder / "index"
         build_index([str(corpus)], location, BuildOptions())
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             check_compact(index.engine.deletions(), str(location))
             yield Workbench(corpus, folder, location, index.manifest, list(index.scan()))
 

@@ -97,12 +97,12 @@ def embed_index(
     shown = progress or SilentEmbedProgress()
     try:
         root = vectors_root(str(location), options.vectors)
-        with open_index(location) as index:
+        with open_index(location, search_timeout_s=None) as index:
             is_placed = bool(index.manifest.placement)
         if not is_placed:
             shown.note("The index does not state which passage has which place: it is added.")
             store_placement(location)
-        with open_index(location) as index, _held(root):
+        with open_index(location, search_timeout_s=None) as index, _held(root):
             return _Embedding(index, root, options, shown).run(encoder)
     finally:
         shown.end()
@@ -411,7 +411,7 @@ class _Embedding:
     def _look_for_changes(self) -> None:
         """Note it where the index is not that any more which was embedded."""
         try:
-            with open_index(self._index.location) as again:
+            with open_index(self._index.location, search_timeout_s=None) as again:
                 is_same = again.manifest.placement == self._index.manifest.placement
         except AragError as error:
             self._notes.append(

@@ -79,7 +79,7 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
     root = vectors_root(location, options.vectors)
     chosen = encoder or newest_encoder(root) or DEFAULT_ENCODER
     work = EncodingWork(EncoderChoice.of(chosen, options.device, options.batch_size))
-    with open_index(location) as index:
+    with open_index(location, search_timeout_s=None) as index:
         try:
             identity = work(()).identity
             sample = _Sample(options.units)

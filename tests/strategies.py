@@ -48,10 +48,13 @@ SCHEMA = Schema(METADATA)
 WORDS = (
     "opera", "Vivaldi", "born", "venice", "libretto", "in", "librettist", "it's", "it’s", "1678",
     "season", "seasons", "COVID-19", "AT&T", "the", "rock'n'roll", "o’neil", "O'Neil", "U.S.",
-    "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot", "word_joined", "한국어",
+    "rock’n'roll", "3.14", "東京", "カタカナ", "Straße", "café", "naïve", "lay-abbot",
+    "word_joined", "한국어",
 )  # fmt: skip
 COMMON = WORDS[:5]
-PREFIXES = ("ope", "libr", "libret", "seaso", "it's", "167", "o'nei", "viv", "nothing", "ven")
+PREFIXES = (
+    "ope", "libr", "libret", "seaso", "it's", "167", "o'nei", "viv", "nothing", "ven", "rock'n’r",
+)  # fmt: skip
 KEYWORDS = ("en", "de", "en GB", "En", "x:y", "it's")
 NUMBERS = (-3.0, 0.0, 1670.0, 1678.0, 1678.5, 1680.0, 2e9)
 DATES = ("1999", "2001", "2001-05", "2001-05-31", "2001-05-31T12:00", "2001-06", "1950-01-01")

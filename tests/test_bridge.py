@@ -159,8 +159,8 @@ def _chunk(ordinal: int, text: str = "alpha") -> Chunk:
 
 
 def test_a_compiler_that_refuses_names_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge, "_source", lambda name: "package arag; class Queries {")
+    monkeypatch.setattr(bridge, "_source", lambda name: "package arag; class Limit {")
     with pytest.raises(JvmError) as caught:
         bridge._compiled()
     assert str(caught.value).startswith("A Java class of this package cannot be compiled: ")
-    assert "Where: Queries.java" in str(caught.value)
+    assert "Where: Limit.java" in str(caught.value)

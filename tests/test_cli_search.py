@@ -73,6 +73,7 @@ def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
         "understood": "(title:vivaldi OR librett*)",
         "total": 9,
         "total_is_exact": True,
+        "total_text": "9",
         "total_unit": "passages",
         "offset": 0,
         "hits": [
@@ -97,9 +98,9 @@ def test_the_json_of_a_search_has_every_key(arag: Command) -> None:
         "retrieved_tokens": 22,
         "milliseconds": 0,
     }
-    assert list(result) == ["query", "understood", "total", "total_is_exact", "total_unit",
-                            "offset", "hits", "notes", "problems", "feedback", "retrieved_tokens",
-                            "milliseconds"]  # fmt: skip
+    assert list(result) == ["query", "understood", "total", "total_is_exact", "total_text",
+                            "total_unit", "offset", "hits", "notes", "problems", "feedback",
+                            "retrieved_tokens", "milliseconds"]  # fmt: skip
 
 
 def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
@@ -110,6 +111,7 @@ def test_the_json_of_a_refused_query_holds_its_problems(arag: Command) -> None:
         "understood": None,
         "total": 0,
         "total_is_exact": True,
+        "total_text": "0",
         "total_unit": "passages",
         "offset": 3,
         "hits": [],

@@ -35,6 +35,7 @@ from arag_search.query.tree import (
     Prefix,
     Scope,
     Term,
+    any_of,
 )
 from tests.lucene_indexes import METADATA, build, chunk, final_data
 
@@ -161,8 +162,13 @@ def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
     given = [chunk(n, "opera.\n" * (500 + n)) for n in range(3)]
     engine = build(tmp_path, given)
     assert engine.counts([(Term("opera"), "sentence"), (Term("opera"), "chunk")], None) == [1001, 3]
-    page = engine.search(SearchRequest(Term("opera"), granularity="sentence"))
+    both = any_of(Term("opera"), Term("x"))
+    page = engine.search(SearchRequest(both, granularity="sentence"))
     assert (page.total, page.total_is_exact) == (1000, False)
+    assert len(page.hits) == page.passages == 3
+    for single in (Term("opera"), Term("opera", "content", 2.0), Prefix("ope")):
+        page = engine.search(SearchRequest(single, granularity="sentence"))
+        assert (page.total, page.total_is_exact) == (1503, True)
     assert len(page.hits) == page.passages == 3
     scope = Scope(include=(KeywordEquals("doc_id", "d0"),))
     assert engine.counts([(Term("opera"), "sentence")], scope) == [500]

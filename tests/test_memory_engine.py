@@ -25,6 +25,7 @@ from arag_search.query.tree import (
     Prefix,
     Scope,
     Term,
+    any_of,
 )
 from tests.strategies import METADATA, document_chunks
 
@@ -236,8 +237,10 @@ def test_pages_are_cut_from_the_ranking() -> None:
 
 def test_totals_and_counts_are_cut_above_a_thousand() -> None:
     engine = engine_of(*["a"] * 1001, "b")
-    page = engine.search(SearchRequest(Term("a")))
+    page = engine.search(SearchRequest(any_of(Term("a"), Term("b"))))
     assert (page.total, page.total_is_exact) == (1000, False)
+    page = engine.search(SearchRequest(Term("a")))
+    assert (page.total, page.total_is_exact) == (1001, True)
     assert engine.counts([(Term(text), "chunk") for text in "abc"], None) == [1001, 1, 0]
     scope = Scope(exclude=(KeywordEquals("doc_id", "d0"),))
     page = engine.search(SearchRequest(Term("a"), scope=scope))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.parser import parse, parse_scope
-from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.problems import MAX_CHARACTERS, MAX_PROBLEMS, QueryError
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -141,6 +141,21 @@ NOTED = [
         "(romeo OR and OR juliet)",
         'lower-case "and" was searched as a word.',
     ),
+    ("C++ opera", "(C++ OR opera)", '"C++" is searched as "c": symbols are not indexed.'),
+    ('"the C# book"', '"the C# book"', '"C#" is searched as "c": symbols are not indexed.'),
+    (".NET", ".NET", '".NET" is searched as "net": symbols are not indexed.'),
+    (
+        r"drafts\report",
+        "draftsreport",
+        r'"drafts\report" was read as "draftsreport": a backslash makes the character after it '
+        r"ordinary; for a backslash itself write \\.",
+    ),
+    (
+        r'"C:\Users"',
+        '"C:Users"',
+        r'"C:\Users" was read as "C:Users": a backslash makes the character after it ordinary; '
+        r"for a backslash itself write \\.",
+    ),
     ("not (a b)", "(not OR a OR b)", 'lower-case "not" was searched as a word.'),
 ]
 
@@ -198,6 +213,16 @@ def test_the_limits_are_refused_with_their_numbers() -> None:
         "most 64 are allowed. Leave out the least telling ones, or write several queries.",
         "aaa* bbb* ccc* ddd* eee*": "the query has 5 prefixes; at most 4 are allowed. "
         "Write whole words for the others.",
+        '"'
+        + "of the " * 60
+        + '" "'
+        + "in a " * 40
+        + '"': "the phrases of the query have 200 words; "
+        "at most 192 are allowed (a word with an apostrophe counts in each of its spellings). "
+        "Write shorter phrases, or several queries.",
+        '"' + "l'art " * 7 + 'moderne"': "the phrases of the query have 1,024 words; at most 192 "
+        "are allowed (a word with an apostrophe counts in each of its spellings). Write shorter "
+        "phrases, or several queries.",
         "(" * 13 + "a" + ")" * 13: "parentheses stand 13 deep; at most 12 levels are allowed. "
         "Leave out parentheses that change nothing, or write several queries.",
     }
@@ -212,6 +237,8 @@ def test_at_the_limits_a_query_is_read() -> None:
     parse("a" * 2_000, SCHEMA)
     parse(" ".join(f"w{n}" for n in range(64)), SCHEMA)
     parse("aaa* bbb* ccc* ddd*", SCHEMA)
+    parse('"' + "of the " * 96 + '"', SCHEMA)
+    parse("qu'est-ce-que-l'art-d'aujourd'hui", SCHEMA)
     parse("(" * 12 + "a" + ")" * 12, SCHEMA)
 
 
@@ -292,6 +319,7 @@ def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
         lambda: Term("\ud800"),
         lambda: Phrase("a", slop=2),
         lambda: Phrase("a b", slop=21),
+        lambda: Phrase("it's " * 8),
         lambda: Prefix("vi"),
         lambda: Prefix("AT&T"),
         lambda: NumberRange("year", 2, 1),
@@ -322,10 +350,11 @@ def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
         st.lists(
             st.sampled_from(
                 ["AND", "OR", "NOT", "(", ")", "a", '"a b"', "title:", "year:", "[1 TO 2]", "^2",
-                 "~3", "-", "!", "+", "*", "?", "lang:en", "x:y", "\\", '"', "abc*"]
+                 "~3", "-", "!", "+", "*", "?", "lang:en", "x:y", "\\", '"', "abc*",
+                 "(", ")", ")^2", "it's", "C:\\x", "a'b'c'd'e'f'g'h'i"]
             ),
             max_size=14,
-        ).map(" ".join),
+        ).flatmap(lambda pieces: st.sampled_from((" ", "")).map(lambda gap: gap.join(pieces))),
         st.characters(codec=None).map(str),
     ),
     st.booleans(),
@@ -380,6 +409,48 @@ def test_huge_and_hostile_text_is_refused_or_read(name: str) -> None:
             parse(short if limits else text[:10_000], SCHEMA, limits=limits)
         except QueryError as error:
             assert error.problems
+
+
+_LONG = {
+    **HUGE,
+    "fields": "a:b ",
+    "name": "a" * 100_000 + ":b",
+    "paths": r"C:\\x ",
+    "phrase": '"' + "a" * 100_000,
+    "apostrophes": "a'b'c'd'e'f'g'h ",
+    "symbols": "C++ ",
+    "excluded": "!" + "a" * 100_000,
+    "filters": "lang:a^2 ",
+    "blanks": "title: a ",
+}
+
+
+@pytest.mark.parametrize("name", _LONG)
+def test_without_limits_the_problems_and_their_message_are_bounded(name: str) -> None:
+    unit = _LONG[name]
+    text = (unit * (100_000 // len(unit) + 1))[:100_000]
+    for read in (lambda: parse(text, SCHEMA, limits=False), lambda: parse_scope(text, SCHEMA)):
+        try:
+            read()
+        except QueryError as error:
+            assert 1 <= len(error.problems) <= MAX_PROBLEMS
+            assert error.mended is None
+            assert len(str(error)) < 4_000
+
+
+def test_reading_without_limits_ends_where_the_problems_are_beyond_counting() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse("vi* " * 100_000, SCHEMA, limits=False)
+    assert len(caught.value.problems) == MAX_PROBLEMS
+    assert caught.value.problems[-1].column == 4 * MAX_PROBLEMS - 3
+    assert str(caught.value).splitlines()[-1] == "And at least 1,980 more, further on."
+
+
+def test_without_limits_the_spellings_are_bounded() -> None:
+    word = "a'b'c'd'e'f'g'h "
+    parse(word * 700, SCHEMA, limits=False)
+    with pytest.raises(QueryError, match="100,096 words; at most 100,000 are allowed"):
+        parse(word * 2_000, SCHEMA, limits=False)
 
 
 def test_twice_the_text_takes_at_most_2_6_times_as_long() -> None:

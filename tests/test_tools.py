@@ -85,18 +85,25 @@ def test_the_first_and_the_last_line_say_where_in_the_hits_this_is(
     assert (lines[0], lines[-1]) == (first_line, last_line)
 
 
-def test_totals_are_counted_up_to_a_thousand() -> None:
+def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() -> None:
     many = [chunk(number, f"d{number}", "", "opera") for number in range(1001)]
     result = LogicalSearch(index_of(*many, sentences=False)).run({"query": "opera", "top_k": 1})
-    assert result.text.splitlines()[0] == "1 of more than 1,000 passages for opera"
+    assert result.text.splitlines()[0] == "1 of 1,001 passages for opera"
+    assert (result.total, result.total_is_exact) == (1001, True)
+    index = index_of(*many, sentences=False)
+    result = LogicalSearch(index).run({"query": "opera OR x", "top_k": 1})
+    assert result.text.splitlines()[0] == "1 of more than 1,000 passages for (opera OR x)"
     assert (result.total, result.total_is_exact) == (1000, False)
+    assert "total=more than 1,000, " in repr(index.logical_search("opera OR x"))
+    assert index.logical_search("opera OR x").total_text == "more than 1,000"
+    assert index.logical_search("opera").total_text == "1,001"
     result = LogicalSearch(index_of(*many[1:], sentences=False)).run({"query": "opera"})
     assert result.text.splitlines()[0] == "5 of 1,000 passages for opera"
     assert result.text.splitlines()[-1] == "More: offset=5. Full text: chunk_read."
     result = LogicalSearch(index_of(*many, sentences=False)).run(
         {"query": "opera", "top_k": 20, "offset": 980}
     )
-    assert result.text.splitlines()[0] == "Passages 981 to 1000 of more than 1,000 for opera"
+    assert result.text.splitlines()[0] == "Passages 981 to 1000 of 1,001 for opera"
     assert result.text.splitlines()[-1] == "Full text: chunk_read."  # 1000 cannot be asked for
 
 

@@ -25,6 +25,7 @@ from arag_search.cli.model_options import (
     retry_text,
 )
 from arag_search.cli.scope_option import ScopeFilter
+from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def ask_command(
     timeout_s: TimeoutSeconds = None,
     max_retries: MaxRetries = None,
     filter: ScopeFilter = None,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -114,7 +116,12 @@ def ask_command(
                 file.mend()
             opened = open_things.enter_context(
                 open_index(
-                    index, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+                    index,
+                    filter=filter,
+                    vectors=vectors,
+                    encoder=encoder,
+                    allow_stale=allow_stale,
+                    search_timeout_s=search_timeout(search_timeout_s),
                 )
             )
             return _ask(opened, " ".join(question), settings, chosen, json, file)

@@ -13,6 +13,7 @@ import typer
 
 from arag_search.cli.messages import INTERRUPTED, say
 from arag_search.cli.scope_option import ScopeFilter
+from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
 
@@ -88,6 +89,7 @@ def mcp_command(
         ),
     ] = None,
     filter: ScopeFilter = None,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -130,7 +132,12 @@ def mcp_command(
         served: list[ServedIndex] = []
         for name, location in locations.items():
             opened = open_index(
-                location, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+                location,
+                filter=filter,
+                vectors=vectors,
+                encoder=encoder,
+                allow_stale=allow_stale,
+                search_timeout_s=search_timeout(search_timeout_s),
             )
             open_things.enter_context(opened)
             served.append(ServedIndex.of(name, opened, settings))

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from arag_search.errors import QueryTimeoutError
 from arag_search.feedback import Feedback
 from arag_search.query.problems import QueryError
 from arag_search.results import SearchHit, SearchResult
@@ -48,6 +49,7 @@ def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, 
         "understood": result.understood,
         "total": result.total,
         "total_is_exact": result.total_is_exact,
+        "total_text": result.total_text,
         "total_unit": result.total_unit,
         "offset": result.offset,
         "hits": [_hit_json(hit) for hit in result.hits],
@@ -67,6 +69,7 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
         "understood": None,
         "total": 0,
         "total_is_exact": True,
+        "total_text": "0",
         "total_unit": "passages",
         "offset": offset,
         "hits": [],
@@ -76,6 +79,22 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
         "feedback": None,
         "retrieved_tokens": 0,
         "milliseconds": 0.0,
+    }
+
+
+def stopped_json(
+    error: QueryTimeoutError, query: str | tuple[str, ...], offset: int, query_id: str
+) -> dict[str, Any]:
+    """A query that took too long, in the same form: no total and no hits, and the error."""
+    text = query if isinstance(query, str) else ", ".join(f'"{keyword}"' for keyword in query)
+    refused = problems_json(QueryError(text, (), None), offset, query_id)
+    del refused["mended"]
+    return {
+        **refused,
+        "total": None,
+        "total_is_exact": False,
+        "total_text": "unknown",
+        "error": str(error),
     }
 
 

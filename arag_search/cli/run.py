@@ -22,6 +22,7 @@ from arag_search.cli.model_options import (
     retry_text,
 )
 from arag_search.cli.scope_option import ScopeFilter
+from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def run_command(
         ),
     ] = None,
     filter: ScopeFilter = None,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -138,7 +140,12 @@ def run_command(
     again = same_command(context)
     try:
         with open_index(
-            index, filter=filter, vectors=vectors, encoder=encoder, allow_stale=allow_stale
+            index,
+            filter=filter,
+            vectors=vectors,
+            encoder=encoder,
+            allow_stale=allow_stale,
+            search_timeout_s=search_timeout(search_timeout_s),
         ) as opened:
             outcome = run(
                 opened,

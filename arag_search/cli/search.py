@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
 from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
 
@@ -107,6 +108,7 @@ def search_command(
             help="Metadata clauses that every result obeys, such as 'lang:en'.", metavar="CLAUSES"
         ),
     ] = None,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
     ] = False,
@@ -165,6 +167,7 @@ def search_command(
         unit.value,
         (vectors, encoder, allow_stale),
         filter,
+        search_timeout(search_timeout_s),
         explain,
         max_result_tokens,
         json,
@@ -204,6 +207,7 @@ class _Options:
     unit: Literal["passage", "sentence"]
     vectors: tuple[Path | None, str | None, bool]
     filter: str | None
+    search_timeout_s: float | None
     explain: bool
     max_result_tokens: int | None
     json: bool
@@ -289,6 +293,7 @@ class _Options:
             vectors=folder,
             encoder=encoder,
             allow_stale=allow_stale,
+            search_timeout_s=self.search_timeout_s,
         )
 
     def search(
@@ -376,12 +381,19 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
 
 def _run_batch(location: str, path: Path, options: _Options) -> int:
     from arag_search.cli.queries import read_queries
-    from arag_search.cli.results import print_bytes, print_json, problems_json, result_json
+    from arag_search.cli.results import (
+        print_bytes,
+        print_json,
+        problems_json,
+        result_json,
+        stopped_json,
+    )
+    from arag_search.errors import QueryTimeoutError
     from arag_search.query.problems import QueryError
 
     asked = read_queries(path, options.tool)
     trec = options.output_format == "trec"
-    refused = 0
+    refused = stopped = 0
     with options.open(location) as index:
         for at, one in enumerate(asked):
             if options.tool in _BY_VECTORS and at % _ENCODED_TOGETHER == 0:
@@ -396,6 +408,12 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
                 else:
                     print_json(problems_json(error, options.offset, one.id))
                 continue
+            except QueryTimeoutError as error:
+                stopped += 1
+                print(f"{one.where}: {error}", file=sys.stderr)
+                if not trec:
+                    print_json(stopped_json(error, one.query, options.offset, one.id))
+                continue
             if not trec:
                 print_json(result_json(result, one.id))
                 continue
@@ -405,7 +423,10 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
     if refused:
         have = "has" if refused == 1 else "have"
         print(f"{refused} of {len(asked)} queries {have} problems.", file=sys.stderr)
-    return 0
+    if stopped:
+        took = "query" if stopped == 1 else "queries"
+        print(f"{stopped} {took} of {len(asked)} took too long.", file=sys.stderr)
+    return 1 if stopped else 0
 
 
 def _one_word(name: str) -> str:

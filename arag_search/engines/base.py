@@ -8,13 +8,14 @@ order (by ordinal).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol
 
 from arag_search.corpus import Chunk, MetadataValue, split_at
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
 from arag_search.manifest import Manifest
-from arag_search.query.tree import Node, Scope
+from arag_search.query.tree import And, Node, Or, Phrase, Scope, Term
 
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
@@ -23,13 +24,22 @@ MAX_TOTAL = 1000
 """Totals and counts are exact up to here; beyond, they say "more than 1,000"."""
 
 
+def is_counted(query: Node) -> bool:
+    """Whether the matches of a query are counted exactly, however many: of one clause that an
+    engine need not look into documents for, which all but phrases are."""
+    if isinstance(query, And | Or):
+        return False
+    return not isinstance(query, Term | Phrase) or all(len(words) == 1 for words in query.spellings)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
     ``with_text`` False leaves ``Hit.content`` None, which is cheaper where no text is shown.
     ``whole_text`` False leaves empty, at sentence granularity, the sentences that do not match: a
-    cluster then answers in one request.
+    cluster then answers in one request. Where the execution goes on until the ``deadline``, it is
+    stopped and QueryTimeoutError raised.
     """
 
     query: Node
@@ -39,6 +49,7 @@ class SearchRequest:
     scope: Scope | None = None
     with_text: bool = True
     whole_text: bool = True
+    deadline: Deadline | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,7 @@ class KeywordRequest:
     matching: Matching = "token"
     scope: Scope | None = None
     with_text: bool = True
+    deadline: Deadline | None = field(default=None, compare=False)
 
 
 class Hit(NamedTuple):
@@ -104,24 +116,31 @@ class Page:
     """Hits ``offset`` to ``offset + top_k`` in order, and how many there are.
 
     ``count`` is of chunks, at sentence granularity of sentences; where ``count_is_exact`` is False
-    it is a lower bound above MAX_TOTAL. ``passages`` is the exact number of matching chunks where
-    the page reached past their end, else None.
+    it is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact because the query
+    is one clause (see ``is_counted``), on whichever engine. ``passages`` is the exact number of
+    matching chunks where the page reached past their end, else None.
     """
 
     hits: tuple[Hit, ...]
     count: int
     count_is_exact: bool
     passages: int | None = None
+    counted: bool = False
 
     @property
     def total(self) -> int:
-        """The count, at most MAX_TOTAL."""
-        return min(self.count, MAX_TOTAL)
+        """The count, at most MAX_TOTAL unless it is counted."""
+        return self.count if self.counted else min(self.count, MAX_TOTAL)
 
     @property
     def total_is_exact(self) -> bool:
         """False means "more than 1,000"."""
-        return self.count_is_exact and self.count <= MAX_TOTAL
+        return self.counted or (self.count_is_exact and self.count <= MAX_TOTAL)
+
+    def with_count(self, count: int) -> Page:
+        """The same with an exact count, which only says more where it is above MAX_TOTAL."""
+        counted = count > MAX_TOTAL
+        return replace(self, count=count, count_is_exact=True, counted=counted)
 
     def with_matched_text(self) -> Page:
         """The same, its hits with the text of their matched sentences alone."""
@@ -147,16 +166,22 @@ class SearchEngine(Protocol):
     def manifest(self) -> Manifest: ...
 
     def search(self, request: SearchRequest) -> Page:
-        """The page of a logical search. Raises NotServedError for a granularity left out."""
+        """The page of a logical search. Raises NotServedError for a granularity left out, and
+        QueryTimeoutError."""
         ...
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """The page of a keyword search, best score first, equal scores in corpus order."""
         ...
 
-    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
         """For each query its matches (chunks or sentences), MAX_TOTAL + 1 for any more. One
-        round trip for all of them."""
+        round trip for all of them. Raises QueryTimeoutError."""
         ...
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from arag_search.errors import ArgumentError
 from arag_search.query.fields import TEXT_FIELDS
 from arag_search.query.tree import (
     And,
@@ -87,14 +86,6 @@ def leaf_queries(
 def searched_fields(leaf: TextLeaf) -> Sequence[str]:
     """The fields that a text leaf is searched in."""
     return TEXT_FIELDS if leaf.field is None else (leaf.field,)
-
-
-def keyword_spellings(keyword: str) -> tuple[tuple[str, ...], ...]:
-    """The tokens that a keyword stands for, once per spelling; none for one without a token."""
-    try:
-        return Phrase(keyword).spellings
-    except ArgumentError:
-        return ()
 
 
 def one_keyword_field(node: Or) -> str | None:

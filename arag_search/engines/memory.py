@@ -20,7 +20,9 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.memory_documents import Documents
 from arag_search.engines.memory_field import float32
@@ -40,6 +42,7 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     render,
+    spellings_of,
 )
 from arag_search.tokens import count_tokens
 
@@ -98,17 +101,20 @@ class MemoryEngine:
 
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine."""
-        documents = self._documents(request.granularity)
+        documents = self._documents(request.granularity, request.deadline)
         scores = documents.scores(plan_of(request.query))
         allowed = documents.within(request.scope)
         if allowed is not None:
             scores = {document: scores[document] for document in allowed.intersection(scores)}
         if request.granularity == "chunk":
-            return self._page(scores, len(scores), request)
+            page = self._page(scores, len(scores), request)
+            return page.with_count(len(scores)) if is_counted(request.query) else page
         best, numbers = self._best_sentences(scores)
         by_chunk = {chunk: scores[document] for chunk, document in best.items()}
         # Equal scores are in corpus order of the sentences, which is that of their chunks.
         page = self._page(by_chunk, len(scores), request, numbers)
+        if is_counted(request.query):
+            page = page.with_count(len(scores))
         return page if request.whole_text else page.with_matched_text()
 
     def keyword_search(self, request: KeywordRequest) -> Page:
@@ -116,7 +122,7 @@ class MemoryEngine:
         self._check_open()
         totals: dict[int, float] = {}
         for keyword in map(nfc, request.keywords):
-            for number, count in self._keyword_counts(keyword, request.matching).items():
+            for number, count in self._keyword_counts(keyword, request).items():
                 totals[number] = totals.get(number, 0) + count * len(keyword)
         allowed = self._by_chunk.within(request.scope)
         scores = {
@@ -126,12 +132,17 @@ class MemoryEngine:
         }
         return self._page(scores, len(scores), request)
 
-    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
         """See SearchEngine."""
         self._check_open()
         result: list[int] = []
         for query, granularity in queries:
-            documents = self._documents(granularity)
+            documents = self._documents(granularity, deadline)
             found = documents.matches(query)
             allowed = documents.within(scope)
             count = len(found) if allowed is None else len(found & allowed)
@@ -141,7 +152,7 @@ class MemoryEngine:
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
         the request do not count. Raises UnknownChunkError for an id that is not there."""
-        documents = self._documents(request.granularity)
+        documents = self._documents(request.granularity, request.deadline)
         leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]] = []
         everything = documents.matches(request.query)
         _explain(documents, request.query, 1.0, everything, leaves)
@@ -232,17 +243,17 @@ class MemoryEngine:
         if self._closed:
             raise IndexClosedError("The index in memory is closed.", do="Open it again.")
 
-    def _documents(self, granularity: Granularity) -> Documents:
+    def _documents(self, granularity: Granularity, deadline: Deadline | None) -> Documents:
         self._check_open()
         if granularity == "chunk":
-            return self._by_chunk
+            return self._by_chunk.until(deadline)
         if self._by_sentence is None:
             raise NotServedError(
                 "The index holds no sentences.",
                 allowed="granularity chunk",
                 do="Build it again without leaving sentences out.",
             )
-        return self._by_sentence
+        return self._by_sentence.until(deadline)
 
     def _best_sentences(
         self, scores: Mapping[int, float]
@@ -257,22 +268,21 @@ class MemoryEngine:
                 best[chunk] = document
         return best, numbers
 
-    def _keyword_counts(self, keyword: str, matching: str) -> Mapping[int, float]:
-        if matching == "substring":
-            return self._substring_counts(keyword.lower())
+    def _keyword_counts(self, keyword: str, request: KeywordRequest) -> Mapping[int, float]:
+        if request.matching == "substring":
+            return self._substring_counts(keyword.lower(), request.deadline)
+        documents = self._by_chunk.until(request.deadline)
         counts: dict[int, float] = {}
-        try:
-            spellings = Phrase(keyword).spellings
-        except ArgumentError:  # it holds no token
-            return counts
-        for terms in spellings:
-            for number, count in self._by_chunk.occurrences(terms).items():
+        for terms in spellings_of(keyword):
+            for number, count in documents.occurrences(terms).items():
                 counts[number] = counts.get(number, 0) + count
         return counts
 
-    def _substring_counts(self, text: str) -> dict[int, float]:
+    def _substring_counts(self, text: str, deadline: Deadline | None) -> dict[int, float]:
         counts: dict[int, float] = {}
         for number, chunk in enumerate(self._chunks):
+            if deadline is not None:
+                deadline.check()
             count = chunk.title.lower().count(text) + chunk.content.lower().count(text)
             if text and count:
                 counts[number] = count

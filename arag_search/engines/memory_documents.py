@@ -7,9 +7,11 @@ which documents a node holds for, ``scores`` gives the sums of a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import assert_never
 
 from arag_search.corpus import Chunk
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.memory_field import TextField, float32
 from arag_search.engines.memory_plan import (
     AllOf,
@@ -57,6 +59,14 @@ class Documents:
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._columns = _columns(owners, self._types)
         self._fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
+
+    def until(self, deadline: Deadline | None) -> Documents:
+        """The same, but evaluation raises QueryTimeoutError between documents after a deadline."""
+        if deadline is None:
+            return self
+        limited = copy(self)
+        limited._fields = {name: field.until(deadline) for name, field in self._fields.items()}
+        return limited
 
     def matches(self, node: Node) -> set[int]:
         """The documents that a node holds for."""

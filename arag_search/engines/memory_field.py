@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from ctypes import c_float
 
+from arag_search.engines.deadline import Deadline
 from arag_search.query.positions import have_distinct
 
 _EXACT_LENGTHS = 24  # lengths that the byte of a norm holds as they are
@@ -31,6 +33,7 @@ class TextField:
         self._postings: dict[str, dict[int, list[int]]] = {}
         self._norms: list[int] = []
         self._documents = 0
+        self._deadline: Deadline | None = None
         length = 0
         for document, terms in enumerate(texts):
             for position, term in enumerate(terms):
@@ -40,6 +43,12 @@ class TextField:
             length += len(terms)
         self._dictionary = sorted(self._postings)
         self._inverse_norms = _inverse_norms(length / max(self._documents, 1), k1, b)
+
+    def until(self, deadline: Deadline) -> TextField:
+        """The same, but evaluation raises QueryTimeoutError between documents after a deadline."""
+        limited = copy(self)
+        limited._deadline = deadline
+        return limited
 
     def scores(self, terms: tuple[str, ...], slop: int, boost: float) -> dict[int, float]:
         """The BM25 score of each document that holds the term or phrase, times ``boost``."""
@@ -57,6 +66,8 @@ class TextField:
 
     def frequencies(self, terms: tuple[str, ...], slop: int = 0) -> Mapping[int, float]:
         """How often each document holds the term or phrase; a loose match counts as less."""
+        if self._deadline is not None:
+            self._deadline.check()
         lists = [self._postings.get(term, {}) for term in terms]
         if len(terms) == 1:
             return {document: len(places) for document, places in lists[0].items()}
@@ -64,6 +75,8 @@ class TextField:
         repeats = len(set(terms)) < len(terms)
         found: dict[int, float] = {}
         for document in shortest:
+            if self._deadline is not None:
+                self._deadline.check()
             if all(document in postings for postings in lists):
                 places = [postings[document] for postings in lists]
                 frequency = _frequency(places, slop, repeats)
@@ -76,6 +89,8 @@ class TextField:
         for at in range(bisect_left(self._dictionary, prefix), len(self._dictionary)):
             if not self._dictionary[at].startswith(prefix):
                 break
+            if self._deadline is not None:
+                self._deadline.check()
             yield from self._postings[self._dictionary[at]]
 
     def _idf(self, term: str) -> float:

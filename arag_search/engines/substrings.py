@@ -18,6 +18,8 @@ def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
     def scored() -> Iterator[tuple[float, Chunk]]:
         nonlocal count
         for chunk in chunks:
+            if request.deadline is not None:
+                request.deadline.check()
             title, content = chunk.title.lower(), chunk.content.lower()
             score = sum((title.count(w) + content.count(w)) * size for w, size in wanted)
             if score:

@@ -26,9 +26,9 @@ _Result = TypeVar("_Result")
 class Workers:
     """Runs calls in a few threads that live as long as it does.
 
-    Neither a search in Java nor one on a server can be stopped from outside: a call that was
-    cancelled, or took too long, is no longer waited for, but keeps its place until the engine is
-    done with it. One that had not begun gives its place up at once.
+    A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside: a call that
+    was cancelled, or took too long, is no longer waited for, but keeps its place until the engine
+    is done with it. One that had not begun gives its place up at once.
     """
 
     def __init__(

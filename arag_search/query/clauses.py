@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from arag_search.corpus import nfc
@@ -16,8 +17,11 @@ from arag_search.query import analysis, problems
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import Schema, is_field_name
 from arag_search.query.lexer import find_special, unescape
-from arag_search.query.problems import Findings
+from arag_search.query.printing import OPERATOR_WORDS
+from arag_search.query.problems import Findings, fill, shortened
 from arag_search.query.tree import (
+    APOSTROPHES,
+    MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
@@ -33,11 +37,16 @@ from arag_search.query.tree import (
     Term,
     TextField,
     all_of,
+    inner_apostrophes,
     is_prefix,
 )
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w'-]*")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]")
+_FUZZY_SUFFIX = re.compile(r"~[\d.]*")
+_LITERAL_BACKSLASH = re.compile(r"(?<!\\)(?:\\\\)*\\[^\W_]")
+_SYMBOL = re.compile(r"[^\w\s.,;:!?'\"’‘“”„«»()\[\]{}¿¡…·、。「」—–/\\-]")
+_LEADING_DOT = re.compile(r"\.[^\W_]")
 _FINAL_PUNCTUATION = re.compile(r"(?<!\\)\?[?!.,;]*$")
 _WEIGHT = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _WEIGHT_SUFFIX = re.compile(rf"\^({_WEIGHT})")
@@ -81,25 +90,32 @@ class ClauseReader:
         if kind is None:
             if not (self.schema.open and is_field_name(name)):
                 return FieldRef(name, "unknown")
-            self.findings.note(problems.NOTE_UNCHECKED_FIELD.format(name=name))
+            self.findings.note(fill(problems.NOTE_UNCHECKED_FIELD, name=name))
             return FieldRef(name, "guess")
         return FieldRef(name, kind)
 
     def refuse_unknown(self, name: str, start: int, *, mended: bool) -> None:
         """Record that there is no such field."""
         fields = self.schema.describe()
-        message = problems.UNKNOWN_FIELD.format(name=name, fields=fields)
+        message = fill(problems.UNKNOWN_FIELD, name=name, fields=fields)
         self.findings.refuse(start, start + len(name) + 1, message, mended=mended)
 
     # Words
 
     def word(self, raw: str, start: int, field: FieldRef | None) -> Leaf | None:
         """A bare word after its field, with its prefix star and weight."""
-        if (field is None or field.kind == "text") and _PLAIN_WORD.fullmatch(raw):
+        if (
+            (field is None or field.kind == "text")
+            and _PLAIN_WORD.fullmatch(raw)
+            and raw.count("'") <= MAX_APOSTROPHES
+        ):
             return Term(raw, field.text_field if field else None)
         raw = self._without_question_mark(raw)
         if field is not None and field.kind == "unknown":
-            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=True)
+            clause = start - len(field.name) - 1
+            self.refuse_unknown(field.name, clause, mended=True)
+            if _LITERAL_BACKSLASH.search(raw):  # a path, such as C:\\Users
+                return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
             value = unescape(raw if cut < 0 else raw[:cut])
             return self._phrase_or_none(f"{field.name} {value}")
@@ -112,16 +128,21 @@ class ClauseReader:
         colon = find_special(raw, ":")
         if colon >= 0:
             self.findings.refuse(start, end, problems.SECOND_COLON, mended=True)
-            return self._phrase_or_none(unescape(raw), field)
+            literal = _LITERAL_BACKSLASH.search(raw)
+            return self._phrase_or_none(raw if literal else unescape(raw), field)
         weight = 1.0
         cut = find_special(raw, "^")
         if cut >= 0:
             weight = self.weight(raw[cut:], start + cut)
+            if has_letter(raw[cut:]):
+                return self._word_or_none(raw, field)
             raw = raw[:cut]
         cut = find_special(raw, "~")
         if cut >= 0:
             message = problems.FUZZY if cut else problems.SLOP_MISPLACED
             self.findings.refuse(start, end, message, mended=True)
+            if cut and not _FUZZY_SUFFIX.fullmatch(raw, cut):
+                return self._word_or_none(raw, field)
             raw = raw[:cut] or raw.strip("~")
         if len(raw) > 2 and raw[0] == raw[-1] == "/" and not raw.endswith("\\/"):
             self.findings.refuse(start, end, problems.REGULAR_EXPRESSION, mended=False)
@@ -129,17 +150,17 @@ class ClauseReader:
         wildcard = find_special(raw, "*?")
         if wildcard >= 0:
             return self._prefix(raw, wildcard, start, end, field, weight)
-        text = unescape(raw)
-        if not has_token(text):
-            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
-            return None
-        return Term(text, field, weight)
+        text = self._unescaped(raw)
+        return Term(text, field, weight) if self._is_leaf(text, start, end) else None
 
     def _prefix(
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
     ) -> Leaf | None:
-        stem = nfc(unescape(raw[:wildcard]))
+        stem = nfc(self._unescaped(raw[:wildcard]))
         refuse = self.findings.refuse
+        if not has_few_apostrophes(stem):
+            refuse(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+            return None
         if not raw.strip("*"):
             refuse(start, end, problems.BARE_STAR, mended=True)
             return None
@@ -151,7 +172,7 @@ class ClauseReader:
             return None
         if not is_prefix(stem):
             refuse(start, end, problems.PREFIX_TOKENS, mended=True)
-            return Term(stem, field, weight) if has_token(stem) else None
+            return Term(stem, field, weight) if is_searchable(stem) else None
         return Prefix(stem, field, weight)
 
     def _without_question_mark(self, raw: str) -> str:
@@ -164,7 +185,7 @@ class ClauseReader:
         word = raw[: match.start()]
         while word.endswith("?") and not word.endswith("\\?"):
             word = word[:-1]
-        self.findings.note(problems.NOTE_QUESTION_MARK.format(word=unescape(word)))
+        self.findings.note(fill(problems.NOTE_QUESTION_MARK, word=unescape(word)))
         return word + match.group().replace("?", "")
 
     # Phrases
@@ -181,7 +202,7 @@ class ClauseReader:
             self.refuse_unknown(field.name, start - len(field.name) - 1, mended=True)
             return self._phrase_or_none(f"{field.name} {unescape(inside)}")
         slop, weight = self._phrase_suffix(suffix, end - len(suffix))
-        text = unescape(inside)
+        text = self._unescaped(inside)
         if field is not None and field.kind != "text":
             if slop or weight != 1:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
@@ -193,12 +214,11 @@ class ClauseReader:
         if not text.strip():
             self.findings.refuse(start, end, problems.EMPTY_PHRASE, mended=True)
             return None
-        if find_special(inside, "*") >= 0:
+        if find_special(inside, "*") >= 0 and has_few_apostrophes(text):
             words = self._starred(inside, text_field)
             self.findings.refuse(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
-        if not has_token(text):
-            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
+        if not self._is_leaf(text, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
             message = problems.SLOP_ON_ONE_WORD
@@ -247,7 +267,7 @@ class ClauseReader:
     def _slop(self, digits: str, start: int, end: int) -> int:
         slop = int(digits)
         if slop > MAX_SLOP:
-            message = problems.SLOP_RANGE.format(slop=slop)
+            message = fill(problems.SLOP_RANGE, slop=slop)
             self.findings.refuse(start, end, message, mended=True)
             return MAX_SLOP
         return slop
@@ -266,16 +286,45 @@ class ClauseReader:
             return 1.0
         weight = float(match[1])
         if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
-            message = problems.WEIGHT_RANGE.format(weight=weight)
+            message = fill(problems.WEIGHT_RANGE, weight=weight)
             self.findings.refuse(start, end, message, mended=True)
             return 1.0
         return weight
 
     def _phrase_or_none(self, text: str, field: TextField = None) -> Phrase | None:
-        if has_token(text):
+        if is_searchable(text):
             return Phrase(text, field=field)
         self.findings.mendable = False
         return None
+
+    def _word_or_none(self, raw: str, field: TextField) -> Term | None:
+        """The word as it is typed, its signs being ordinary characters."""
+        text = unescape(raw)
+        return Term(text, field) if is_searchable(text) else None
+
+    # Texts
+
+    def _unescaped(self, raw: str) -> str:
+        """The text that ``raw`` stands for; a backslash that does nothing is noted."""
+        text = unescape(raw)
+        if text is not raw and text not in OPERATOR_WORDS and _LITERAL_BACKSLASH.search(raw):
+            self.findings.note(
+                fill(problems.NOTE_BACKSLASH, piece=shortened(raw), text=shortened(text))
+            )
+        return text
+
+    def _is_leaf(self, text: str, start: int, end: int) -> bool:
+        """Whether a word or phrase of this text can be searched; else record why. Symbols that
+        are left out of it are noted."""
+        if not has_token(text):
+            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
+            return False
+        if not has_few_apostrophes(text):
+            self.findings.refuse(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+            return False
+        for note in symbol_notes(text) if self.findings.takes_notes else ():
+            self.findings.note(note)
+        return True
 
     # Metadata
 
@@ -287,28 +336,28 @@ class ClauseReader:
             self.findings.refuse(start + cut, end, message, mended=True)
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
-            message = problems.PREFIX_ON_KEYWORD.format(name=field.name)
+            message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
             self.findings.refuse(start, end, message, mended=False)
             return None
-        return self.value(unescape(raw), start, end, field)
+        return self.value(self._unescaped(raw), start, end, field)
 
     def value(self, text: str, start: int, end: int, field: FieldRef) -> MetadataLeaf | None:
         """One value of a metadata field, or a comparison with one."""
         comparison = _COMPARISON.fullmatch(text)
         kind = field.kind
         if text[:1] in ("[", "{") and kind != "keyword":
-            message = problems.RANGE_SYNTAX.format(name=field.name)
+            message = fill(problems.RANGE_SYNTAX, name=field.name)
             self.findings.refuse(start, end, message, mended=False)
             return None
         if kind == "guess":
             kind = _guess(comparison[2]) if comparison else "keyword"
         if kind not in ("number", "date"):
             if not text:
-                message = problems.EMPTY_FIELD.format(name=field.name)
+                message = fill(problems.EMPTY_FIELD, name=field.name)
                 self.findings.refuse(start, end, message, mended=True)
                 return None
             if comparison:
-                message = problems.RANGE_ON_KEYWORD.format(name=field.name)
+                message = fill(problems.RANGE_ON_KEYWORD, name=field.name)
                 self.findings.refuse(start, end, message, mended=False)
                 return None
             return KeywordEquals(field.name, text)
@@ -340,12 +389,12 @@ class ClauseReader:
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
             refuse(end - len(suffix), end, message, mended=True)
         if field.kind == "keyword":
-            refuse(start, end, problems.RANGE_ON_KEYWORD.format(name=field.name), mended=False)
+            refuse(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
             return None
         match = _RANGE.fullmatch(raw)
         if match is None:
             match = _LOOSE_RANGE.fullmatch(raw)
-            message = problems.RANGE_SYNTAX.format(name=field.name)
+            message = fill(problems.RANGE_SYNTAX, name=field.name)
             refuse(start, end, message, mended=match is not None)
             if match is None:
                 return None
@@ -353,7 +402,7 @@ class ClauseReader:
         upper = None if match[3] == "*" else match[3]
         kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
         if kind == "keyword":
-            refuse(start, end, problems.RANGE_SYNTAX.format(name=field.name), mended=False)
+            refuse(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
         included = match[1] == "[", match[4] == "]"
         return self._bounds(field, kind, lower, upper, *included, start, end)
@@ -382,7 +431,7 @@ class ClauseReader:
                 fixed = make(field.name, upper, lower, include_upper, include_lower)
             except ArgumentError:  # equal bounds, one of them excluded
                 fixed = make(field.name, lower, upper, True, True)
-            message = problems.RANGE_UPSIDE_DOWN.format(fixed=fixed)
+            message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
             self.findings.refuse(start, end, message, mended=True)
             return fixed
 
@@ -396,6 +445,45 @@ class ClauseReader:
 def has_token(text: str) -> bool:
     """Whether the analyser makes at least one token of the text."""
     return bool(_ASCII_TOKEN.search(text)) or bool(analysis.terms(nfc(text)))
+
+
+def has_few_apostrophes(text: str) -> bool:
+    """Whether a leaf can stand for all spellings of the apostrophes in the text."""
+    if sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
+        return True
+    return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
+
+
+def is_searchable(text: str) -> bool:
+    """Whether a leaf can be made of the text."""
+    return has_token(text) and has_few_apostrophes(text)
+
+
+@lru_cache(maxsize=1_000)
+def symbol_notes(text: str) -> tuple[str, ...]:
+    """What to say of pieces of a text that are searched without symbols in them, such as C++.
+
+    Symbols between words (AT&T) only part them. Punctuation is left out without a note, but for a
+    full stop before a word (.NET).
+    """
+    if not _SYMBOL.search(text) and not _LEADING_DOT.search(text):
+        return ()
+    notes: dict[str, None] = {}
+    for piece in text.split():
+        tokens = analysis.tokens(nfc(piece))
+        if not tokens:
+            continue
+        before, after = piece[: tokens[0].start], piece[tokens[-1].end :]
+        if _SYMBOL.search(before + after) or (before == "." and _LEADING_DOT.match(piece)):
+            words = " ".join(token.term for token in tokens)
+            note = fill(problems.NOTE_SYMBOLS, piece=shortened(piece), words=shortened(words))
+            notes[note] = None
+    return tuple(notes)
+
+
+def has_letter(text: str) -> bool:
+    """Whether there is a letter in the text."""
+    return any(map(str.isalpha, text))
 
 
 def _ends_escaped(raw: str) -> bool:

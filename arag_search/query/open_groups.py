@@ -4,6 +4,7 @@ a group comes to when it ends."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Literal
 
 from arag_search.errors import ArgumentError
@@ -11,7 +12,19 @@ from arag_search.query import problems
 from arag_search.query.clauses import ClauseReader, FieldRef
 from arag_search.query.groups import Connector, Group, Item, Operator, build, only_nots
 from arag_search.query.lexer import Lexeme
-from arag_search.query.tree import And, Node, Or, Term, TextLeaf, any_of, scores, weighted
+from arag_search.query.problems import EndOfReadingError, fill
+from arag_search.query.tree import (
+    And,
+    Node,
+    Or,
+    TextLeaf,
+    any_of,
+    scores,
+    spelled_words,
+    weighted,
+)
+
+_WEIGHT = re.compile(r"\^[^\s()]+")
 
 
 class OpenGroups:
@@ -30,6 +43,7 @@ class OpenGroups:
         self._found = clauses.findings
         self._default: Operator = default_operator
         self._operators = operators
+        self._spelled = 0
 
     @property
     def depth(self) -> int:
@@ -54,7 +68,7 @@ class OpenGroups:
         if group.operator is not None:
             self._refuse_right(group.operator[1])
         elif not group.items:
-            message = problems.NOTHING_LEFT.format(operator=lexeme.raw)
+            message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
             self._found.refuse(lexeme.start, lexeme.end, message, mended=True)
             return
         group.operator = operator, lexeme
@@ -86,10 +100,9 @@ class OpenGroups:
         first = group.nots[0] if group.nots else start
         connector, negated, plus = self._before()
         self.pending_field = None
-        if negated and isinstance(node, TextLeaf | And | Or) and node.weight != 1:
-            caret = self._found.text.rfind("^", start, end)
-            self._found.refuse(caret, end, problems.WEIGHT_ON_NOT, mended=True)
-            node = dataclasses.replace(node, weight=1.0)
+        node = self._without_weight(node, start, end) if negated else node
+        if isinstance(node, TextLeaf) and len(node.spellings) > 1:
+            self._count(node, start, end)
         if negated and not self._operators:
             node, negated = None, False  # what was to be excluded is not searched either
         group.items.append(Item(connector, negated, node, first, end, plus))
@@ -131,8 +144,29 @@ class OpenGroups:
 
     def _put(self, group: Group, node: Node | None, end: int, *, negated: bool = False) -> None:
         """Make a group that has ended a clause of the one around it."""
+        node = self._without_weight(node, group.start, end) if negated else node
         item = Item(group.connector, negated, node, group.start, end, group.plus)
         self.group.items.append(item)
+
+    def _count(self, leaf: TextLeaf, start: int, end: int) -> None:
+        """Raise EndOfReadingError where the leaves read so far have too many spellings, which costs
+        much; the limits of a query are checked later."""
+        self._spelled += spelled_words(leaf)
+        if self._spelled > problems.MAX_WORDS_WITHOUT_LIMITS:
+            limit = problems.MAX_WORDS_WITHOUT_LIMITS
+            message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)
+            self._found.refuse(start, end, message, mended=False)
+            raise EndOfReadingError
+
+    def _without_weight(self, node: Node | None, start: int, end: int) -> Node | None:
+        """What a NOT excludes, which has no weight of its own; one is refused."""
+        if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
+            return node
+        weights = list(_WEIGHT.finditer(self._found.text, start, end))
+        if weights:
+            start, end = weights[-1].span()
+        self._found.refuse(start, end, problems.WEIGHT_ON_NOT, mended=True)
+        return dataclasses.replace(node, weight=1.0)
 
     def _end_nots(self, group: Group, end: int) -> None:
         """A group of only NOTs is read as if its parentheses were not there."""
@@ -148,7 +182,7 @@ class OpenGroups:
         found = self._found
         if group.dropped:
             first, last = group.dropped[0]
-            found.notes.pop(problems.NOTE_DROPPED.format(piece=found.text[first:last]), None)
+            found.notes.pop(fill(problems.NOTE_DROPPED, piece=found.text[first:last]), None)
             found.refuse(first, last, problems.NO_TOKEN, mended=True)
         elif not found.problems or found.text[group.start + 1 : end - 1].strip() == "":
             found.refuse(group.start, end, problems.EMPTY_GROUP, mended=True)
@@ -171,7 +205,7 @@ class OpenGroups:
         try:
             return weighted(node, weight)
         except ArgumentError:
-            message = problems.WEIGHT_RANGE.format(weight=weight)
+            message = fill(problems.WEIGHT_RANGE, weight=weight)
             self._found.refuse(start, end, message, mended=True)
             return node
 
@@ -200,22 +234,19 @@ class OpenGroups:
             self._refuse_dangling(group)
         if group.operator is None:
             return
-        operator, lexeme = group.operator
-        self._refuse_right(lexeme)
+        self._refuse_right(group.operator[1])
         group.operator = None
-        if operator == "OR" and lexeme.raw == "OR":
-            group.items.append(Item("SPACE", False, Term("OR"), lexeme.start, lexeme.end))
 
     def _refuse_dangling(self, group: Group) -> None:
         """NOTs with no clause after them."""
         for start in group.nots:
             end = self._end_of_not(start)
-            message = problems.NOTHING_RIGHT.format(operator=self._found.text[start:end])
+            message = fill(problems.NOTHING_RIGHT, operator=self._found.text[start:end])
             self._found.refuse(start, end, message, mended=True)
         group.nots.clear()
 
     def _refuse_right(self, lexeme: Lexeme) -> None:
-        message = problems.NOTHING_RIGHT.format(operator=lexeme.raw)
+        message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
         self._found.refuse(lexeme.start, lexeme.end, message, mended=True)
 
     def _end_of_not(self, start: int) -> int:

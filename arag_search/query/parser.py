@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from arag_search.query import problems
 from arag_search.query.fields import ANY_SCHEMA, Schema
 from arag_search.query.groups import Operator
-from arag_search.query.problems import Problem, QueryError
+from arag_search.query.problems import EndOfReadingError, Problem, QueryError
 from arag_search.query.reader import read
 from arag_search.query.tree import Node, Scope, TextLeaf, leaves, render, scores
 
@@ -32,8 +33,9 @@ def parse(
     """Parse a query.
 
     ``default_operator`` is what a space means. ``operators`` False refuses AND, OR, NOT, - and !
-    (a space is then OR). ``limits`` False lifts all limits but a depth of 100 parentheses. Raises
-    QueryError with every problem, never anything else, whatever the text.
+    (a space is then OR). ``limits`` False lifts all limits but a depth of 100 parentheses and
+    100,000 words in all spellings. Raises QueryError with every problem (the first 2,000), never
+    anything else, whatever the text; one of more than 4,000 characters gets no corrected query.
     """
     if not operators:
         default_operator = "OR"
@@ -41,10 +43,11 @@ def parse(
     found = reading.findings
     tree = reading.tree
     if reading.exclusions:
-        found.refuse(*reading.place, problems.ONLY_NOTS, mended=False)
+        with suppress(EndOfReadingError):
+            found.refuse(*reading.place, problems.ONLY_NOTS, mended=False)
     if found.problems or tree is None:
         mended = None
-        if tree is not None and found.mendable:
+        if tree is not None and found.mendable and len(text) <= problems.MAX_MENDED:
             mended = _verified(render(tree, operators), schema, default_operator, operators, limits)
         ordered = sorted(found.problems, key=lambda problem: problem.column)
         raise QueryError(text, tuple(ordered), mended)
@@ -68,7 +71,7 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     searched = [leaf for node in nodes for leaf in leaves(node) if isinstance(leaf, TextLeaf)]
     if searched:
         message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
-        raise QueryError(text, (Problem(1, str(searched[0]), message),), None)
+        raise QueryError(text, (Problem(1, problems.shortened(str(searched[0])), message),), None)
     include = () if tree is None else (tree,)
     return Scope(include, tuple(node.child for node in reading.exclusions))
 

@@ -7,7 +7,7 @@ import re
 _WORD_SPECIAL = re.compile(r'([\s\\"():^~*?])')
 _PHRASE_SPECIAL = re.compile(r'([\\"*])')
 _PLAIN_KEYWORD = re.compile(r"[\w./@#][\w./@#&'-]*")
-_OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
+OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
 
 
 def field_text(name: str | None) -> str:
@@ -24,11 +24,11 @@ def weight_text(weight: float) -> str:
 
 def word_text(text: str, field: str | None) -> str:
     """A word after its field."""
-    if text.isalnum() and text not in _OPERATOR_WORDS:
+    if text.isalnum() and text not in OPERATOR_WORDS:
         return field_text(field) + text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
     if (
-        text in _OPERATOR_WORDS
+        text in OPERATOR_WORDS
         or text[0] in "-!+"
         or (field and text[0] in "[{")
         or (len(text) > 1 and text[0] == text[-1] == "/")

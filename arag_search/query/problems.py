@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from arag_search.errors import AragError
 from arag_search.query.dates import ALLOWED as DATES_ALLOWED
 from arag_search.query.tree import (
+    MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
@@ -21,8 +22,22 @@ MAX_CHARACTERS = 2_000
 MAX_LEAVES = 64
 MAX_DEPTH = 12
 MAX_PREFIXES = 4
+MAX_WORDS = 192
+"""Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
+
+Each is a clause in title and in content, and on a cluster of several shards another in each for its
+statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes
+1,024 by default.
+"""
+MAX_PROBLEMS = 2_000
+"""Reading ends at so many, which only a text without limits has."""
+MAX_MENDED = 4_000
+"""Characters of a text that a corrected query is looked for."""
+MAX_WORDS_WITHOUT_LIMITS = 100_000
 _MAX_PIECE = 40
+_MAX_VALUE = 120
 _MAX_LISTED = 20
+_MAX_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,9 @@ def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
     lines = [f"Query not run: {many}."]
     lines += [f"{number}. {problem}" for number, problem in enumerate(problems[:_MAX_LISTED], 1)]
     if len(problems) > _MAX_LISTED:
-        lines.append(f"And {len(problems) - _MAX_LISTED} more, further on.")
+        more = f"{len(problems) - _MAX_LISTED:,}"
+        at_least = "at least " if len(problems) >= MAX_PROBLEMS else ""
+        lines.append(f"And {at_least}{more} more, further on.")
     if mended is not None:
         lines.append(f"Write: {mended}")
     return "\n".join(lines)
@@ -70,16 +87,47 @@ class Findings:
         self.mendable = True
 
     def refuse(self, start: int, end: int, message: str, *, mended: bool) -> None:
-        """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it."""
-        piece = self.text[start:end].encode("utf-8", "replace").decode("utf-8")
-        if len(piece) > _MAX_PIECE:
-            piece = piece[: _MAX_PIECE - 3] + "..."
-        self.problems.append(Problem(start + 1, piece, message))
+        """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it.
+
+        Raises EndOfReadingError for the last one that is recorded.
+        """
+        piece = (
+            self.text[start : min(end, start + _MAX_PIECE + 1)]
+            .encode("utf-8", "replace")
+            .decode("utf-8")
+        )
+        self.problems.append(Problem(start + 1, shortened(piece), message))
         self.mendable = self.mendable and mended
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise EndOfReadingError
 
     def note(self, text: str) -> None:
-        """Record a note, once."""
-        self.notes[text] = None
+        """Record a note, once; beyond a number that nobody reads, none."""
+        if self.takes_notes:
+            self.notes[text] = None
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether a further note is recorded."""
+        return len(self.notes) < _MAX_NOTES
+
+
+class EndOfReadingError(Exception):
+    """What is wrong with a text is beyond counting: the rest of it is not read."""
+
+
+def shortened(piece: str, limit: int = _MAX_PIECE) -> str:
+    """A piece of a query for a message: its beginning where it is long."""
+    return piece if len(piece) <= limit else piece[: limit - 3] + "..."
+
+
+def fill(template: str, *, fields: str = "", **values: object) -> str:
+    """Fill in a message, pieces of a query shortened. ``fields`` are those of the index."""
+    given = {
+        name: shortened(value, _MAX_VALUE) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+    return template.format(fields=fields, **given)
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."
@@ -94,6 +142,14 @@ TOO_MANY_LEAVES = (
 )
 TOO_MANY_PREFIXES = (
     "the query has {count} prefixes; at most {limit} are allowed. Write whole words for the others."
+)
+TOO_MANY_WORDS = (
+    "the phrases of the query have {count:,} words; at most {limit:,} are allowed (a word with an "
+    "apostrophe counts in each of its spellings). Write shorter phrases, or several queries."
+)
+TOO_MANY_APOSTROPHES = (
+    f"more than {MAX_APOSTROPHES} apostrophes within words. Each is searched in both its "
+    "spellings; write several phrases, joined by AND."
 )
 TOO_DEEP = (
     "parentheses stand {count} deep; at most {limit} levels are allowed. Leave out "
@@ -256,6 +312,11 @@ NOTE_FIELD_COVERS = (
 )
 NOTE_MINUS_NUMBER = (
     '"{piece}" excludes passages with "{word}"; for a number after a hyphen quote it.'
+)
+NOTE_SYMBOLS = '"{piece}" is searched as "{words}": symbols are not indexed.'
+NOTE_BACKSLASH = (
+    '"{piece}" was read as "{text}": a backslash makes the character after it ordinary; for a '
+    "backslash itself write \\\\."
 )
 NOTE_UNRANKED = "no words to rank by: passages are in corpus order."
 NOTE_UNCHECKED_FIELD = (

@@ -8,13 +8,23 @@ from __future__ import annotations
 from typing import Literal
 
 from arag_search.query import problems
-from arag_search.query.clauses import ClauseReader, FieldRef, has_token
+from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_searchable
 from arag_search.query.fields import Schema
 from arag_search.query.groups import Operator, Reading, build, only_nots
 from arag_search.query.lexer import Lexeme, find_special, lex, unescape
 from arag_search.query.open_groups import OpenGroups
-from arag_search.query.problems import Findings
-from arag_search.query.tree import Leaf, Node, Not, Prefix, Term, leaves
+from arag_search.query.problems import EndOfReadingError, Findings, fill
+from arag_search.query.tree import (
+    APOSTROPHES,
+    Leaf,
+    Node,
+    Not,
+    Prefix,
+    Term,
+    TextLeaf,
+    leaves,
+    spelled_words,
+)
 
 _OPERATORS: dict[str, Operator | Literal["NOT"]] = {
     "AND": "AND",
@@ -33,23 +43,28 @@ def read(
     found = Findings(text)
     reading = Reading(found)
     if limits and len(text) > problems.MAX_CHARACTERS:
-        message = problems.TOO_LONG.format(count=len(text), limit=problems.MAX_CHARACTERS)
+        message = fill(problems.TOO_LONG, count=len(text), limit=problems.MAX_CHARACTERS)
         found.refuse(0, 40, message, mended=False)
         return reading
-    if not text.isascii():
-        for index, character in enumerate(text):
-            if "\ud800" <= character <= "\udfff":
-                found.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
-        if found.problems:
-            return reading
     if not text.strip():
         found.refuse(0, len(text), problems.EMPTY_QUERY, mended=False)
         return reading
-    reader = _Reader(text, schema, default_operator, operators, limits, reading)
-    reader.read()
-    if limits and reading.tree is not None:
-        _check_limits(reading.tree, found)
+    try:
+        if not text.isascii():
+            _check_unicode(text, found)
+        if not found.problems:
+            _Reader(text, schema, default_operator, operators, limits, reading).read()
+        if limits and reading.tree is not None:
+            _check_limits(reading.tree, found)
+    except EndOfReadingError:
+        reading.tree, reading.exclusions = None, ()
     return reading
+
+
+def _check_unicode(text: str, found: Findings) -> None:
+    for index, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            found.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
 class _Reader:
@@ -171,8 +186,8 @@ class _Reader:
             self.groups.add(None, start, end)
             return
         if not name:
-            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=has_token(value))
-            self.groups.add(Term(unescape(value)) if has_token(value) else None, start, end)
+            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
+            self.groups.add(Term(unescape(value)) if is_searchable(value) else None, start, end)
             return
         ref = self._field_here(name, start)
         following = self._following(index)
@@ -184,7 +199,7 @@ class _Reader:
             self._field_without_value(ref, start, end, following)
             return
         if value[0] in "-!" and ref.kind == "text":
-            message = problems.NOT_INSIDE_FIELD.format(name=name, value=value[1:])
+            message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
             refuse(start, end, message, mended=True)
             self.groups.group.nots.append(start)
             value = value.lstrip("-!")
@@ -196,7 +211,7 @@ class _Reader:
         """The field of a clause, refused within the group of another field."""
         outer = self.groups.group.field
         if outer is not None:
-            message = problems.FIELD_IN_FIELD.format(outer=outer.name)
+            message = fill(problems.FIELD_IN_FIELD, outer=outer.name)
             self.found.refuse(start, start + len(name) + 1, message, mended=True)
         return self.clauses.field(name)
 
@@ -212,14 +227,14 @@ class _Reader:
         )
         if ref.kind == "unknown":
             self.clauses.refuse_unknown(ref.name, start, mended=True)
-            self.groups.add(Term(ref.name) if has_token(ref.name) else None, start, end)
+            self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
-            message = problems.BLANK_AFTER_FIELD.format(name=ref.name, value=value)
+            message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
             refuse(start, end, message, mended=True)
             self.groups.pending_field = ref, start
         else:
-            refuse(start, end, problems.EMPTY_FIELD.format(name=ref.name), mended=True)
+            refuse(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
             self.groups.add(None, start, end)
 
     def _phrase(self, lexeme: Lexeme) -> None:
@@ -254,7 +269,7 @@ class _Reader:
         )
         if (before or after) and not beside_operator:
             group.dropped.append((lexeme.start, lexeme.end))
-            self.found.note(problems.NOTE_DROPPED.format(piece=raw))
+            self.found.note(fill(problems.NOTE_DROPPED, piece=raw))
             return True
         self.found.refuse(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
         self.groups.add(None, lexeme.start, lexeme.end)
@@ -268,13 +283,13 @@ class _Reader:
     def _note_minus_number(self, raw: str, signs: int) -> None:
         word = raw[signs:]
         if raw[0] == "-" and word[:1].isdigit():
-            self.found.note(problems.NOTE_MINUS_NUMBER.format(piece=raw, word=word))
+            self.found.note(fill(problems.NOTE_MINUS_NUMBER, piece=raw, word=word))
 
     def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
         if not self.operators or following is None:
             return
         if following.kind != "close" and following.raw not in _OPERATORS:
-            self.found.note(problems.NOTE_LOWER_CASE.format(word=raw))
+            self.found.note(fill(problems.NOTE_LOWER_CASE, word=raw))
 
     def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Leaf | None) -> None:
         following = self._following(index)
@@ -289,7 +304,7 @@ class _Reader:
             and find_special(following.raw, ":") < 0
             and has_token(unescape(following.raw))
         ):
-            note = problems.NOTE_FIELD_COVERS.format(name=ref.name, word=unescape(value))
+            note = fill(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
             self.found.note(note)
 
     # Groups
@@ -298,8 +313,10 @@ class _Reader:
         if self.groups.depth > self.max_depth:
             self.ignored += 1
             if self.ignored == 1:
-                message = problems.TOO_DEEP.format(count=self._typed_depth(), limit=self.max_depth)
+                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
                 self.found.refuse(lexeme.start, lexeme.end, message, mended=False)
+                if self.max_depth > problems.MAX_DEPTH:
+                    raise EndOfReadingError
             return  # read on as if this parenthesis were not there
         field, start = self.groups.take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
@@ -326,16 +343,20 @@ class _Reader:
 
 
 def _check_limits(tree: Node, found: Findings) -> None:
-    """Refuse a query of too many clauses."""
-    # A leaf takes a character and what parts it from the next, a prefix a star as well.
-    if len(found.text) < 2 * problems.MAX_LEAVES and "*" not in found.text:
+    """Refuse a query of too many clauses or words."""
+    # A clause takes a character and what parts it from the next, a prefix a star as well; a word
+    # of a phrase takes as much, and an apostrophe stands for two spellings.
+    text = found.text
+    signs = ("*", *APOSTROPHES)
+    if len(text) < 2 * problems.MAX_LEAVES and not any(sign in text for sign in signs):
         return
     all_leaves = list(leaves(tree))
     prefixes = sum(isinstance(leaf, Prefix) for leaf in all_leaves)
+    words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
     for count, limit, message in (
         (len(all_leaves), problems.MAX_LEAVES, problems.TOO_MANY_LEAVES),
         (prefixes, problems.MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
+        (words, problems.MAX_WORDS, problems.TOO_MANY_WORDS),
     ):
         if count > limit:
-            text = message.format(count=count, limit=limit)
-            found.refuse(0, len(found.text), text, mended=False)
+            found.refuse(0, len(text), message.format(count=count, limit=limit), mended=False)

@@ -11,6 +11,7 @@ and never score. And holds its positive children first and its Nots last, in the
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ MIN_WEIGHT = 0.01
 MAX_WEIGHT = 1000.0
 MAX_SLOP = 20
 MIN_PREFIX_CHARACTERS = 3
+MAX_APOSTROPHES = 7
+"""Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
 TextField = Literal["title", "content"] | None
 Spellings = tuple[tuple[str, ...], ...]
@@ -347,6 +350,13 @@ def scores(node: Node | Not) -> bool:
     return isinstance(node, TextLeaf)
 
 
+def spelled_words(leaf: TextLeaf) -> int:
+    """How many words an engine looks up for a leaf in each field, every spelling counted; 0 for a
+    single word of one spelling."""
+    words = sum(map(len, leaf.spellings))
+    return words if words > 1 else 0
+
+
 def is_prefix(text: str) -> bool:
     """Whether the text may stand before a ``*``: long enough, and one token from end to end."""
     if len(text) < MIN_PREFIX_CHARACTERS:
@@ -423,16 +433,55 @@ def _checked_text(text: str) -> str:
 def _spellings(text: str) -> Spellings:
     if _is_one_token(text):
         return ((text.lower(),),)
-    if APOSTROPHES[0] in text or APOSTROPHES[1] in text:
-        straight = text.replace(APOSTROPHES[1], APOSTROPHES[0])
-        curly = text.replace(APOSTROPHES[0], APOSTROPHES[1])
-        found = dict.fromkeys((tuple(analysis.terms(straight)), tuple(analysis.terms(curly))))
-        result = tuple(found)
+    places = inner_apostrophes(text)
+    if len(places) > MAX_APOSTROPHES:
+        raise ArgumentError(
+            f"A text with {len(places)} apostrophes in its words.",
+            allowed=f"at most {MAX_APOSTROPHES}",
+            do="Write several phrases, joined by AND.",
+        )
+    if places:
+        result = tuple(dict.fromkeys(tuple(analysis.terms(each)) for each in _mixes(text, places)))
     else:
         result = (tuple(analysis.terms(text)),)
     if not result[0]:
         raise ArgumentError(f'"{text}" holds nothing to search.', do="Use letters or digits.")
     return result
+
+
+def spellings_of(text: str) -> Spellings:
+    """The tokens that a text stands for, once per spelling; none for a text without a token.
+
+    Raises ArgumentError for more than MAX_APOSTROPHES.
+    """
+    return Phrase(text).spellings if analysis.terms(nfc(text)) else ()
+
+
+def inner_apostrophes(text: str) -> list[int]:
+    """The offsets of the apostrophes on whose spelling the tokens of the text depend. O(len(text)).
+
+    They are within a token where all are of one spelling. (After a Hebrew letter only U+0027 is.)
+    """
+    if not any(apostrophe in text for apostrophe in APOSTROPHES):
+        return []
+    inner: set[int] = set()
+    for apostrophe in APOSTROPHES:
+        uniform = text.translate(dict.fromkeys(map(ord, APOSTROPHES), apostrophe))
+        for token in analysis.tokens(uniform):
+            at = uniform.find(apostrophe, token.start, token.end)
+            while at >= 0:
+                inner.add(at)
+                at = uniform.find(apostrophe, at + 1, token.end)
+    return sorted(inner)
+
+
+def _mixes(text: str, places: list[int]) -> Iterator[str]:
+    """The text with every mix of apostrophes at these offsets; all of them straight first."""
+    cuts = [0, *(at + 1 for at in places)]
+    ends = [*places, len(text)]
+    pieces = [text[start:end] for start, end in zip(cuts, ends, strict=True)]
+    for mix in itertools.product(APOSTROPHES, repeat=len(places)):
+        yield "".join(itertools.chain.from_iterable(zip(pieces, (*mix, ""), strict=True)))
 
 
 def _is_one_token(text: str) -> bool:

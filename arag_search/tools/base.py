@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag_search.errors import ArgumentError
+from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.rendering import bounded
@@ -143,9 +143,13 @@ class Tool(ABC):
     def run(self, arguments: object, read_set: ReadSet | None = None) -> ToolResult:
         """Check the arguments, which should be a mapping of names to values, and call the tool.
 
-        Wrong arguments are a result with status "error". Raises only what a model cannot mend.
+        Wrong arguments, and a query that takes too long, are a result with status "error". Raises
+        only what a model cannot mend.
         """
-        result = self._run(arguments, read_set if read_set is not None else ReadSet())
+        try:
+            result = self._run(arguments, read_set if read_set is not None else ReadSet())
+        except QueryTimeoutError as error:
+            result = error_result(f"{error.what} {error.do}".strip())
         if result.result_tokens <= self.max_result_tokens:
             return result
         text = bounded(result.text, self.max_result_tokens)

@@ -136,7 +136,7 @@ def _block(hit: SearchHit, style: ReplyStyle, read_set: ReadSet) -> Block:
 def _heading(result: SearchResult, understood: str, shown: int) -> str:
     if result.total is None:
         return _nearest(result, understood, shown)
-    total = f"{result.total:,}" if result.total_is_exact else f"more than {result.total:,}"
+    total = result.total_text
     first, last = result.offset + 1, result.offset + shown
     page = f"Passage {first}" if shown == 1 else f"Passages {first} to {last}"
     from_start = not result.offset or not shown

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from arag_search.corpus import Chunk, is_unicode, nfc
 from arag_search.engines.base import SearchEngine, SearchRequest
 from arag_search.engines.calls import Calls
+from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError
+from arag_search.narrowing import HYBRID_NARROWING, stopped_in_time
 from arag_search.query import analysis
 from arag_search.query.parser import parse_filter
 from arag_search.query.problems import (
@@ -51,11 +53,13 @@ class VectorSearch:
         location: str,
         scope: Scope | None,
         source: VectorSource | None,
+        search_timeout_s: float | None = None,
     ) -> None:
         self._engine = engine
         self._location = location
         self._scope = scope
         self._source = source
+        self._search_timeout_s = search_timeout_s
         self._calls = Calls(location)
 
     def open(self) -> OpenVectors:
@@ -111,9 +115,13 @@ class VectorSearch:
             near = self._near(opened, unit, text, FUSION_DEPTH, scope)
             ordinals: list[int] = []
             if words is not None:
-                page = self._engine.search(
-                    SearchRequest(words, FUSION_DEPTH, scope=scope, with_text=False)
-                )
+                deadline = Deadline.after(self._search_timeout_s)
+                with stopped_in_time(deadline, self._location, lambda: HYBRID_NARROWING):
+                    page = self._engine.search(
+                        SearchRequest(
+                            words, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
+                        )
+                    )
                 ordinals = [hit.ordinal for hit in page.hits]
             fused = fuse(ordinals, [one.ordinal for one in near.passages])
             shown = fused[offset : offset + max_results]

@@ -60,7 +60,7 @@ def open_ground(
 
     Raises what building an index raises.
     """
-    with open_index(kept_index(corpus, kept / PUBLISHED)) as opened:
+    with open_index(kept_index(corpus, kept / PUBLISHED), search_timeout_s=None) as opened:
         published = Passages(opened.scan())
     index = open_cut(corpus, passages, kept, encoder)
     searched = published if passages == PUBLISHED else Passages(index.scan())

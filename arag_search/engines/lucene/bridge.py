@@ -26,7 +26,7 @@ from arag_search.engines.lucene import jvm
 from arag_search.errors import JvmError
 
 _PACKAGE = "arag"
-_SOURCES = ("Queries", "Searcher", "Documents")
+_SOURCES = ("Limit", "Queries", "Searcher", "Documents")
 """Each may use those before it."""
 
 _JANINO = "org.codehaus.janino"

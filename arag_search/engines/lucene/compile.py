@@ -17,7 +17,6 @@ from arag_search.engines import compiling
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
-    keyword_spellings,
     one_keyword_field,
     searched_fields,
 )
@@ -36,6 +35,7 @@ from arag_search.query.tree import (
     Scope,
     Term,
     TextLeaf,
+    spellings_of,
 )
 
 EVERYTHING = "*\0"
@@ -94,7 +94,7 @@ def keywords_query(keywords: Iterable[str]) -> str | None:
     clauses = [
         f"?\0{_boosted(_spelling(field, spelling, 0), len(keyword))}"
         for keyword in map(nfc, keywords)
-        for spelling in keyword_spellings(keyword)
+        for spelling in spellings_of(keyword)
         for field in TEXT_FIELDS
     ]
     return _bool(clauses) if clauses else None

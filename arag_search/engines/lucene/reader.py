@@ -16,8 +16,10 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
 from arag_search.engines.calls import Calls
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.compile import (
@@ -48,6 +50,7 @@ from arag_search.errors import (
     EngineError,
     IndexDamagedError,
     NotServedError,
+    QueryTimeoutError,
     UnknownChunkError,
 )
 from arag_search.manifest import Manifest
@@ -102,8 +105,15 @@ class LuceneEngine:
             if request.scope is not None:
                 query = filtered(query, self._scope(request.scope))
             if request.granularity == "sentence":
-                return self._search_sentences(request, query, scored)
-            return self._page(request, query, scored=scored)
+                page = self._search_sentences(request, query, scored)
+            else:
+                page = self._page(request, query, scored=scored)
+            if not is_counted(request.query):
+                return page
+            if page.count_is_exact:
+                return page.with_count(page.count)
+            index = self._index(request.granularity)
+            return page.with_count(index.count(query, request.deadline))
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope."""
@@ -118,7 +128,12 @@ class LuceneEngine:
             query = filtered(query, self._scope(request.scope))
             return self._page(request, query, scored=True, counting=True)
 
-    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
         """See SearchEngine."""
         with self._calls:
             within = self._scope(scope)
@@ -130,7 +145,7 @@ class LuceneEngine:
                 wanted[unit][query] = 0
             for unit, counted in wanted.items():
                 if counted:
-                    found = self._index(unit).counts(list(counted))
+                    found = self._index(unit).counts(list(counted), deadline)
                     counted.update(zip(counted, found, strict=True))
             return [wanted[unit][query] for query, unit in made]
 
@@ -141,14 +156,14 @@ class LuceneEngine:
             places = self._ordinals(ids)
             index = self._index(request.granularity)
             if request.granularity == "sentence":
-                places = self._best_sentences(request.query, places)
+                places = self._best_sentences(request, places)
             here = ordinals(sorted({p for p in places.values() if p >= 0}))
             leaves: list[tuple[str, list[tuple[str, dict[int, float]]]]] = []
             for text, queries in leaf_queries(request.query):
                 by_field: list[tuple[str, dict[int, float]]] = []
                 for each in queries:
                     query = filtered(each.query, here, *each.held)
-                    top = index.top(query, max(1, len(ids)), scored=True)
+                    top = index.top(query, max(1, len(ids)), scored=True, deadline=request.deadline)
                     by_field.append((each.field, {hit.ordinal: hit.score for hit in top.found}))
                 leaves.append((text, by_field))
         return [
@@ -270,7 +285,13 @@ class LuceneEngine:
         start, end = request.offset, request.offset + request.top_k
         with_text = request.with_text
         found = self._chunks.page(
-            query, start, end, scored=scored, counting=counting, with_text=with_text
+            query,
+            start,
+            end,
+            scored=scored,
+            counting=counting,
+            with_text=with_text,
+            deadline=request.deadline,
         )
         hits = _hits(found.records, found.scores)
         passages = found.before_end if found.before_end < end else None
@@ -281,7 +302,7 @@ class LuceneEngine:
         end = request.offset + request.top_k
         fetch = max(_FIRST_SENTENCES, 3 * end)
         while True:
-            top = index.top(query, fetch, scored=scored)
+            top = index.top(query, fetch, scored=scored, deadline=request.deadline)
             best: dict[int, Found] = {}
             for each in top.found:
                 best.setdefault(chunk_ordinal(each.ordinal), each)
@@ -290,7 +311,11 @@ class LuceneEngine:
                 break
             fetch *= 4
         chosen = list(best)[request.offset : end]
-        here = top.found if complete else self._sentences_within(index, query, chosen)
+        here = (
+            top.found
+            if complete
+            else self._sentences_within(index, query, chosen, request.deadline)
+        )
         matched: dict[int, tuple[int, ...]] = dict.fromkeys(chosen, ())
         for sentence in sorted(hit.ordinal for hit in here):
             ordinal = chunk_ordinal(sentence)
@@ -302,10 +327,14 @@ class LuceneEngine:
         page = Page(hits, top.count, top.count_is_exact, passages)
         return page if request.whole_text else page.with_matched_text()
 
-    def _sentences_within(self, index: Snapshot, query: str, chunks: Sequence[int]) -> list[Found]:
+    def _sentences_within(
+        self, index: Snapshot, query: str, chunks: Sequence[int], deadline: Deadline | None
+    ) -> list[Found]:
         """All matches in the chunks with these ordinals."""
         places = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
-        return index.top(filtered(query, places), MAX_SENTENCES * len(chunks), scored=False).found
+        most = MAX_SENTENCES * len(chunks)
+        within = filtered(query, places)
+        return index.top(within, most, scored=False, deadline=deadline).found
 
     def _records_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
         """The chunks with these ordinals, in this order."""
@@ -338,14 +367,14 @@ class LuceneEngine:
                 raise UnknownChunkError(f'No chunk "{each}".')
         return places
 
-    def _best_sentences(self, node: Node, chunks: Mapping[str, int]) -> dict[str, int]:
+    def _best_sentences(self, request: SearchRequest, chunks: Mapping[str, int]) -> dict[str, int]:
         """For each chunk id the ordinal of its best sentence, -1 where none matches."""
         index = self._index("sentence")
-        query, scored = compiled(node)
+        query, scored = compiled(request.query)
         best: dict[str, int] = {}
         for name, ordinal in chunks.items():
             here = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))
-            top = index.top(here, 1, scored=scored)
+            top = index.top(here, 1, scored=scored, deadline=request.deadline)
             best[name] = top.found[0].ordinal if top.found else -1
         return best
 
@@ -423,6 +452,8 @@ class _Calls(Calls):
     ) -> None:
         super().__exit__(kind, error, trace)
         if error is not None and isinstance(error, jvm.java_error()):
+            if jvm.is_a(error, "Exceeded"):
+                raise QueryTimeoutError("The query ran out of time.", where=self.where) from None
             raise EngineError(
                 f"Lucene failed: {jvm.reason(error)}", where=self.where, do=jvm.advice(error)
             ) from error

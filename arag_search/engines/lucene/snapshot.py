@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from arag_search.engines.base import MAX_TOTAL
+from arag_search.engines.deadline import Deadline, left_nanoseconds
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.bridge import ours
 from arag_search.engines.lucene.jvm import java, java_array, java_float
@@ -141,20 +142,23 @@ class Snapshot:
         scored: bool,
         counting: bool = False,
         with_text: bool,
+        deadline: Deadline | None = None,
     ) -> Matches:
         """Matches ``start`` to ``end`` by score, equal ones and unscored ones by ordinal.
 
         ``counting`` scores boost x frequency (Eq. 1) instead of BM25. One call to Java.
         """
-        data = bytes(self._page(query, start, end, scored, counting, with_text))
+        data = bytes(
+            self._page(query, start, end, scored, counting, with_text, left_nanoseconds(deadline))
+        )
         head, texts = _split(data)
         with self._decoding():
             count, exact, before_end, scores, records = orjson.loads(head)
             return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
-    def top(self, query: str, n: int, *, scored: bool) -> Top:
+    def top(self, query: str, n: int, *, scored: bool, deadline: Deadline | None = None) -> Top:
         """The first ``n`` matches (1 or more), in the order of ``page``."""
-        count, exact, *flat = _numbers(self._top(query, n, scored))
+        count, exact, *flat = _numbers(self._top(query, n, scored, left_nanoseconds(deadline)))
         scores = _floats(flat[1::3])
         found = list(map(Found, flat[0::3], scores, flat[2::3]))
         return Top(found, count, bool(exact))
@@ -181,9 +185,14 @@ class Snapshot:
         document = int(self._searcher.last(query))
         return [] if document < 0 else [document]
 
-    def counts(self, queries: Sequence[str]) -> list[int]:
+    def counts(self, queries: Sequence[str], deadline: Deadline | None = None) -> list[int]:
         """How many documents match each, at most MAX_TOTAL + 1; stops counting there."""
-        return _numbers(self._searcher.counts("".join(queries), len(queries)))
+        nanoseconds = left_nanoseconds(deadline)
+        return _numbers(self._searcher.counts("".join(queries), len(queries), nanoseconds))
+
+    def count(self, query: str, deadline: Deadline | None) -> int:
+        """How many documents match, however many there are."""
+        return int(self._searcher.countAll(query, left_nanoseconds(deadline)))
 
     def read(self, documents: Sequence[int], *, with_text: bool) -> list[Record]:
         """What documents hold."""

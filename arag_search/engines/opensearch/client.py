@@ -64,6 +64,8 @@ __all__ = [
 _SEARCHES = ("/_search", "/_msearch")
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
+_ANSWER_S = 1.0
+"""For so long an answer is waited for after the server should have stopped a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +182,16 @@ class Client:
         after_timeout: AfterTimeout | None = None,
         budget_s: float | None = None,
         attempt_timeout_s: float | None = None,
+        query_timeout_s: float | None = None,
     ) -> Any:
         """Send a request until it is answered; the JSON of the answer.
 
         Failures that may pass are retried for ``budget_s`` seconds; 0 is one attempt. The answer is
         whole and has the shape that the request demands (see shapes.py). A host that does not
         answer in time is set aside, unless there is ``after_timeout`` to find out whether it is to
-        blame. After as many such attempts as there are hosts, the next may take twice as long.
+        blame. After as many such attempts as there are hosts, the next may take twice as long. A
+        query that the server stops by itself after ``query_timeout_s`` has this time from its
+        second attempt on, and no attempt has much more.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
@@ -197,6 +202,8 @@ class Client:
         too_short = 0
         while True:
             begun = time.monotonic()
+            if query_timeout_s is not None and (too_short or timeout_s > query_timeout_s):
+                timeout_s = query_timeout_s + _ANSWER_S
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
             found = self._attempt(method, path, body, params, limit_s, blame=after_timeout is None)
             if not isinstance(found, Fault):
@@ -205,7 +212,8 @@ class Client:
             now = time.monotonic()
             if not found.passing or now + pause_s >= started + budget_s:
                 raise _final(found, attempts, now - started)
-            if found.unanswered:
+            # A query that the server has stopped when we gave it up is answered at that moment.
+            if found.unanswered or (query_timeout_s is not None and now - begun >= limit_s):
                 # A node that hangs is given up soon, and is not given all that is left when it is
                 # asked again; a slow search has its time.
                 too_short += 1

@@ -16,7 +16,6 @@ from arag_search.engines.base import KeywordRequest
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
-    keyword_spellings,
     one_keyword_field,
     searched_fields,
 )
@@ -36,6 +35,7 @@ from arag_search.query.tree import (
     Term,
     TextLeaf,
     positive_leaves,
+    spellings_of,
 )
 
 Dsl = dict[str, Any]
@@ -108,16 +108,17 @@ def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) ->
     """
     if statistics is None:
         return query
-    words = [
-        _spelling(field, spelling, 0, NO_SCORE)
+    words = {
+        (field, word): _spelling(field, (word,), 0, NO_SCORE)
         for leaf in positive_leaves(node)
         if isinstance(leaf, Term | Phrase)
         for field in searched_fields(leaf)
         for spelling in leaf.spellings
-    ]
+        for word in spelling
+    }
     # Were it to match, what has no score otherwise would have one.
     nothing: Dsl = {"term": {DOC_ID: {"value": ""}}}
-    told: Dsl = {"bool": {"should": [*statistics, *words], "filter": [nothing]}}
+    told: Dsl = {"bool": {"should": [*statistics, *words.values()], "filter": [nothing]}}
     return {"bool": {"should": [query, told], "minimum_should_match": 1}}
 
 
@@ -151,7 +152,7 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
     places = [
         (exact_field(field), spelling, len(keyword))
         for keyword in map(nfc, request.keywords)
-        for spelling in keyword_spellings(keyword)
+        for spelling in spellings_of(keyword)
         for field in TEXT_FIELDS
     ]
     if not places:

@@ -14,6 +14,7 @@ from arag_search.errors import (
     AccessError,
     AragError,
     EngineError,
+    QueryTimeoutError,
     RefusedError,
     UnavailableError,
 )
@@ -25,6 +26,8 @@ CLIENT_CERT_VARIABLE = "OPENSEARCH_CLIENT_CERT"
 CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
 
 MAX_REASON_CHARACTERS = 500
+_TIME_EXCEEDED = "time_exceeded_exception"
+"""The cause where a search reached its ``timeout`` and may not answer in part."""
 
 _PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
 _PASSING = frozenset(
@@ -73,6 +76,8 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     why = deepest_reason(body) or f"status {status}"
     causes = list(_causes(body))
     kinds = {kind for kind, _ in causes}
+    if any(kind == _TIME_EXCEEDED for kind, _ in causes):
+        return Fault(False, _out_of_time(server))
     if status in _PASSING_STATUSES or (status >= 500 and kinds & _PASSING):
         return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
     if status == 401:
@@ -107,15 +112,24 @@ def fault_of_answer(body: Any, server: str) -> Fault | None:
     if failed:
         failures = _objects(shards.get("failures"))
         causes = [pair for failure in failures for pair in _chain(failure.get("reason"))]
+        if any(kind == _TIME_EXCEEDED for kind, _ in causes):
+            return Fault(False, _out_of_time(server))
         why = ": ".join(causes[-1])[:MAX_REASON_CHARACTERS] if causes else "no reason is given"
         error = unavailable(
             f"{failed} of {shards.get('total')} shards did not answer: {why}", server
         )
         return Fault(any(kind in _PASSING for kind, _ in causes), error)
-    for flag, what in (("timed_out", "ran out of time"), ("terminated_early", "ended early")):
-        if body.get(flag):
-            return Fault(False, unavailable(f"The search {what} on the server.", server))
+    if body.get("timed_out"):
+        return Fault(False, _out_of_time(server))
+    if body.get("terminated_early"):
+        return Fault(False, unavailable("The search ended early on the server.", server))
     return None
+
+
+def _out_of_time(server: str) -> QueryTimeoutError:
+    return QueryTimeoutError(
+        "The search ran out of time on the server.", where=server, do="Narrow the query."
+    )
 
 
 def unavailable(what: str, server: str) -> UnavailableError:

@@ -5,11 +5,13 @@ Names are resolved once, on opening; an index published later under the same nam
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from arag_search.engines.base import Granularity
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Body, Client, Params
@@ -124,8 +126,14 @@ class Searcher:
             )
         return self._places.sentences
 
-    def search(self, place: Place, body: Dsl, *, scored: bool = False) -> dict[str, Any]:
-        """The answer to one search. ``scored`` where shards must agree on scores."""
+    def search(
+        self, place: Place, body: Dsl, *, scored: bool = False, deadline: Deadline | None = None
+    ) -> dict[str, Any]:
+        """The answer to one search. ``scored`` where shards must agree on scores.
+
+        Each attempt has the whole time of the deadline: the loss of a node takes none of it.
+        """
+        body = _timed(body, deadline)
 
         def composed(preference: str) -> tuple[Body, Params]:
             return body, {
@@ -134,10 +142,14 @@ class Searcher:
                 "search_type": _search_type(place, scored),
             }
 
-        return self._call(f"/{place.index}/_search", composed)
+        return self._call(f"/{place.index}/_search", composed, deadline)
 
     def searches(
-        self, bodies: Sequence[tuple[Place, Dsl]], *, scored: bool = False
+        self,
+        bodies: Sequence[tuple[Place, Dsl]],
+        *,
+        scored: bool = False,
+        deadline: Deadline | None = None,
     ) -> list[dict[str, Any]]:
         """The answers to several searches, sent at once."""
         if not bodies:
@@ -154,25 +166,40 @@ class Searcher:
                         "search_type": _search_type(place, scored),
                     }
                 )
-                lines.append(body)
+                lines.append(_timed(body, deadline))
             return lines, None
 
-        return self._call("/_msearch", composed)["responses"]
+        return self._call("/_msearch", composed, deadline)["responses"]
 
-    def _call(self, path: str, composed: Callable[[str], tuple[Body, Params]]) -> dict[str, Any]:
+    def _call(
+        self,
+        path: str,
+        composed: Callable[[str], tuple[Body, Params]],
+        deadline: Deadline | None,
+    ) -> dict[str, Any]:
         """The answer to what is composed with a preference, and again with another where a copy
-        hangs."""
+        hangs. Raises QueryTimeoutError where none does, and the time was up."""
         preference = self._copies.preference
+        begun = time.monotonic()
 
         def after_timeout(until: float) -> tuple[Body, Params]:
-            nonlocal preference
+            nonlocal preference, begun
+            is_late = deadline is not None and time.monotonic() - begun >= deadline.timeout_s
+            asked = preference
             self._copies.leave_out_hung(preference, until)
             preference = self._copies.preference
+            if deadline is not None and is_late and preference == asked:
+                raise deadline.exceeded()
+            begun = time.monotonic()
             return composed(preference)
 
         try:
             return self._client.call(
-                "POST", path, *composed(preference), after_timeout=after_timeout
+                "POST",
+                path,
+                *composed(preference),
+                after_timeout=after_timeout,
+                query_timeout_s=None if deadline is None else deadline.timeout_s,
             )
         except RefusedError as error:
             raise self._removed(error) from error
@@ -186,6 +213,13 @@ class Searcher:
             where=self._where,
             do="Open it again, if another build has replaced it.",
         )
+
+
+def _timed(body: Dsl, deadline: Deadline | None) -> Dsl:
+    """The body of a search that the server stops at the deadline."""
+    if deadline is None:
+        return body
+    return {**body, "timeout": f"{max(1, int(1000 * deadline.timeout_s))}ms"}
 
 
 def _search_type(place: Place, scored: bool) -> str:

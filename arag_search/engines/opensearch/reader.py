@@ -16,9 +16,11 @@ from arag_search.engines.base import (
     LeafScore,
     Page,
     SearchRequest,
+    is_counted,
 )
 from arag_search.engines.calls import Calls
 from arag_search.engines.compiling import Leaves
+from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions, deletions_of
 from arag_search.engines.opensearch import compile, schema
 from arag_search.engines.opensearch.address import Address
@@ -107,14 +109,20 @@ class OpenSearchEngine:
 
     def search(self, request: SearchRequest) -> Page:
         """See SearchEngine. One request. At sentence granularity one more for the whole text, and
-        for the number of passages where the page lies past their end."""
+        for the number of passages where the page lies past their end; one more to count what more
+        than 1,000 match, where the query is one clause."""
         with self._calls:
             place = self._searcher.place(request.granularity)
             body, scored = self._request_body(request)
             if request.granularity == "sentence":
-                return self._search_sentences(request, body, scored)
-            found = self._searcher.search(place, body, scored=scored)
-            return page_of(found, request)
+                page = self._search_sentences(request, body, scored)
+            else:
+                deadline = request.deadline
+                found = self._searcher.search(place, body, scored=scored, deadline=deadline)
+                page = page_of(found, request)
+            if not is_counted(request.query):
+                return page
+            return page.with_count(page.count if page.count_is_exact else self._count(request))
 
     def request_body(self, request: SearchRequest) -> Dsl:
         """What ``search`` sends for a request at chunk granularity, to be sent by others."""
@@ -138,11 +146,17 @@ class OpenSearchEngine:
                 return Page((), 0, True, 0)
             query, scale = found
             body = page_body(query, True, request)
-            page = page_of(self._searcher.search(self._searcher.place("chunk"), body), request)
+            place = self._searcher.place("chunk")
+            page = page_of(self._searcher.search(place, body, deadline=request.deadline), request)
         hits = [hit._replace(score=float(round(hit.score / scale))) for hit in page.hits]
         return replace(page, hits=tuple(hits))
 
-    def counts(self, queries: Sequence[tuple[Node, Granularity]], scope: Scope | None) -> list[int]:
+    def counts(
+        self,
+        queries: Sequence[tuple[Node, Granularity]],
+        scope: Scope | None,
+        deadline: Deadline | None = None,
+    ) -> list[int]:
         """See SearchEngine."""
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
@@ -157,7 +171,7 @@ class OpenSearchEngine:
                 )
                 for node, granularity in queries
             ]
-            answers = self._searcher.searches(bodies)
+            answers = self._searcher.searches(bodies, deadline=deadline)
         return [min(count_of(answer)[0], MAX_TOTAL + 1) for answer in answers]
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
@@ -166,7 +180,7 @@ class OpenSearchEngine:
         with self._calls:
             places = self._ordinals(ids)
             if request.granularity == "sentence":
-                places = self._best_sentences(request.query, ids)
+                places = self._best_sentences(request, ids)
             leaves = compile.leaf_queries(request.query)
             found = iter(self._leaf_scores(request, leaves, list(places.values())))
             by_leaf = [(text, [(each.field, next(found)) for each in by]) for text, by in leaves]
@@ -280,6 +294,14 @@ class OpenSearchEngine:
         if self._calls.close():
             self._client.close()
 
+    def _count(self, request: SearchRequest) -> int:
+        """How many chunks or sentences match, however many there are."""
+        within = None if request.scope is None else compile.scope_filter(request.scope)
+        query = compile.filtered(None, compile.compiled(request.query)[0], within)
+        body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
+        place = self._searcher.place(request.granularity)
+        return count_of(self._searcher.search(place, body, deadline=request.deadline))[0]
+
     def _request_body(self, request: SearchRequest) -> tuple[Dsl, bool]:
         statistics = self._searcher.place(request.granularity).statistics
         query, scored = compile.request_query(request.query, request.scope, statistics)
@@ -307,7 +329,8 @@ class OpenSearchEngine:
         }
         body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
         body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
-        found = self._searcher.search(place, body, scored=scored)
+        deadline = request.deadline
+        found = self._searcher.search(place, body, scored=scored, deadline=deadline)
         hits = [sentence_hit(each) for each in hits_of(found)]
         if request.with_text and request.whole_text and hits:
             hits = self._with_whole_texts(hits)
@@ -319,7 +342,7 @@ class OpenSearchEngine:
                 end = request.offset + request.top_k
                 body.update({"from": 0, "size": end, "_source": False, "track_total_hits": False})
                 body["collapse"] = {"field": schema.CHUNK_ID}
-                passages = len(hits_of(self._searcher.search(place, body)))
+                passages = len(hits_of(self._searcher.search(place, body, deadline=deadline)))
         return Page(tuple(hits), count, exact, passages)
 
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
@@ -353,9 +376,10 @@ class OpenSearchEngine:
                 raise UnknownChunkError(f'No chunk "{each}".')
         return ordinals
 
-    def _best_sentences(self, node: Node, ids: Sequence[str]) -> dict[str, int]:
+    def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
         """For each chunk id the ordinal of its best sentence; none where none matches."""
         place = self._searcher.place("sentence")
+        node = request.query
         query, scored = compile.compiled(node)
         body: Dsl = {
             "query": compile.with_statistics(
@@ -369,8 +393,8 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": [schema.CHUNK_ID],
         }
-        found = hits_of(self._searcher.search(place, body, scored=scored))
-        return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in found}
+        answer = self._searcher.search(place, body, scored=scored, deadline=request.deadline)
+        return {hit["_source"][schema.CHUNK_ID]: int(hit["sort"][-1]) for hit in hits_of(answer)}
 
     def _leaf_scores(
         self,
@@ -397,7 +421,7 @@ class OpenSearchEngine:
             for _, by_field in leaves
             for each in by_field
         ]
-        answers = self._searcher.searches(bodies, scored=True)
+        answers = self._searcher.searches(bodies, scored=True, deadline=request.deadline)
         return [{int(hit["sort"][-1]): score_of(hit) for hit in hits_of(each)} for each in answers]
 
     # Reading

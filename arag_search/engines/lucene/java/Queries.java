@@ -33,6 +33,7 @@ import org.apache.lucene.util.BytesRef;
  */
 public final class Queries {
     private static final int END = 0;
+    private static final int MANY_WORDS = 8;
 
     static {
         // Scopes and lists of keywords may be of any length; queries are limited by the parser.
@@ -43,6 +44,7 @@ public final class Queries {
     private final IndexSearcher searcher;
     private final Map<Term, Query> lookedUp = new HashMap<Term, Query>();
     private int at = 0;
+    private boolean heavy = false;
 
     /**
      * The queries of a text. With a searcher (else null) each word is looked up in its index here,
@@ -56,6 +58,14 @@ public final class Queries {
     /** The query that a text holds. */
     public static Query read(String text) {
         return new Queries(text, null).next();
+    }
+
+    /**
+     * Whether one of the queries read so far may take long over a single document, or before the
+     * first: see Limit.
+     */
+    boolean isHeavy() {
+        return heavy;
     }
 
     /** The next query of a text that holds several. */
@@ -76,6 +86,7 @@ public final class Queries {
             case 'c':
                 return new ConstantScoreQuery(next());
             case 'x':
+                heavy = true;
                 return new PrefixQuery(new Term(word(), word()));
             case 's':
                 return values();
@@ -118,6 +129,7 @@ public final class Queries {
         for (int i = 0; i < terms.length; i++) {
             terms[i] = word();
         }
+        heavy |= slop > 0 || terms.length > MANY_WORDS;
         return new PhraseQuery(slop, field, terms);
     }
 

@@ -14,6 +14,7 @@ import org.apache.lucene.index.StoredFields;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
+import org.apache.lucene.search.CollectorManager;
 import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.FieldDoc;
@@ -29,6 +30,7 @@ import org.apache.lucene.search.TopDocs;
 import org.apache.lucene.search.TopFieldCollectorManager;
 import org.apache.lucene.search.TopScoreDocCollectorManager;
 import org.apache.lucene.search.TotalHits;
+import org.apache.lucene.search.TwoPhaseIterator;
 import org.apache.lucene.search.Weight;
 import org.apache.lucene.search.similarities.BM25Similarity;
 import org.apache.lucene.search.similarities.RawTFSimilarity;
@@ -40,10 +42,15 @@ import org.apache.lucene.util.BytesRef;
  * matches go back as arrays of numbers, what they hold as bytes. Threads may share it.
  */
 public final class Searcher {
+    private static final int CANDIDATES = 64;
+
     private final DirectoryReader reader;
     private final List<LeafReaderContext> leaves;
+    private final Limit limit = new Limit();
     private final IndexSearcher ranked;
     private final IndexSearcher counting;
+    private final IndexSearcher heavyRanked;
+    private final IndexSearcher heavyCounting;
     private final boolean inOrder;
     private final int maxTotal;
     private final String record;
@@ -62,16 +69,21 @@ public final class Searcher {
             int maxTotal,
             String ordinal,
             String record,
-            String text) {
+            String text)
+            throws IOException {
         this.reader = reader;
         this.leaves = reader.leaves();
         this.inOrder = inOrder;
         this.maxTotal = maxTotal;
         this.record = record;
         this.text = Collections.singleton(text);
-        this.ranked = new IndexSearcher(reader);
-        this.counting = new IndexSearcher(reader);
+        DirectoryReader timed = new Limit.TimedReader(reader, limit);
+        this.ranked = new Limit.TimedSearcher(reader, limit);
+        this.counting = new Limit.TimedSearcher(reader, limit);
+        this.heavyRanked = new Limit.TimedSearcher(timed, limit);
+        this.heavyCounting = new Limit.TimedSearcher(timed, limit);
         this.counting.setSimilarity(new RawTFSimilarity());
+        this.heavyCounting.setSimilarity(new RawTFSimilarity());
         SortField up = new SortField(ordinal, SortField.Type.LONG);
         SortField down = new SortField(ordinal, SortField.Type.LONG, true);
         this.byScore = new Sort(new SortField[] {SortField.FIELD_SCORE, up});
@@ -82,14 +94,22 @@ public final class Searcher {
     /** Rank by BM25 with these parameters from now on. */
     public void useBm25(float k1, float b) {
         ranked.setSimilarity(new BM25Similarity(k1, b));
+        heavyRanked.setSimilarity(new BM25Similarity(k1, b));
     }
 
     /**
      * The first n matches by score, equal and unscored ones by ordinal: how many there are, 1 where
-     * that is exact, then of each its document, its score as bits and its ordinal.
+     * that is exact, then of each its document, its score as bits and its ordinal. Nanos are those
+     * that the search may take, here and below; 0 is without end.
      */
-    public long[] top(String query, int n, boolean scored) throws IOException {
-        TopDocs top = sorted(query, n, scored, false);
+    public long[] top(String query, int n, boolean scored, long nanos) throws IOException {
+        limit.begin(nanos);
+        TopDocs top;
+        try {
+            top = sorted(query, n, scored, false);
+        } finally {
+            limit.end();
+        }
         ScoreDoc[] found = top.scoreDocs;
         long[] flat = new long[2 + 3 * found.length];
         flat[0] = top.totalHits.value();
@@ -116,12 +136,19 @@ public final class Searcher {
             int end,
             boolean scored,
             boolean frequencies,
-            boolean withText)
+            boolean withText,
+            long nanos)
             throws IOException {
-        TopDocs top =
-                scored && inOrder
-                        ? plain(query, end, frequencies)
-                        : sorted(query, end, scored, frequencies);
+        limit.begin(nanos);
+        TopDocs top;
+        try {
+            top =
+                    scored && inOrder
+                            ? plain(query, end, frequencies)
+                            : sorted(query, end, scored, frequencies);
+        } finally {
+            limit.end();
+        }
         ScoreDoc[] found = top.scoreDocs;
         int n = Math.max(0, found.length - from);
         int[] documents = new int[n];
@@ -152,18 +179,48 @@ public final class Searcher {
     }
 
     /** How many documents match each of several queries, at most maxTotal + 1. */
-    public long[] counts(String queries, int howMany) throws IOException {
-        Queries texts = new Queries(queries, ranked);
-        long[] counts = new long[howMany];
-        for (int i = 0; i < howMany; i++) {
-            Query query = ranked.rewrite(texts.next());
-            if (!reader.hasDeletions() && atLeast(query) > maxTotal) {
-                counts[i] = maxTotal + 1L;
-                continue;
+    public long[] counts(String queries, int howMany, long nanos) throws IOException {
+        limit.begin(nanos);
+        try {
+            // A prefix or a phrase; a word "x" or "p" is taken for one.
+            boolean heavy = queries.indexOf("x\0") >= 0 || queries.indexOf("p\0") >= 0;
+            IndexSearcher searcher = heavy && limit.isSet() ? heavyRanked : ranked;
+            Queries texts = new Queries(queries, searcher);
+            long[] counts = new long[howMany];
+            for (int i = 0; i < howMany; i++) {
+                Query query = searcher.rewrite(texts.next());
+                if (!reader.hasDeletions() && atLeast(query) > maxTotal) {
+                    counts[i] = maxTotal + 1L;
+                    continue;
+                }
+                counts[i] = count(searcher, query);
             }
-            counts[i] = count(ranked.createWeight(query, ScoreMode.COMPLETE_NO_SCORES, 1f));
+            return counts;
+        } finally {
+            limit.end();
         }
-        return counts;
+    }
+
+    /** How many documents match a query, however many there are. */
+    public int countAll(String text, long nanos) throws IOException {
+        Query query = Queries.read(text);
+        if (query instanceof BoostQuery) {
+            query = ((BoostQuery) query).getQuery();
+        }
+        if (query instanceof DisjunctionMaxQuery) {
+            // Of which Lucene counts two words without reading both to their ends.
+            BooleanQuery.Builder any = new BooleanQuery.Builder();
+            for (Object each : ((DisjunctionMaxQuery) query).getDisjuncts()) {
+                any.add((Query) each, BooleanClause.Occur.SHOULD);
+            }
+            query = any.build();
+        }
+        limit.begin(nanos);
+        try {
+            return ranked.count(query);
+        } finally {
+            limit.end();
+        }
     }
 
     /** A bound that costs little: how many documents the most frequent word alone finds. */
@@ -192,30 +249,41 @@ public final class Searcher {
     }
 
     /** Stops as soon as there are too many to be counted; no score is computed. */
-    private long count(Weight weight) throws IOException {
+    private long count(IndexSearcher searcher, Query query) throws IOException {
+        Weight weight = searcher.createWeight(query, ScoreMode.COMPLETE_NO_SCORES, 1f);
         long most = maxTotal + 1L;
         long count = 0;
-        for (Object each : leaves) {
+        for (Object each : searcher.getIndexReader().leaves()) {
             LeafReaderContext leaf = (LeafReaderContext) each;
+            limit.check();
             int known = weight.count(leaf);
             Scorer scorer = known < 0 ? weight.scorer(leaf) : null;
             if (known > 0) {
                 count += known;
             } else if (scorer != null) {
-                Bits live = leaf.reader().getLiveDocs();
-                DocIdSetIterator matches = scorer.iterator();
-                while (count < most) {
-                    int document = matches.nextDoc();
-                    if (document == DocIdSetIterator.NO_MORE_DOCS) {
-                        break;
-                    }
-                    if (live == null || live.get(document)) {
-                        count++;
-                    }
-                }
+                count += count(scorer, leaf.reader().getLiveDocs(), most - count);
             }
             if (count >= most) {
                 return most;
+            }
+        }
+        return count;
+    }
+
+    private long count(Scorer scorer, Bits live, long most) throws IOException {
+        TwoPhaseIterator phases = scorer.twoPhaseIterator();
+        DocIdSetIterator candidates = phases == null ? scorer.iterator() : phases.approximation();
+        long count = 0;
+        for (int steps = 1; count < most; steps++) {
+            int document = candidates.nextDoc();
+            if (document == DocIdSetIterator.NO_MORE_DOCS) {
+                break;
+            }
+            if ((live == null || live.get(document)) && (phases == null || phases.matches())) {
+                count++;
+            }
+            if (steps % CANDIDATES == 0) {
+                limit.check();
             }
         }
         return count;
@@ -263,19 +331,28 @@ public final class Searcher {
     }
 
     private TopDocs plain(String query, int n, boolean frequencies) throws IOException {
-        IndexSearcher searcher = frequencies ? counting : ranked;
         TopScoreDocCollectorManager manager =
                 new TopScoreDocCollectorManager(atMostAll(n), null, maxTotal);
-        return (TopDocs) searcher.search(Queries.read(query), manager);
+        return search(query, frequencies, manager);
     }
 
     private TopDocs sorted(String query, int n, boolean scored, boolean frequencies)
             throws IOException {
-        IndexSearcher searcher = frequencies ? counting : ranked;
         TopFieldCollectorManager manager =
                 new TopFieldCollectorManager(
                         scored ? byScore : byOrdinal, atMostAll(n), null, maxTotal);
-        return (TopDocs) searcher.search(Queries.read(query), manager);
+        return search(query, frequencies, manager);
+    }
+
+    private TopDocs search(String text, boolean frequencies, CollectorManager manager)
+            throws IOException {
+        Queries texts = new Queries(text, null);
+        Query query = texts.next();
+        IndexSearcher searcher = frequencies ? counting : ranked;
+        if (texts.isHeavy() && limit.isSet()) {
+            searcher = frequencies ? heavyCounting : heavyRanked;
+        }
+        return (TopDocs) searcher.search(query, manager);
     }
 
     /** Lucene makes room for all that are asked for. */

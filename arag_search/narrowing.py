@@ -1,0 +1,60 @@
+"""What to change in a query that took too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+
+from arag_search.engines.base import Matching
+from arag_search.engines.deadline import Deadline
+from arag_search.errors import QueryTimeoutError
+from arag_search.query.problems import shortened
+from arag_search.query.tree import Node, Phrase, Prefix, leaves
+
+KEYWORD_NARROWING: Mapping[Matching, str] = {
+    "token": "Give fewer keywords, and shorter phrases.",
+    "substring": "Use token matching: substring matching reads every passage.",
+}
+HYBRID_NARROWING = "Write fewer words, and rarer ones."
+
+_LONG_PHRASE_WORDS = 4
+
+
+@contextmanager
+def stopped_in_time(
+    deadline: Deadline | None, location: str, advice: Callable[[], str]
+) -> Generator[None, None, None]:
+    """Complete the QueryTimeoutError of what runs within: the limit, the index, and advice."""
+    try:
+        yield
+    except QueryTimeoutError as error:
+        if deadline is None:
+            raise
+        complete = deadline.exceeded()
+        complete.where = location
+        complete.do = advice()
+        raise complete from error
+
+
+def narrowing(query: Node) -> str:
+    """What to change, the costliest clause by name: a loose phrase, a long one, or a prefix."""
+    asked = list(leaves(query))
+    phrases = [leaf for leaf in asked if isinstance(leaf, Phrase)]
+    prefixes = [leaf for leaf in asked if isinstance(leaf, Prefix)]
+    loose = [phrase for phrase in phrases if phrase.slop]
+    costliest = max(loose or phrases, key=_words, default=None)
+    if costliest is not None and costliest.slop:
+        return (
+            f"Shorten the loose phrase {shortened(str(costliest))}, lower its ~, or write its rare "
+            "words with AND."
+        )
+    if costliest is not None and _words(costliest) > _LONG_PHRASE_WORDS:
+        return f"Shorten the phrase {shortened(str(costliest))}, or write its rare words with AND."
+    if prefixes:
+        shortest = min(prefixes, key=lambda prefix: len(prefix.text))
+        return f"Write a longer prefix than {shortened(str(shortest))}, or whole words."
+    return "Write fewer clauses, leave out the most frequent words, or join with AND a rare word."
+
+
+def _words(phrase: Phrase) -> int:
+    return sum(map(len, phrase.spellings))
