@@ -15,6 +15,7 @@ from arag_search.errors import VectorsError
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.mapped import MappedRows
 from arag_search.vectors.placement import rows_file, wanted_keys
+from arag_search.vectors.rows import KEY_BYTES
 from arag_search.vectors.shards import StoredShard, StoredType
 from index_jobs.embed_shards import TO_ENCODE
 
@@ -187,7 +188,7 @@ def _selected(arrays: Sequence[Keys], part: int, parts: int) -> _Selected:
     import numpy as np
 
     numbers: list[Numbers] = [np.empty(0, np.int64)]
-    keys: list[Keys] = [np.empty((0, arrays[0].shape[1] if arrays else 16), np.uint8)]
+    keys: list[Keys] = [np.empty((0, KEY_BYTES), np.uint8)]
     start = 0
     for array in arrays:
         for first in range(0, len(array), _BLOCK_ROWS):

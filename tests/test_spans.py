@@ -17,6 +17,7 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.record import Record, Step
+from arag_search.agent.wording import hits_text
 from arag_search.config import load_preset
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
@@ -250,3 +251,34 @@ def test_a_record_whose_passages_do_not_fit_its_text_is_refused(changes: dict[st
     written["trajectory"][0]["passages"][0].update(changes)
     with pytest.raises(RunError, match=r"^A record cannot be read: trajectory\.0"):
         Record.from_json(written)
+
+
+@pytest.mark.parametrize(
+    ("total", "is_exact", "text"),
+    [
+        (27, True, "1 of 27 hits"),
+        (1_000, False, "1 of more than 1,000 hits"),
+        (1_000, True, "1 of 1,000 hits"),
+        (1_000, None, "1 of 1,000 or more hits"),  # older records do not tell
+        (27, None, "1 of 27 hits"),
+        (None, None, "1 nearest"),
+    ],
+)
+def test_a_total_that_was_cut_off_is_not_shown_as_the_number_of_hits(
+    total: int | None, is_exact: bool | None, text: str
+) -> None:
+    step = Step(
+        step=1,
+        tool_name="logical_search",
+        tool_input={},
+        tool_output="",
+        reasoning="",
+        status="ok",
+        hit_ids=("a.1",),
+        total_hits=total,
+        retrieved_tokens=0,
+        result_tokens=0,
+        seconds=0.0,
+        total_is_exact=is_exact,
+    )
+    assert hits_text(step) == text

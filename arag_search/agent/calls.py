@@ -136,8 +136,9 @@ def _repeated(step: Step) -> ToolResult:
         f"This call was made before, in step {step.step}, {had}. It was not run again: change it, "
         "try another way, or answer from what you have."
     )
+    exact = step.total_is_exact is not False
     return ToolResult(
-        text, step.status, step.hit_ids, step.total_hits, True, 0, count_tokens(text), 0.0
+        text, step.status, step.hit_ids, step.total_hits, exact, 0, count_tokens(text), 0.0
     )
 
 

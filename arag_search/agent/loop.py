@@ -344,6 +344,7 @@ def _step_of(
         result_tokens=result.result_tokens,
         seconds=time.perf_counter() - began,
         passages=result.passages,
+        total_is_exact=result.total_is_exact,
     )
 
 

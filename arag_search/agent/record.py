@@ -32,7 +32,8 @@ class Step:
     ``reasoning`` is what the model wrote beside the call. ``hit_ids`` are the chunks shown.
     ``retrieved_tokens`` counts o200k tokens of corpus text, ``result_tokens`` those of all of
     ``tool_output``. ``seconds`` is the time of model and tool. ``passages`` say where each passage
-    is in ``tool_output``; None in records of versions that did not store it.
+    is in ``tool_output``, and ``total_is_exact`` is false where there are more than ``total_hits``;
+    both are None in records of versions that did not store them.
     """
 
     step: int
@@ -47,6 +48,7 @@ class Step:
     result_tokens: int
     seconds: float
     passages: tuple[PassageSpan, ...] | None = None
+    total_is_exact: bool | None = None
 
     def __post_init__(self) -> None:
         check_spans(self.passages or (), self.tool_output)
@@ -111,8 +113,9 @@ class Record:
         if not self.invented_ids:
             del written["invented_ids"]
         for step in written["trajectory"]:
-            if step["passages"] is None:
-                del step["passages"]
+            for field in ("passages", "total_is_exact"):
+                if step[field] is None:
+                    del step[field]
         return written
 
     def to_line(self) -> bytes:

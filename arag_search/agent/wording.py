@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from arag_search.agent.record import Record, Step
+from arag_search.engines.base import MAX_TOTAL
 from arag_search.evaluation.measures import is_refusal
 
 
@@ -13,7 +14,12 @@ def hits_text(step: Step) -> str:
     shown = len(step.hit_ids)
     if step.total_hits is None:
         return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
-    return f"{shown} of {step.total_hits:,} hits"
+    total = f"{step.total_hits:,}"
+    if step.total_is_exact is False:
+        total = f"more than {total}"
+    elif step.total_is_exact is None and step.total_hits == MAX_TOTAL:
+        total += " or more"  # a record of a version that did not tell
+    return f"{shown} of {total} hits"
 
 
 def citation_warning(record: Record) -> str:
