@@ -14,6 +14,7 @@ with those whose text had no vector. Exit code 1 where anything differs.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
 import uuid
@@ -443,9 +444,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 data = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.work)))
                 url = stack.enter_context(local_cluster(data, 1, short_lived=True)).url
             seeds = range(given.seed, given.seed + given.sequences)
-            for engine in engines:
-                share = [seed for seed in seeds if len(engines) == 1 or _engine_of(seed) == engine]
-                outcome = _run(engine, url, share, given.steps, given.work)
+            shares = [
+                [seed for seed in seeds if len(engines) == 1 or _engine_of(seed) == engine]
+                for engine in engines
+            ]
+            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(len(engines)))
+            tasks = [
+                (engine, url, share, given.steps, given.work)
+                for engine, share in zip(engines, shares, strict=True)
+            ]
+            for engine, share, outcome in zip(
+                engines, shares, pool.starmap(_run, tasks, 1), strict=True
+            ):
                 figures.append(_figure(engine, len(share), outcome))
                 differences += outcome.differences
     except AragError as error:

@@ -57,7 +57,7 @@ def test_without_arguments_the_commands_are_listed(
         "  mcp          Serve indexes to models over MCP, the Model Context Protocol.",
         "  read         Print chunks in full.",
         "  check        Show how a query is understood, or what is wrong with it.",
-        "  info         Describe an index, and verify it.",
+        "  info         Describe indexes and their vectors, and verify them.",
         "  presets      List the presets, or explain one key by key with its prompt.",
         "  questions    Describe a file of questions before it is run or measured.",
         "  run          Answer a file of questions, each with a record of every step.",

@@ -197,11 +197,14 @@ def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_as_they_are(
     server.will(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), replace(LOGGED_IN))
     refused = {"status": 400, "error": {"type": "x", "reason": f"Basic {TOKEN}"}}
-    server.will(ServerAnswer({"items": [{"create": refused}]}))
-    reply = client.call("POST", "/_bulk", [{}])
+    server.will(ServerAnswer({"errors": True, "items": [{"create": refused}]}))
+    reply = client.call("POST", "/_bulk", [{"create": {}}, {}])
     assert reply["items"][0]["create"]["error"]["reason"] == "Basic [password]"
-    server.will(ServerAnswer({"hits": {"hits": [{"_source": {"content": LOGIN[1]}}]}}))
-    reply = client.call("POST", "/wiki/_search", {})
+    shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+    hits = {"hits": [{"_id": "1", "_source": {"content": LOGIN[1]}}]}
+    server.will(ServerAnswer({"_shards": shards, "timed_out": False, "hits": hits}))
+    body = {"_source": ["content"], "track_total_hits": False}
+    reply = client.call("POST", "/wiki/_search", body)
     assert reply["hits"]["hits"][0]["_source"]["content"] == LOGIN[1]
     client.close()
 

@@ -11,6 +11,7 @@ from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.index import Index, open_index
 from arag_search.narrowing import narrowing
@@ -113,13 +114,32 @@ def test_opensearch_treats_a_query_out_of_time_as_an_error(opensearch_url: str) 
             request = SearchRequest(heavy, granularity=granularity, deadline=Deadline(0.001))
             with pytest.raises(QueryTimeoutError):
                 engine.search(request)
-        with pytest.raises(QueryTimeoutError):
-            engine.counts([(heavy, "chunk")], None, Deadline(0.001))
         quick = SearchRequest(Term("w1"), deadline=Deadline(30))
         assert engine.search(quick).total == 1_000
     finally:
         engine.close()
         server.clean()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "is_timeout"),
+    [
+        ("time_exceeded_exception", "anything", True),
+        ("query_phase_execution_exception", "Time exceeded", True),
+        ("query_phase_execution_exception", "Result window is too large", False),
+    ],
+)
+def test_the_ways_in_which_opensearch_says_that_time_was_up_are_known(
+    kind: str, reason: str, is_timeout: bool
+) -> None:
+    cause = {"type": kind, "reason": reason}
+    error = {"type": "search_phase_execution_exception", "reason": "", "root_cause": [cause]}
+    fault = fault_of_reply(500, {"error": {**error, "caused_by": cause}}, "http://h")
+    assert (isinstance(fault.error, QueryTimeoutError), fault.passing) == (is_timeout, False)
+    shards = {"total": 1, "successful": 0, "failed": 1, "failures": [{"reason": cause}]}
+    for answer in ({"_shards": shards}, {"_shards": {}, "timed_out": is_timeout}):
+        found = fault_of_answer(answer, "http://h")
+        assert isinstance(found and found.error, QueryTimeoutError) is is_timeout
 
 
 # What is said

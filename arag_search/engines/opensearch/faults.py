@@ -27,7 +27,8 @@ CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
 
 MAX_REASON_CHARACTERS = 500
 _TIME_EXCEEDED = "time_exceeded_exception"
-"""The cause where a search reached its ``timeout`` and may not answer in part."""
+_PHASE_EXCEEDED = ("query_phase_execution_exception", "Time exceeded")
+"""The causes where a search reached its ``timeout`` and may not answer in part, by what it did."""
 
 _PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
 _PASSING = frozenset(
@@ -76,7 +77,7 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
     why = deepest_reason(body) or f"status {status}"
     causes = list(_causes(body))
     kinds = {kind for kind, _ in causes}
-    if any(kind == _TIME_EXCEEDED for kind, _ in causes):
+    if any(map(_is_time_exceeded, causes)):
         return Fault(False, _out_of_time(server))
     if status in _PASSING_STATUSES or (status >= 500 and kinds & _PASSING):
         return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
@@ -112,7 +113,7 @@ def fault_of_answer(body: Any, server: str) -> Fault | None:
     if failed:
         failures = _objects(shards.get("failures"))
         causes = [pair for failure in failures for pair in _chain(failure.get("reason"))]
-        if any(kind == _TIME_EXCEEDED for kind, _ in causes):
+        if any(map(_is_time_exceeded, causes)):
             return Fault(False, _out_of_time(server))
         why = ": ".join(causes[-1])[:MAX_REASON_CHARACTERS] if causes else "no reason is given"
         error = unavailable(
@@ -124,6 +125,10 @@ def fault_of_answer(body: Any, server: str) -> Fault | None:
     if body.get("terminated_early"):
         return Fault(False, unavailable("The search ended early on the server.", server))
     return None
+
+
+def _is_time_exceeded(cause: tuple[str, str]) -> bool:
+    return cause[0] == _TIME_EXCEEDED or cause == _PHASE_EXCEEDED
 
 
 def _out_of_time(server: str) -> QueryTimeoutError:
