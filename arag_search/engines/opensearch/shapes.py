@@ -121,7 +121,8 @@ def _typed(value: Any, kind: type, at: str) -> Any:
 
 
 def _get(holder: Mapping[str, Any], name: str, kind: type, at: str) -> Any:
-    return _typed(holder.get(name, _MISSING), kind, f"{at}{name}")
+    value = holder.get(name, _MISSING)
+    return value if type(value) is kind else _typed(value, kind, f"{at}{name}")
 
 
 def _optional(holder: Mapping[str, Any], name: str, kind: type, at: str) -> Any:
@@ -238,13 +239,22 @@ def _hits(holder: Mapping[str, Any], body: Mapping[str, Any], at: str) -> None:
     if len(hits) > size:
         raise _WrongShapeError(f"the number of {at}hits", len(hits), f"at most {size:,}")
     sort = [key if isinstance(key, str) else next(iter(key)) for key in body.get("sort", ())]
+    required = _required_fields(body)
     for number, hit in enumerate(hits):
-        _hit(hit, body, sort, f"{at}hits[{number}]")
+        try:
+            _hit(hit, body, sort, required, "hit.")
+        except _WrongShapeError:  # once more, to name the place, which costs more than the check
+            _hit(hit, body, sort, required, f"{at}hits[{number}].")
 
 
-def _hit(hit: Any, body: Mapping[str, Any], sort: Sequence[str], at: str) -> None:
-    _object(hit, at)
-    at = f"{at}."
+def _hit(
+    hit: Any,
+    body: Mapping[str, Any],
+    sort: Sequence[str],
+    required: Sequence[str] | None,
+    at: str,
+) -> None:
+    _object(hit, at[:-1])
     if sort:
         if hit.get("_score", _MISSING) is not None:
             _get(hit, "_score", float, at)
@@ -253,10 +263,7 @@ def _hit(hit: Any, body: Mapping[str, Any], sort: Sequence[str], at: str) -> Non
         for name, value in zip(sort, values, strict=True):
             if name == schema.ORDINAL:
                 _typed(value, int, f"{at}sort")
-    wanted = body.get("_source", _MISSING)
-    if wanted is not False and wanted is not _MISSING:
-        listed = isinstance(wanted, list)
-        required = cast("list[str]", wanted) if listed else _document_fields(body)
+    if required is not None:
         _document(_get(hit, "_source", dict, at), required, f"{at}_source.")
     if "docvalue_fields" in body:
         _digits(hit, "_id", at)
@@ -275,8 +282,13 @@ def _hit(hit: Any, body: Mapping[str, Any], sort: Sequence[str], at: str) -> Non
             raise _WrongShapeError(f"{at}inner_hits.hits.hits", [], "one hit or more")
 
 
-def _document_fields(body: Mapping[str, Any]) -> list[str]:
-    """The fields that the documents of a search have, where it asks for all of them."""
+def _required_fields(body: Mapping[str, Any]) -> list[str] | None:
+    """The fields that the documents of a search have; None where it asks for no documents."""
+    wanted = body.get("_source", False)
+    if wanted is False:
+        return None
+    if isinstance(wanted, list):
+        return cast("list[str]", wanted)
     if "collapse" in body:
         return [*_ALWAYS, schema.CHUNK_ID]
     excluded = body["_source"] is not True
@@ -287,15 +299,18 @@ def _document(source: Mapping[str, Any], required: Sequence[str], at: str) -> No
     for name in required:
         if name not in source:
             raise _WrongShapeError(f"{at}{name}", _MISSING, _KINDS[_DOCUMENT.get(name, str)])
-    for name, kind in _DOCUMENT.items():
-        if name in source:
-            _typed(source[name], kind, f"{at}{name}")
+    for name, value in source.items():
+        kind = _DOCUMENT.get(name)
+        if kind is not None and type(value) is not kind:
+            _typed(value, kind, f"{at}{name}")
     record = source.get(schema.RECORD)
     if record is None:
         return
     at = f"{at}{schema.RECORD}."
-    for end in _optional(record, schema.SENTENCE_ENDS, list, at):
-        _typed(end, int, f"{at}{schema.SENTENCE_ENDS}")
+    ends = _optional(record, schema.SENTENCE_ENDS, list, at)
+    if set(map(type, ends)) - {int}:
+        for end in ends:
+            _typed(end, int, f"{at}{schema.SENTENCE_ENDS}")
     if schema.CHUNK_ID in required:  # a sentence, which says how many there are
         number = _count(record, schema.SENTENCES, at)
         if number > MAX_SENTENCES:
