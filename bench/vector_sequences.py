@@ -53,7 +53,7 @@ from bench.report import Figure, Row, Target, circumstances, show
 from bench.workbench import say
 from index_jobs.adding import AddOptions, add_documents
 from index_jobs.build import build_index
-from index_jobs.embed import WORK, embed_index
+from index_jobs.embed import embed_index, work_name
 from index_jobs.embed_plan import EmbedOptions
 from index_jobs.embed_progress import SilentEmbedProgress
 from index_jobs.options import BuildOptions
@@ -266,7 +266,7 @@ class _Sequence:
             for unit in VECTOR_UNITS
             for _, text in rows_of(chunk, unit)
         ]
-        known = self._keys(with_sidecars=not options.overwrite)
+        known = self._keys(location, with_sidecars=not options.overwrite)
         without = sum(key not in known for key in keys)
         report = embed_index(location, self._encoder, options)
         self._done.append(f"embed ({'overwrite' if options.overwrite else options.index})")
@@ -298,10 +298,10 @@ class _Sequence:
         self._embedded(self._twin, replace(self._form(), overwrite=False))
         self._check(self._twin)
 
-    def _keys(self, *, with_sidecars: bool) -> set[tuple[VectorUnit, bytes]]:
+    def _keys(self, location: str, *, with_sidecars: bool) -> set[tuple[VectorUnit, bytes]]:
         """Unit and key of all texts that have a vector somewhere."""
         shards: list[StoredShard] = []
-        work = self._root / WORK
+        work = self._root / work_name(self._root, location)
         for number in shard_numbers(work):
             record = shard_record(work, number)
             if record is not None:

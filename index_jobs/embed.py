@@ -3,14 +3,16 @@ shard by shard, and published as a sidecar."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from arag_search.durable import room_advice
+from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -32,18 +34,18 @@ from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory
 from arag_search.vectors.files import map_array
 from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import sidecar_folder, vectors_root
+from arag_search.vectors.place import FOLDER, sidecar_folder, vectors_root
 from arag_search.vectors.placement import (
     PlacementWriter,
     chunk_ends,
     rows_file,
     wanted_keys,
 )
-from arag_search.vectors.publish import publish_sidecar
+from arag_search.vectors.publish import publish_sidecar, restore_swapped
 from arag_search.vectors.rows import row_key, rows_of
 from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.sidecar import Sidecar
-from arag_search.vectors.version_1 import convert
+from arag_search.vectors.version_1 import EarlierShard, convert
 from index_jobs.build import room
 from index_jobs.embed_earlier import (
     EarlierVectors,
@@ -68,7 +70,8 @@ from index_jobs.report import counted
 from index_jobs.updates import store_placement
 
 WORK = "embedding"
-"""The folder, beside the sidecars, of an embedding that is not finished."""
+"""The folder, beside the sidecars, of an embedding that is not finished; where indexes may share a
+folder of vectors, the name goes on with what tells the index."""
 
 _PLACEMENT = "placement"
 """The folder of the placement, in that of the work."""
@@ -126,6 +129,17 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     return LocalMaking(encoder, 0, options.piece_rows)
 
 
+def work_name(root: Path, location: str) -> str:
+    """The name of the folder in which an embedding of an index is made."""
+    if is_address(location):
+        told = location
+    elif root == Path(location) / FOLDER:
+        return WORK
+    else:
+        told = str(Path(location).resolve())
+    return f"{WORK}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
 class _Embedding:
     """One run."""
 
@@ -135,7 +149,7 @@ class _Embedding:
         self._began = time.monotonic()
         self._index = index
         self._root = root
-        self._work = root / WORK
+        self._work = root / work_name(root, index.location)
         self._placement = self._work / _PLACEMENT
         self._options = options
         self._progress = progress
@@ -147,6 +161,7 @@ class _Embedding:
         self._reused = 0
         self._under_way: dict[int, CutShard] = {}
         self._notes: list[str] = []
+        self._noted_damage: set[str] = set()
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
         try:
@@ -158,6 +173,7 @@ class _Embedding:
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("semantic", "numpy")
         check_extra("semantic", "faiss-cpu", "faiss")
+        restore_swapped(self._root)
         chosen = encoder or newest_encoder(self._root) or DEFAULT_ENCODER
         if isinstance(chosen, str | EncoderIdentity):
             name = chosen if isinstance(chosen, str) else chosen.name
@@ -167,7 +183,7 @@ class _Embedding:
             check_factory(self._options.index, identity.dimension)
             there = self._published(identity)
             if there is not None:
-                if is_like(self._work, identity, self._options):
+                if is_like(self._work, identity, self._options) and self._is_published(there):
                     shutil.rmtree(self._work)  # it was stopped just after it was published
                 return self._report(there, making.peaks(), up_to_date=True)
             with room(str(self._work), self._outlook, "vectors"):
@@ -215,6 +231,15 @@ class _Embedding:
             error.do = "Say --overwrite to make the vectors anew."
             raise
         return there
+
+    def _is_published(self, there: VectorManifest) -> bool:
+        """Whether all shards that are finished are in a sidecar."""
+        held = [record.files for record in there.shards]
+        try:
+            records = [shard_record(self._work, number) for number in shard_numbers(self._work)]
+        except VectorsError:
+            return False
+        return all(record is None or record.files in held for record in records)
 
     def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
         """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
@@ -271,19 +296,21 @@ class _Embedding:
         begun = self._finished()
         earlier = EarlierVectors(self._root, identity, self._options, self._progress.note)
         reuse = self._matched([*begun, *earlier.shards])
-        if reuse.encoded_rows() and earlier.to_convert:
+        if reuse.encoded_rows() and (old := self._whole(earlier.to_convert)):
             converted = convert(
-                earlier.to_convert,
+                old,
                 self._index.scan(),
                 self._work,
                 max(shard_numbers(self._work), default=-1) + 1,
+                built=self._index.manifest.created,
             )
             self._progress.note("Vectors of format version 1 are converted.")
             reuse = self._matched([*begun, *converted, *earlier.shards])
         self._kept = sum(shard in begun for shard in reuse.linked)
         texts = sum(len(wanted_keys(self._placement, unit)) for unit in self._options.units)
-        own = sum(shard.record.all_rows for shard in reuse.linked if shard in begun)
-        self._reused = max(0, texts - reuse.encoded_rows() - own)
+        pairs = zip(reuse.linked, reuse.live, strict=True)
+        own = sum(rows for shard, rows in pairs if shard in begun)
+        self._reused = texts - reuse.encoded_rows() - own
         if self._reused:
             self._progress.note(
                 f"Vectors of {self._reused:,} of {texts:,} texts are there and are used again."
@@ -291,6 +318,18 @@ class _Embedding:
         elif self._options.only_missing and not begun:
             self._progress.note("There are no such vectors yet: all passages are embedded.")
         return reuse, earlier.trained
+
+    def _whole(self, shards: Sequence[EarlierShard]) -> list[EarlierShard]:
+        """Those shards of version 1 that are what was written."""
+        whole: list[EarlierShard] = []
+        for shard in shards:
+            try:
+                shard.check()
+            except VectorsError as error:
+                self._damaged(f"Shard {shard.number} of {shard.folder}", error)
+            else:
+                whole.append(shard)
+        return whole
 
     def _finished(self) -> list[StoredShard]:
         """The shards that a run before has finished."""
@@ -318,6 +357,9 @@ class _Embedding:
         )
 
     def _damaged(self, name: str, error: VectorsError) -> None:
+        if name in self._noted_damage:
+            return
+        self._noted_damage.add(name)
         self._progress.note(f"{name} is damaged, and its texts are encoded again: {error.what}")
         self._remade += 1
 

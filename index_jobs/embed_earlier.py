@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from arag_search.errors import VectorsVersionError
+from arag_search.errors import VectorsError, VectorsNotFoundError, VectorsVersionError
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.files import FileRecord
-from arag_search.vectors.manifest import MANIFEST, VectorManifest
+from arag_search.vectors.layout import read_manifest
+from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.place import sidecar_folder, sidecars
 from arag_search.vectors.shards import StoredShard, vectors_role
 from arag_search.vectors.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
@@ -20,12 +21,10 @@ AUTO = "auto"
 def published(root: Path, placement: str) -> VectorManifest | None:
     """What the vectors are of the index with this placement; None where there are none. Raises
     VectorsError where they cannot be read."""
-    path = sidecar_folder(root, placement)
     try:
-        text = (path / MANIFEST).read_text()
-    except FileNotFoundError:
+        return read_manifest(sidecar_folder(root, placement))
+    except VectorsNotFoundError:
         return None
-    return VectorManifest.from_json(text, str(path))
 
 
 def differences(
@@ -57,7 +56,11 @@ def newest_encoder(root: Path) -> EncoderIdentity | None:
         for _, manifest in sidecars(root)
         if isinstance(manifest, VectorManifest)
     ]
-    made += [(sidecar.created, sidecar.encoder) for sidecar in earlier_sidecars(root)]
+    made += [
+        (sidecar.created, sidecar.encoder)
+        for _, sidecar in earlier_sidecars(root)
+        if isinstance(sidecar, EarlierSidecar)
+    ]
     return max(made, key=lambda pair: pair[0])[1] if made else None
 
 
@@ -97,11 +100,12 @@ class EarlierVectors:
                 if checksums not in shared:
                     shared |= {checksums, _checksums(shard.record.files, _vectors(manifest.units))}
                     self.shards.append(shard)
-        old = [
-            sidecar
-            for sidecar in earlier_sidecars(root)
-            if not differences(sidecar, identity, options)
-        ]
+        old: list[EarlierSidecar] = []
+        for path, sidecar in earlier_sidecars(root):
+            if isinstance(sidecar, VectorsError):
+                note(f"Vectors that cannot be read are passed over: {path}: {sidecar.what}")
+            elif not differences(sidecar, identity, options):
+                old.append(sidecar)
         for sidecar in sorted(old, key=lambda sidecar: sidecar.created, reverse=True):
             for shard in sidecar.shards:
                 checksums = _checksums(shard.files, _vectors(sidecar.units))

@@ -40,12 +40,13 @@ _NONE = -1
 @dataclass(frozen=True, slots=True)
 class Reuse:
     """The vectors that are there: whole shards that are linked, and ``lenders`` that rows are
-    copied from. For each unit: ``linked_rows`` are those of the linked shards, ``sources`` has for
-    each text without a row in them, in corpus order, the row of both that its vector is copied
-    from, or TO_ENCODE."""
+    copied from. ``live`` are the rows of each linked shard that serve. For each unit:
+    ``linked_rows`` are those of the linked shards, ``sources`` has for each text without a row in
+    them, in corpus order, the row of both that its vector is copied from, or TO_ENCODE."""
 
     linked: Sequence[StoredShard]
     lenders: Sequence[StoredShard]
+    live: Sequence[int]
     linked_rows: Mapping[VectorUnit, int]
     sources: Mapping[VectorUnit, Numbers]
 
@@ -84,7 +85,7 @@ def find_reuse(
     Writes for each text its row: in the linked shards, or behind them in the shards that are still
     to be made, in corpus order. The shards that serve are read whole; ``on_damage`` is told of one
     that is not what was written, and it does not serve. Takes some 60 bytes for each of the rows
-    that are matched at once, at most 4 million, and 9 for each text without a row.
+    that are matched at once, at most 4 million, and 16 for each text.
     """
     import numpy as np
 
@@ -98,7 +99,9 @@ def find_reuse(
         sound = _without_damaged(used, whole, on_damage)
         if len(sound) == len(used):
             break
-        shards = sound
+        damaged = [shard for shard in used if shard not in sound]
+        shards = [shard for shard in shards if shard not in damaged]
+    del matched
     linked = [
         shard
         for shard, rows in zip(shards, live, strict=True)
@@ -117,7 +120,8 @@ def find_reuse(
         taken[missing] = total + np.arange(len(sources[unit]))
         with rows_file(placement, unit).open("wb") as file:
             np.save(file, taken)
-    return Reuse(linked, lenders, linked_rows, sources)
+    counts = [rows for shard, rows in zip(shards, live, strict=True) if shard in linked]
+    return Reuse(linked, lenders, counts, linked_rows, sources)
 
 
 def _without_damaged(

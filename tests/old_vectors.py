@@ -27,7 +27,11 @@ def forget_placement(location: str) -> None:
 
 
 def write_old_vectors(
-    location: str, encoder_name: str, *, shard_chunks: int = 7, root: Path | None = None
+    location: str,
+    encoder_name: str,
+    *,
+    shard_chunks: int = 7,
+    created: str = "2099-01-01T00:00:00+00:00",
 ) -> Path:
     """Write the sidecar of an index in format version 1, but for what was only searched in; its
     folder."""
@@ -36,7 +40,7 @@ def write_old_vectors(
         chunks = list(index.scan())
         fingerprint = index.manifest.fingerprint
         metadata = dict(index.manifest.metadata)
-    folder = (root or Path(location) / "vectors") / fingerprint[:16]
+    folder = Path(location) / "vectors" / fingerprint[:16]
     folder.mkdir(parents=True)
     shards: list[dict[str, object]] = []
     for number, start in enumerate(range(0, len(chunks), shard_chunks)):
@@ -70,7 +74,7 @@ def write_old_vectors(
         shards.append(record)
     manifest = {
         "format_version": 1,
-        "created": "2026-01-01T00:00:00+00:00",
+        "created": created,
         "encoder": dataclasses.asdict(encoder.identity),
         "dtype": "float32",
         "units": VECTOR_UNITS,

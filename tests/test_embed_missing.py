@@ -2,11 +2,13 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from arag_search.errors import VectorsDamagedError
 from arag_search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
@@ -216,3 +218,59 @@ def test_a_shard_with_a_flipped_byte_is_not_used_and_its_texts_are_encoded_again
     assert (report.remade_shards, report.rows["passage"]) == (1, 39)
     assert 0 < report.encoded_rows <= 48
     check_rows_of_live_chunks()
+
+
+def test_a_sound_copy_of_a_damaged_shard_is_used_instead_of_encoding() -> None:
+    an_index(40)
+    first = embed_index("index", ENCODER, SMALL)
+    second = embed_index("index", ENCODER, with_options(overwrite=True, vectors="others"))
+    assert (first.encoded_rows, second.encoded_rows) == (160, 160)
+    shutil.move(second.sidecar, Path("index/vectors") / ("0" * 16))  # of another placement, newer
+    path = shard_file(Path(first.sidecar), 1, vectors_role("sentence"))
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    delete_documents("index", ["d39"])
+    report = missing()
+    assert (report.encoded_rows, report.rows["passage"]) == (0, 39)
+    check_rows_of_live_chunks()
+
+
+def test_an_embedding_that_was_stopped_is_not_touched_by_one_of_another_index() -> None:
+    an_index(40)
+    build_index([corpus("c.jsonl", 30)], Path("other"), OVERWRITE)
+    shared = with_options(vectors="shared")
+    with pytest.raises(KeyboardInterrupt):
+        embed_index("index", ENCODER, shared, StoppingAt(100))
+    for _ in range(2):
+        embed_index("other", ENCODER, shared)
+    assert embed_index("index", ENCODER, shared).continued_shards == 2
+
+
+def test_a_sidecar_that_a_kill_left_between_two_names_is_found_again() -> None:
+    an_index(40)
+    made = Path(embed_index("index", ENCODER, SMALL).sidecar)
+    made.rename(made.with_name(made.name + ".old"))
+    delete_documents("index", ["d1"])
+    assert missing().encoded_rows == 0
+    assert made.exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"rows":{"sentence":120,', b'"rows":{'),
+        (b'"nprobe":{"sentence":0,', b'"nprobe":{'),
+        (b'"shard-00000', b'"../shard'),
+        (b"}", b"}\xff"),
+    ],
+)
+def test_a_manifest_whose_parts_do_not_agree_is_damaged(before: bytes, after: bytes) -> None:
+    an_index(40)
+    path = Path(embed_index("index", ENCODER, SMALL).sidecar) / "vectors.json"
+    content = path.read_bytes()
+    path.write_bytes(content.replace(before, after))
+    if path.read_bytes() == content:
+        path.write_bytes(content.replace(b'"chunks.npy"', b'"../chunks.npy"'))
+    with pytest.raises(VectorsDamagedError):
+        embed_index("index", ENCODER, SMALL)
+    with open_index("index") as index, pytest.raises(VectorsDamagedError):
+        index.semantic_search("sea")

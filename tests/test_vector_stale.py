@@ -9,7 +9,7 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.engines.memory import MemoryEngine
-from arag_search.errors import VectorsDamagedError, VectorsMismatchError, VectorsStaleError
+from arag_search.errors import VectorsMismatchError, VectorsStaleError
 from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.manifest import VectorManifest
@@ -98,21 +98,21 @@ def test_each_state_of_an_index_has_its_own_deletions(published: Published) -> N
     assert _is_exact_over(published.open(), published, published.chunks)
 
 
-def test_a_file_of_deletions_that_is_damaged_is_an_error(published: Published) -> None:
+def test_a_file_of_what_is_served_that_is_damaged_is_made_anew(published: Published) -> None:
     left = published.chunks[7:]
     _open(published, left)
     (path,) = published.folder.glob("served-*")
-    data = bytearray(path.read_bytes())
-    data[-2] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(VectorsDamagedError) as raised:
-        _open(published, left)
-    assert str(raised.value) == (
-        f"The file is not what was written: its SHA-256 differs.\nWhere: {path}\n"
-        "Do: Delete the file: it is made anew where it is needed."
-    )
-    path.unlink()
-    assert _is_exact_over(_open(published, left), published, left)
+    data = path.read_bytes()
+    for damage in (data[:-2] + bytes([data[-2] ^ 1]) + data[-1:], b"", b"{}\n", data[:40]):
+        path.write_bytes(damage)
+        assert _is_exact_over(_open(published, left), published, left)
+        assert path.read_bytes() == data
+
+
+def test_of_what_is_served_only_the_last_files_are_kept(published: Published) -> None:
+    for gone in range(1, 12):
+        _open(published, published.chunks[gone:]).close()
+    assert len(list(published.folder.glob("served-*"))) == 8
 
 
 def test_deletions_are_masked_where_the_folder_cannot_be_written(

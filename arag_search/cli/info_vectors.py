@@ -33,10 +33,7 @@ def described_sidecars(
     if vectors is None and is_address(location) and not os.environ.get(VECTORS_VARIABLE):
         return []
     root = vectors_root(location, vectors)
-    try:
-        earlier = {sidecar.path: sidecar for sidecar in earlier_sidecars(root)}
-    except VectorsError as error:
-        return [_damaged(root, error.what)]
+    earlier = dict(earlier_sidecars(root))
     described: list[DescribedSidecar] = []
     for path, sidecar in sidecars(root):
         if path in earlier:
@@ -46,9 +43,11 @@ def described_sidecars(
         else:
             described.append(_described(path, sidecar, opened, checksums))
     is_replaced = any(sidecar.json["fits"] for sidecar in described)
-    for sidecar in earlier.values():
+    for path, sidecar in earlier.items():
         if is_replaced:
-            described.append(_replaced(sidecar))
+            described.append(_replaced(path))
+        elif isinstance(sidecar, VectorsError):
+            described.append(_damaged(path, sidecar.what))
         else:
             described.append(_described_earlier(sidecar, opened, root, checksums))
     return described
@@ -99,9 +98,9 @@ def _described(
     return DescribedSidecar(content, text, True)
 
 
-def _replaced(sidecar: EarlierSidecar) -> DescribedSidecar:
-    content = {"folder": str(sidecar.path), "fits": False, "format_version": 1}
-    text = f"{sidecar.path}: format version 1, replaced by the above; the folder may be deleted"
+def _replaced(path: Path) -> DescribedSidecar:
+    content = {"folder": str(path), "fits": False, "format_version": 1}
+    text = f"{path}: format version 1, replaced by the above; the folder may be deleted"
     return DescribedSidecar(content, text, True)
 
 
@@ -110,6 +109,7 @@ def _described_earlier(
 ) -> DescribedSidecar:
     """A sidecar of format version 1: it is refused until it is converted. With ``checksums`` it is
     found out what that version has shown of it."""
+    from arag_search.errors import VectorsError
     from arag_search.extras import check_extra
     from arag_search.vectors.place import embed_command
     from arag_search.vectors.version_1 import misplaced
@@ -130,7 +130,10 @@ def _described_earlier(
     if not checksums:
         return DescribedSidecar(content, f"{text}; --checksums says whether it was wrong", True)
     check_extra("semantic", "numpy")
-    found = misplaced(sidecar, opened.scan())
+    try:
+        found = misplaced(sidecar, opened.scan())
+    except VectorsError as error:
+        return _damaged(sidecar.path, f"{error.what} ({error.where})")
     content |= {
         "affected": bool(found.wrong),
         "wrong_passages": found.wrong,

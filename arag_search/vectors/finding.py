@@ -146,7 +146,10 @@ def _difference(
 ) -> Difference:
     """The difference that is kept, else a new one, which is kept where the folder can be
     written."""
-    kept = read_difference(path, placement, manifest.chunks)
+    try:
+        kept = read_difference(path, placement, manifest.chunks)
+    except VectorsError:
+        kept = None  # a damaged file is made anew
     if kept is not None:
         return kept
     difference = places.difference(path, manifest)

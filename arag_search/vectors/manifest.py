@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 
+from arag_search.errors import VectorsDamagedError
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.files import EMBED_AGAIN
@@ -66,4 +67,16 @@ class VectorManifest:
         Raises VectorsVersionError for another format version, VectorsDamagedError for anything
         that is not a manifest.
         """
-        return read_record(VectorManifest, text.encode(), where, EMBED_AGAIN)
+        made = read_record(VectorManifest, text.encode(), where, EMBED_AGAIN)
+        units = set(made.units)
+        by_unit = (made.rows, made.dead_rows, made.index, made.nprobe)
+        if (
+            any(set(values) != units for values in by_unit)
+            or any(not 0 <= made.dead_rows[unit] <= made.rows[unit] for unit in units)
+            or any(not shard.holds(made.units) for shard in made.shards)
+            or any("/" in name for name in made.files)
+        ):
+            raise VectorsDamagedError(
+                "The record cannot be read (its parts do not agree).", where=where, do=EMBED_AGAIN
+            )
+        return made

@@ -48,12 +48,17 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
 def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]:
     """The sidecars in a folder with their manifests, or what is wrong with these, by name."""
     for path in sorted(root.glob(f"*/{MANIFEST}")):
-        if not _NAME.fullmatch(path.parent.name):
+        if not is_sidecar_name(path.parent.name):
             continue  # on its way, or on its way out
         try:
             yield path.parent, read_manifest(path.parent)
         except VectorsError as error:
             yield path.parent, error
+
+
+def is_sidecar_name(name: str) -> bool:
+    """Whether a folder of this name is a sidecar, and not one on its way in or out."""
+    return _NAME.fullmatch(name) is not None
 
 
 def sidecar_folder(root: Path, placement: str) -> Path:

@@ -41,7 +41,7 @@ from arag_search.vectors.layout import (
 )
 from arag_search.vectors.manifest import FLAT, MANIFEST, VectorManifest
 from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.place import sidecar_folder
+from arag_search.vectors.place import is_sidecar_name, sidecar_folder
 from arag_search.vectors.placement import (
     chunks_file,
     digests_file,
@@ -169,7 +169,7 @@ class _Publication:
         self, shards: Sequence[StoredShard], placement: Path, earlier: Path | None
     ) -> VectorManifest:
         """Do all steps. Raises what ``publish_sidecar`` does."""
-        self._restore()
+        restore_swapped(self._target.parent)
         self._check(shards, placement)
         self._begin(shards, placement)
         taken = [self._take(number, shard) for number, shard in enumerate(shards)]
@@ -248,7 +248,9 @@ class _Publication:
         except FileNotFoundError:
             is_same = False
         if not is_same:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            for begun in self._folder.parent.glob("*.new"):  # of other placements too
+                if is_sidecar_name(begun.stem):
+                    shutil.rmtree(begun, ignore_errors=True)
             self._folder.mkdir()
             write_atomically(self._folder / _PLAN, plan)
 
@@ -390,14 +392,6 @@ class _Publication:
             files=files,
         )
 
-    def _restore(self) -> None:
-        """Undo a swap that was cut off between its two renames."""
-        if self._old.exists():
-            if self._target.exists():
-                shutil.rmtree(self._old)
-            else:
-                os.rename(self._old, self._target)
-
     def _swap(self) -> None:
         for left in (*self._folder.glob("*.part"), *self._folder.glob("*.new")):
             left.unlink()
@@ -408,6 +402,18 @@ class _Publication:
         os.rename(self._folder, self._target)
         sync_folder(self._target.parent)
         shutil.rmtree(self._old, ignore_errors=True)
+
+
+def restore_swapped(root: Path) -> None:
+    """Undo each swap that was cut off between its two renames, of whatever placement."""
+    for old in root.glob("*.old"):
+        target = old.with_suffix("")
+        if not is_sidecar_name(target.name):
+            continue
+        if target.exists():
+            shutil.rmtree(old)
+        else:
+            os.rename(old, target)
 
 
 def _same_rows(earlier: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:

@@ -10,7 +10,7 @@ record is, which is written last. Its files are named by its number and a role, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -53,6 +53,11 @@ class ShardRecord:
     rows: dict[VectorUnit, int]
     files: dict[str, FileRecord]
     format_version: int = VECTORS_VERSION
+
+    def holds(self, units: Iterable[VectorUnit]) -> bool:
+        """Whether it has rows of just these units, and just their files."""
+        roles = {role(unit) for unit in units for role in (vectors_role, keys_role)}
+        return set(self.rows) == set(units) and set(self.files) == roles
 
     @property
     def all_rows(self) -> int:
@@ -159,6 +164,12 @@ def shard_record(folder: Path, number: int) -> ShardRecord | None:
     if record.number != number:
         raise VectorsDamagedError(
             f"The record is that of shard {record.number}.", where=str(path), do=_MEND
+        )
+    if not record.holds(record.rows):
+        raise VectorsDamagedError(
+            "The record cannot be read (its files are not those of its rows).",
+            where=str(path),
+            do=_MEND,
         )
     check_sizes(_files_of(folder, record), _MEND)
     return record

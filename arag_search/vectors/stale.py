@@ -9,6 +9,9 @@ first, set where the index with a given placement does not have it.
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,6 @@ from typing import TYPE_CHECKING, Protocol
 import orjson
 
 from arag_search.corpus import Chunk
-from arag_search.durable import write_atomically
 from arag_search.errors import VectorsDamagedError
 from arag_search.manifest import (
     DIGEST_BYTES,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _MEND = "Delete the file: it is made anew where it is needed."
 _NAME_DIGITS = 16
+_KEPT_DIFFERENCES = 8
 _READ_CHUNKS = 1_000
 
 
@@ -99,7 +102,13 @@ def write_difference(folder: Path, placement: str, difference: Difference) -> Pa
         sha256=hashlib.sha256(bits).hexdigest(),
     )
     path = difference_file(folder, placement)
-    write_atomically(path, orjson.dumps(record) + b"\n" + bits)
+    # a name of its own, for several processes may find out the same at once
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
+    temporary.write_bytes(orjson.dumps(record) + b"\n" + bits)
+    os.replace(temporary, path)
+    kept = sorted(folder.glob("served-*.bits"), key=lambda each: each.stat().st_mtime_ns)
+    for old in kept[:-_KEPT_DIFFERENCES]:
+        old.unlink(missing_ok=True)
     return path
 
 
@@ -156,13 +165,12 @@ class IndexPlacement:
         import numpy as np
 
         if self._all is None:
-            pairs = [
-                (chunk.ordinal, chunk_placement(chunk, chunk_fingerprint(chunk)))
-                for chunk in self._index.scan(None)
-            ]
-            joined = np.frombuffer(b"".join(digest for _, digest in pairs), np.uint8)
-            ordinals = np.array([ordinal for ordinal, _ in pairs], np.int64)
-            self._all = ordinals, joined.reshape(-1, DIGEST_BYTES)
+            placed, joined = array("q"), bytearray()
+            for chunk in self._index.scan(None):
+                placed.append(chunk.ordinal)
+                joined += chunk_placement(chunk, chunk_fingerprint(chunk))
+            held_digests = np.frombuffer(joined, np.uint8).reshape(-1, DIGEST_BYTES)
+            self._all = np.frombuffer(placed, np.int64), held_digests
         ordinals, theirs = self._all
         same = np.zeros(len(chunks), np.bool_)
         held = np.flatnonzero(_among(ordinals, chunks))

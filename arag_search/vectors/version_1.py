@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from arag_search.corpus import MAX_SENTENCES, Chunk
-from arag_search.errors import VectorsDamagedError
+from arag_search.errors import VectorsDamagedError, VectorsError
 from arag_search.manifest import DIGEST_BYTES, chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.files import (
@@ -28,6 +28,7 @@ from arag_search.vectors.files import (
     npy_header,
 )
 from arag_search.vectors.manifest import MANIFEST
+from arag_search.vectors.place import is_sidecar_name
 from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
 from arag_search.vectors.shards import (
     ShardRecord,
@@ -60,6 +61,7 @@ class EarlierShard:
     chunks: int
     rows: dict[VectorUnit, int]
     files: dict[str, FileRecord]
+    created: str
 
     def ordinals(self) -> Numbers:
         """The ordinals of its chunks. Raises VectorsDamagedError."""
@@ -94,10 +96,11 @@ class EarlierSidecar:
     shards: tuple[EarlierShard, ...]
 
 
-def earlier_sidecars(root: Path) -> Iterator[EarlierSidecar]:
-    """The sidecars of version 1 in a folder. Raises VectorsDamagedError for one that cannot be
-    read."""
+def earlier_sidecars(root: Path) -> Iterator[tuple[Path, EarlierSidecar | VectorsError]]:
+    """The sidecars of version 1 in a folder, or what is wrong with one that cannot be read."""
     for path in sorted(root.glob(f"*/{MANIFEST}")):
+        if not is_sidecar_name(path.parent.name):
+            continue
         try:
             loaded: Any = orjson.loads(path.read_bytes())
             if loaded["format_version"] != VERSION:
@@ -105,11 +108,10 @@ def earlier_sidecars(root: Path) -> Iterator[EarlierSidecar]:
         except (ValueError, KeyError, TypeError):
             continue  # whoever reads it as of this version says what is wrong
         try:
-            yield _sidecar(path.parent, loaded)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise VectorsDamagedError(
-                f"The record cannot be read ({error!r}).", where=str(path), do=EMBED_AGAIN
-            ) from error
+            yield path.parent, _sidecar(path.parent, loaded)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"The record cannot be read ({error!r})."
+            yield path.parent, VectorsDamagedError(what, where=str(path), do=EMBED_AGAIN)
 
 
 def _sidecar(path: Path, loaded: Any) -> EarlierSidecar:
@@ -127,6 +129,7 @@ def _sidecar(path: Path, loaded: Any) -> EarlierSidecar:
                 int(shard["chunks"]),
                 {unit: int(rows) for unit, rows in shard["rows"].items()},
                 {role: FileRecord(**record) for role, record in shard["files"].items()},
+                str(loaded["created"]),
             )
             for shard in loaded["shards"]
         ),
@@ -144,17 +147,22 @@ class Misplaced:
 
 
 def misplaced(sidecar: EarlierSidecar, chunks: Iterable[Chunk]) -> Misplaced:
-    """Compare the places of a sidecar with the chunks of an index, all of which are read."""
+    """Compare the places of a sidecar with the chunks of an index, all of which are read, as the
+    files of the sidecar are. Raises VectorsDamagedError."""
     import numpy as np
 
-    ordinals = np.concatenate([shard.ordinals() for shard in sidecar.shards])
-    prints = np.concatenate([shard.fingerprints() for shard in sidecar.shards])
-    places = {ordinal: at for at, ordinal in enumerate(ordinals.tolist())}
+    for shard in sidecar.shards:
+        shard.check()
+    ordinals = np.concatenate([np.empty(0, np.int64), *(s.ordinals() for s in sidecar.shards)])
+    nothing = np.empty((0, DIGEST_BYTES), np.uint8)
+    prints = np.concatenate([nothing, *(s.fingerprints() for s in sidecar.shards)])
+    order = np.argsort(ordinals, kind="stable")
+    ordinals, prints = ordinals[order], prints[order]
     wrong = lost = count = 0
     for chunk in chunks:
         count += 1
-        at = places.get(chunk.ordinal)
-        if at is None:
+        at = int(ordinals.searchsorted(chunk.ordinal))
+        if at == len(ordinals) or int(ordinals[at]) != chunk.ordinal:
             lost += 1
         elif prints[at].tobytes() != chunk_fingerprint(chunk).to_bytes(DIGEST_BYTES, "big"):
             wrong += 1
@@ -162,19 +170,24 @@ def misplaced(sidecar: EarlierSidecar, chunks: Iterable[Chunk]) -> Misplaced:
 
 
 def convert(
-    shards: Sequence[EarlierShard], chunks: Iterable[Chunk], folder: Path, first_number: int
+    shards: Sequence[EarlierShard],
+    chunks: Iterable[Chunk],
+    folder: Path,
+    first_number: int,
+    *,
+    built: str,
 ) -> list[StoredShard]:
     """Make shards of version 1 shards of this version in a folder, numbered from ``first_number``.
 
     Vectors are linked. A row gets the key of a text where a chunk (``chunks`` are those of an
-    index) has the fingerprint of the row's chunk and rows for the same sentences; all others get a
-    key that no text has. All files are read. Takes 16 bytes of memory a chunk of the shards. Raises
-    VectorsDamagedError for files that are not what was written, OSError.
+    index that was ``built`` at this time) has the fingerprint of the row's chunk; all others get a
+    key that no text has. A fingerprint says nothing of where sentences end. So rows of sentences
+    are taken only from a chunk at the same place in an index that was built before they were made,
+    which is the same stored chunk, and from chunks of one sentence. The files of the shards must
+    have been checked. Takes 16 bytes of memory a chunk of the shards. Raises OSError.
     """
     import numpy as np
 
-    for shard in shards:
-        shard.check()
     keys: list[dict[VectorUnit, NDArray[np.uint8]]] = [
         {
             unit: _empty_keys(shard_file(folder, number, keys_role(unit)), rows)
@@ -187,7 +200,10 @@ def convert(
         place = table.find(chunk)
         if place is not None:
             number, was = place
+            is_same = built < shards[number].created and was == chunk.ordinal
             for unit, unit_keys in keys[number].items():
+                if unit == "sentence" and not is_same and len(chunk.sentence_ends) > 1:
+                    continue
                 _write_keys(unit_keys, shards[number].row_ordinals(unit), was, chunk, unit)
     converted: list[StoredShard] = []
     for number, shard in enumerate(shards, first_number):
