@@ -162,7 +162,7 @@ def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None
         ),
         (
             failed_phase("query_phase_execution_exception", "Time exceeded"),
-            "The server refused (status 500): query_phase_execution_exception: Time exceeded",
+            "The search ran out of time on the server.",
         ),
         (
             refusal(400, "parsing_exception", "outer", caused_by={"type": "i", "reason": "deep"}),
