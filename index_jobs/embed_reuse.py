@@ -102,26 +102,27 @@ def find_reuse(
         damaged = [shard for shard in used if shard not in sound]
         shards = [shard for shard in shards if shard not in damaged]
     del matched
-    linked = [
-        shard
-        for shard, rows in zip(shards, live, strict=True)
-        if rows and rows >= LEAST_LIVE_SHARE * shard.record.all_rows
-    ]
-    lenders = [shard for shard in used if shard not in linked]
+    linked: list[StoredShard] = []
+    lenders: list[StoredShard] = []
+    linked_live: list[int] = []
+    for shard, rows in zip(shards, live, strict=True):
+        if rows and rows >= LEAST_LIVE_SHARE * shard.record.all_rows:
+            linked.append(shard)
+            linked_live.append(rows)
+        elif rows:
+            lenders.append(shard)
     linked_rows: dict[VectorUnit, int] = {}
     sources: dict[VectorUnit, Numbers] = {}
     for unit in units:
-        rows = _match(placement, unit, [*linked, *lenders])
+        taken, copied = _match(placement, unit, [*linked, *lenders])
         total = linked_rows[unit] = sum(shard.record.rows[unit] for shard in linked)
-        taken, copied = rows.taken, rows.copied
         missing = (taken < 0) | (taken >= total)
         from_lender = taken[missing]
         sources[unit] = np.where(from_lender >= 0, from_lender, copied[missing])
         taken[missing] = total + np.arange(len(sources[unit]))
         with rows_file(placement, unit).open("wb") as file:
             np.save(file, taken)
-    counts = [rows for shard, rows in zip(shards, live, strict=True) if shard in linked]
-    return Reuse(linked, lenders, counts, linked_rows, sources)
+    return Reuse(linked, lenders, linked_live, linked_rows, sources)
 
 
 def _without_damaged(
