@@ -119,7 +119,7 @@ def _vectors(units: Iterable[VectorUnit]) -> list[str]:
 
 
 def _checksums(files: Mapping[str, FileRecord], roles: Iterable[str]) -> frozenset[str]:
-    """What tells a shard from others: its files with these roles."""
+    """Return what identifies a shard: the checksums of its files with these roles."""
     return frozenset(f"{role} {files[role].sha256}" for role in roles)
 
 

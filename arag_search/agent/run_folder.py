@@ -140,7 +140,7 @@ class RunRecords(NamedTuple):
 
 
 def _differences(record: Record, run: RunDescription, question: str | None) -> tuple[str, ...]:
-    """What a record has otherwise than a run. What either does not say is not compared."""
+    """Name what differs between a record and its run. Fields that either lacks are not compared."""
     differences = [
         name
         for name in COMPARED

@@ -205,7 +205,7 @@ def _causes(body: Any) -> Iterator[tuple[str, str]]:
 
 
 def _objects(value: Any) -> list[Any]:
-    """The objects in a list; none where it is anything else."""
+    """Return the objects of a list; nothing for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []  # pyright: ignore
 
 
