@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arag_search.corpus import Chunk, Document
-    from arag_search.engines.memory import MemoryEngine
+    from arag_search.engines.memory.engine import MemoryEngine
     from arag_search.errors import AragError
-    from arag_search.index import Index, open_index
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
-    from arag_search.results import SearchHit, SearchResult
+    from arag_search.search.index import Index, open_index
+    from arag_search.search.results import SearchHit, SearchResult
 
 __all__ = [
     "AragError",
@@ -40,12 +40,12 @@ _HOMES = {
     "AragError": "errors",
     "Chunk": "corpus",
     "Document": "corpus",
-    "Index": "index",
-    "MemoryEngine": "engines.memory",
+    "Index": "search.index",
+    "MemoryEngine": "engines.memory.engine",
     "QueryError": "query.problems",
-    "SearchHit": "results",
-    "SearchResult": "results",
-    "open_index": "index",
+    "SearchHit": "search.results",
+    "SearchResult": "search.results",
+    "open_index": "search.index",
     "parse": "query.parser",
 }
 

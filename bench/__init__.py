@@ -3,7 +3,12 @@
 They call the same objects as everybody else and hold no logic of the search.
 """
 
+from pathlib import Path
+
 from arag_search.errors import AragError
+
+RESULTS_FOLDER = Path(__file__).parent / "results"
+"""Where benches write their results, and guides take their figures from."""
 
 
 class BenchError(AragError):

@@ -1,7 +1,7 @@
 """Ablations: measure a suite, and say what may be said of it.
 
-    python -m bench.ablate bench/suites/gold_chain.yaml
-    python -m bench.ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --limit 20
+    python -m bench ablate bench/suites/gold_chain.yaml
+    python -m bench ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --limit 20
 
 Prints what is asked before it starts, then what may be said, and writes a report. The same command
 goes on where it was stopped. See bench/README.md.
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.prices import Prices
-from arag_search.cli.messages import INTERRUPTED
-from arag_search.cli.run_progress import open_run_progress
+from arag_search.cli.output.messages import INTERRUPTED
+from arag_search.cli.output.run_progress import open_run_progress
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
-from arag_search.evaluation.judge import Judge
-from arag_search.evaluation.verdict_cache import VerdictCache
+from arag_search.evaluation.judging.judge import Judge
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.runs.prices import Prices
 from bench import BenchError
 from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
 from bench.ablation.analysis import analyse
@@ -38,9 +38,9 @@ from bench.ablation.runner import chosen_keys, named, run_cells
 from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
 from bench.ablation.values import load_values
 from bench.arguments import command_line, positive
-from bench.data_sets import DATA
-from bench.fingerprints import code_fingerprint
-from bench.report import circumstances, write_results
+from bench.quality.data_sets import DATA
+from bench.report.fingerprints import code_fingerprint
+from bench.report.rows import circumstances, write_results
 from bench.workbench import say
 
 CELLS = "cells"
@@ -48,18 +48,17 @@ REPORT = "report"
 VERDICTS = "verdicts.jsonl"
 
 
-def main(arguments: Sequence[str] | None = None, choose: ChooseModel = named_model) -> int:
+def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
     """Measure what the arguments name. Exit code 1 for a failure, 130 interrupted."""
     given = _parser().parse_args(arguments)
-    command = command_line("bench.ablate", arguments)
+    command = command_line("ablate", arguments)
     try:
         return _ablate(given, command, choose)
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        words = sys.argv[1:] if arguments is None else arguments
-        again = shlex.join(["python", "-m", "bench.ablate", *words])
+        again = shlex.join(["python", "-m", "bench", "ablate", *arguments])
         print(f"Interrupted. Go on with: {again}", file=sys.stderr)
         return INTERRUPTED
 
@@ -157,7 +156,7 @@ def _level(text: str) -> tuple[str, str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.ablate",
+        prog="python -m bench ablate",
         description="Measure a suite and report what may be said. See bench/README.md.",
     )
     add = parser.add_argument
@@ -177,7 +176,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-plots", action="store_true", help="a report without pictures")
     add("--dry-run", action="store_true", help="check and list, run nothing")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +15,10 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def command_line(module: str, arguments: Sequence[str] | None) -> str:
-    """The command line as typed; of absolute paths only the last part, for they name a machine."""
-    words = sys.argv[1:] if arguments is None else arguments
-    shown = [Path(word).name if Path(word).is_absolute() else word for word in words]
-    return shlex.join(["python", "-m", module, *shown])
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """Return the command line of the bench ``name`` as it was typed.
+
+    Of an absolute path only the last part is kept: the rest would name a machine.
+    """
+    shown = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
+    return shlex.join(["python", "-m", "bench", name, *shown])

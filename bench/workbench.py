@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
-from arag_search.durable import write_atomically
 from arag_search.engines.deletions import check_compact
 from arag_search.errors import BuildError
-from arag_search.index import open_index
 from arag_search.manifest import Manifest
+from arag_search.search.index import open_index
+from arag_search.system.durable import write_atomically
 from bench import BenchError
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.progress import PlainProgress
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import PlainProgress
 
 CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 

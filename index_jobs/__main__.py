@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from arag_search.cli.app import main
-from arag_search.cli.build_options import (
+from arag_search.cli.options.build import (
     Bm25,
     ChunkTokens,
     FormatName,
@@ -30,7 +30,7 @@ from arag_search.cli.build_options import (
     Workers,
     build_options,
 )
-from arag_search.cli.messages import INTERRUPTED
+from arag_search.cli.output.messages import INTERRUPTED
 
 # What reads corpora and writes indexes is imported where a command runs: --help is to be fast.
 
@@ -82,9 +82,9 @@ def chunk_command(
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --metadata year:number
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --share 2/4
     """
-    from arag_search.index import check_path
-    from index_jobs.chunk_stage import chunk_sources, parse_share
-    from index_jobs.progress import open_progress
+    from arag_search.search.index import check_path
+    from index_jobs.build.progress import open_progress
+    from index_jobs.stages.chunk import chunk_sources, parse_share
 
     for name in source:
         check_path(name, "a source")
@@ -139,9 +139,9 @@ def load_command(
       python -m index_jobs load chunks --to http://localhost:9200/my-index --shards 3
     """
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.index import check_path
-    from index_jobs.load_stage import load_chunks
-    from index_jobs.progress import open_progress
+    from arag_search.search.index import check_path
+    from index_jobs.build.progress import open_progress
+    from index_jobs.stages.load import load_chunks
 
     check_path(str(folder), "the folder of chunks")
     if not is_address(to):
@@ -174,9 +174,9 @@ def status_command(folder: Folder, json: Json = False) -> int:
     \b
       python -m index_jobs status chunks
     """
-    from arag_search.cli.results import print_text
-    from arag_search.index import check_path
-    from index_jobs.chunk_report import folder_status
+    from arag_search.cli.output.results import print_text
+    from arag_search.search.index import check_path
+    from index_jobs.stages.chunk_report import folder_status
 
     check_path(str(folder), "the folder of chunks")
     found = folder_status(folder)
@@ -186,8 +186,8 @@ def status_command(folder: Folder, json: Json = False) -> int:
 
 def _print(report: Any, json: bool) -> None:
     """A report on stdout; as JSON with its warnings on stderr."""
-    from arag_search.cli.messages import say
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.messages import say
+    from arag_search.cli.output.results import print_text
 
     if json:
         for warning in report.warnings():
@@ -198,7 +198,7 @@ def _print(report: Any, json: bool) -> None:
 @functools.cache
 def stages() -> Any:
     """The commands and their options, read off the functions that run them."""
-    from arag_search.cli.connection import add_connection_options
+    from arag_search.cli.options.connection import add_connection_options
 
     app = typer.Typer(
         name="index_jobs",

@@ -13,21 +13,21 @@ import pytest
 
 from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from tests.browser import browser  # noqa: F401
-from tests.commands import SAMPLE, Command, Done
-from tests.examples import examples
-from tests.opensearch_indexes import opensearch  # noqa: F401
-from tests.opensearch_node import (  # noqa: F401
+from tests.support.browser import browser  # noqa: F401
+from tests.support.commands import SAMPLE, Command, Done
+from tests.support.examples import examples
+from tests.support.opensearch_indexes import opensearch  # noqa: F401
+from tests.support.opensearch_node import (  # noqa: F401
     opensearch_cluster,
     opensearch_jars,
     opensearch_url,
 )
-from tests.passages import VIVALDI, index_of
-from tests.shared_data import prepare
+from tests.support.passages import VIVALDI, index_of
+from tests.support.shared_data import prepare
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
 _CACHE = str(cache_folder())

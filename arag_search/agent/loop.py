@@ -29,14 +29,14 @@ from arag_search.agent.models.base import (
     ToolCall,
     Usage,
 )
+from arag_search.agent.presets import Preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Outcome, Record, Step
 from arag_search.agent.state import State, message_tokens
 from arag_search.agent.toolbox import encoder_of, given_by, tools_of
-from arag_search.config import Preset
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
-from arag_search.index import Index
 from arag_search.query.problems import MAX_CHARACTERS
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch

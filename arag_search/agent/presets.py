@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
+from arag_search.system.yaml_file import numbered, read_mapping
 from arag_search.tools.base import MIN_RESULT_TOKENS, allowed_text
 from arag_search.tools.logical_search import Description
 from arag_search.vectors.base import VectorUnit
-from arag_search.yaml_file import numbered, read_mapping
 
 ToolName = Literal[
     "logical_search",
@@ -123,8 +123,8 @@ class Preset(BaseModel):
 
 def preset_folder() -> Path:
     """Where the presets of this release are: in the wheel, or in the checkout."""
-    packaged = Path(__file__).parent / "configs"
-    return packaged if packaged.is_dir() else Path(__file__).parents[1] / "configs"
+    packaged = Path(__file__).parents[1] / "configs"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "configs"
 
 
 def preset_names() -> list[str]:

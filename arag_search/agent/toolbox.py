@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from arag_search.config import Preset, ToolName
+from arag_search.agent.presets import Preset, ToolName
 from arag_search.errors import NotServedError, VectorsNotFoundError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.base import Tool
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.hybrid_search import HybridSearch

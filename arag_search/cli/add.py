@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from index_jobs.options import BuildOptions
+    from index_jobs.build.options import BuildOptions
 
 
 def add_command(
@@ -15,11 +15,11 @@ def add_command(
 ) -> int:
     """Add the sources to the index. Of the options of a build only those that were given count, and
     must be the index's."""
-    from arag_search.cli.messages import INTERRUPTED, say
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.messages import INTERRUPTED, say
+    from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
-    from index_jobs.adding import AddOptions, add_documents
-    from index_jobs.progress import open_progress
+    from index_jobs.build.progress import open_progress
+    from index_jobs.updates.adding import AddOptions, add_documents
 
     def if_given(name: str, value: Any) -> Any:
         source = context.get_parameter_source(name)

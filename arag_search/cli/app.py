@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from arag_search.cli.messages import INTERRUPTED, say
-from arag_search.terminal import guard_terminals
+from arag_search.cli.output.messages import INTERRUPTED, say
+from arag_search.system.terminal import guard_terminals
 
 # Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
 
@@ -102,7 +102,6 @@ def _command() -> Any:
     from arag_search.cli.ask import ask_command
     from arag_search.cli.check import check_command
     from arag_search.cli.compact import compact_command
-    from arag_search.cli.connection import add_connection_options
     from arag_search.cli.delete import delete_command
     from arag_search.cli.demo import demo_command
     from arag_search.cli.embed import embed_command
@@ -110,6 +109,7 @@ def _command() -> Any:
     from arag_search.cli.info import info_command
     from arag_search.cli.mcp import mcp_command
     from arag_search.cli.opensearch import opensearch_commands
+    from arag_search.cli.options.connection import add_connection_options
     from arag_search.cli.presets import presets_command
     from arag_search.cli.questions import questions_command
     from arag_search.cli.read import read_command
@@ -187,8 +187,8 @@ def _file_error(error: OSError) -> str:
     if error.filename is None and _output_fails():
         _drop_output()
         return f"The output cannot be written ({error.strerror})."
-    from arag_search.durable import room_advice
     from arag_search.errors import AragError
+    from arag_search.system.durable import room_advice
 
     return str(
         AragError(

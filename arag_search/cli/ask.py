@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.messages import say
-from arag_search.cli.model_options import (
+from arag_search.cli.options.model import (
     BaseUrl,
     MaxRetries,
     ModelName,
@@ -24,16 +23,17 @@ from arag_search.cli.model_options import (
     TopP,
     retry_text,
 )
-from arag_search.cli.scope_option import ScopeFilter
-from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.scope import ScopeFilter
+from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
+from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
     from arag_search.agent.models.base import ChatModel
+    from arag_search.agent.presets import Preset
     from arag_search.agent.record import Record, Step
-    from arag_search.agent.records_file import RecordsFile
-    from arag_search.config import Preset
-    from arag_search.index import Index
+    from arag_search.runs.records_file import RecordsFile
+    from arag_search.search.index import Index
 
 
 def ask_command(
@@ -88,9 +88,9 @@ def ask_command(
     Exit code 0 for an answer (also "not found in the corpus"), 1 for a failure.
     """
     from arag_search.agent.models.choose import choose_model
-    from arag_search.agent.records_file import RecordsFile
-    from arag_search.config import load_preset
-    from arag_search.index import open_index
+    from arag_search.agent.presets import load_preset
+    from arag_search.runs.records_file import RecordsFile
+    from arag_search.search.index import open_index
 
     settings = load_preset(preset)
     chosen = choose_model(
@@ -147,7 +147,7 @@ def _ask(
 
 def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:
     """Print the answer or the record; the exit code."""
-    from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.trajectories import answer_text, totals_line
     from arag_search.errors import RunError
 

@@ -39,14 +39,14 @@ def check_command(
     Without --index a field that is not title, content or doc_id is taken for metadata. A query
     that starts with a minus goes after --. Exit code 2 for a query with problems.
     """
-    from arag_search.cli.results import print_json, print_text, problem_list
+    from arag_search.cli.output.results import print_json, print_text, problem_list
     from arag_search.query.fields import ANY_SCHEMA
     from arag_search.query.parser import parse
     from arag_search.query.problems import QueryError
 
     schema = ANY_SCHEMA
     if index is not None:
-        from arag_search.index import open_index
+        from arag_search.search.index import open_index
 
         with open_index(index) as opened:
             schema = opened.manifest.query_schema

@@ -30,10 +30,10 @@ def compact_command(
       arag-search compact my-index
       arag-search compact http://localhost:9200/my-index --json
     """
-    from arag_search.cli.messages import INTERRUPTED
-    from arag_search.cli.results import print_text
-    from index_jobs.progress import open_progress
-    from index_jobs.updates import compact_index
+    from arag_search.cli.output.messages import INTERRUPTED
+    from arag_search.cli.output.results import print_text
+    from index_jobs.build.progress import open_progress
+    from index_jobs.updates.deleting import compact_index
 
     progress = open_progress()
     try:

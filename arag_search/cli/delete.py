@@ -49,10 +49,10 @@ def delete_command(
       arag-search delete my-index --from withdrawn.txt --missing-ok
       cut -f1 withdrawn.tsv | arag-search delete my-index - --dry-run
     """
-    from arag_search.cli.messages import INTERRUPTED
-    from arag_search.cli.results import print_text
-    from index_jobs.progress import open_progress
-    from index_jobs.updates import delete_documents
+    from arag_search.cli.output.messages import INTERRUPTED
+    from arag_search.cli.output.results import print_text
+    from index_jobs.build.progress import open_progress
+    from index_jobs.updates.deleting import delete_documents
 
     wanted: list[str] = []
     for each in doc_ids or []:

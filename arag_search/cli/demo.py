@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.messages import say
-from arag_search.cli.model_options import BaseUrl, ModelName, retry_text
+from arag_search.cli.options.model import BaseUrl, ModelName, retry_text
+from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
-    from arag_search.index import Index
+    from arag_search.search.index import Index
 
 QUESTIONS = ("s06", "s11", "s01")
 """Of the sample questions: a relation followed, a comparison, a question of two hops."""
@@ -54,16 +54,16 @@ def demo_command(
     import shlex
     from importlib.resources import as_file, files
 
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.results import print_text
     from arag_search.engines.lucene.jvm import cache_folder
     from arag_search.errors import BuildError, IndexExistsError
-    from arag_search.index import open_index
+    from arag_search.search.index import open_index
     from arag_search.tools.base import ReadSet
     from arag_search.tools.chunk_read import ChunkRead
     from arag_search.tools.logical_search import LogicalSearch
-    from index_jobs.build import build_index
-    from index_jobs.metadata import parse_metadata
-    from index_jobs.options import BuildOptions
+    from index_jobs.build.build import build_index
+    from index_jobs.build.options import BuildOptions
+    from index_jobs.sources.metadata import parse_metadata
 
     location = to or cache_folder() / "demo-index"
     options = BuildOptions(metadata=parse_metadata(SAMPLE_METADATA), overwrite=to is None)
@@ -114,10 +114,10 @@ def _answer(index: Index, model: str | None, base_url: str | None) -> int:
 
     from arag_search.agent.loop import Agent
     from arag_search.agent.models.choose import HOW_TO_SET, OFFLINE, choose_model
-    from arag_search.cli.results import print_text
+    from arag_search.agent.presets import load_preset
+    from arag_search.cli.output.results import print_text
     from arag_search.cli.trajectories import answer_text, step_line, totals_line
-    from arag_search.config import load_preset
-    from arag_search.evaluation.questions import load_questions
+    from arag_search.questions.files import load_questions
 
     preset = load_preset(PRESET)
     chosen = choose_model(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.build_options import Json
-from arag_search.cli.messages import INTERRUPTED
+from arag_search.cli.options.build import Json
+from arag_search.cli.output.messages import INTERRUPTED
 
 # What reads indexes and encodes is imported where the command runs: --help is to be fast.
 
@@ -150,11 +150,11 @@ def embed_command(
       arag-search embed http://localhost:9200/name --vectors DIR --dtype float16
       arag-search embed my-index --only-missing --json
     """
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.results import print_text
     from arag_search.vectors.base import VECTOR_UNITS
-    from index_jobs.embed import embed_index
-    from index_jobs.embed_plan import EmbedOptions
-    from index_jobs.embed_progress import open_embed_progress
+    from index_jobs.embed.embed import embed_index
+    from index_jobs.embed.plan import EmbedOptions
+    from index_jobs.embed.progress import open_embed_progress
 
     options = EmbedOptions(
         vectors=vectors,
@@ -170,7 +170,7 @@ def embed_command(
         ray=ray,
     )
     if dry_run:
-        from index_jobs.embed_estimate import estimate_embedding
+        from index_jobs.embed.estimate import estimate_embedding
 
         found = estimate_embedding(index, encoder, options)
         print_text(found.to_json() if json else found.to_text())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.build_options import (
+from arag_search.cli.options.build import (
     Bm25,
     ChunkTokens,
     FormatName,
@@ -27,7 +27,7 @@ from arag_search.cli.build_options import (
     Workers,
     build_options,
 )
-from arag_search.cli.messages import INTERRUPTED, say
+from arag_search.cli.output.messages import INTERRUPTED, say
 
 # What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
 
@@ -107,11 +107,11 @@ def index_command(
       arag-search search my-index '"four seasons" AND vivaldi AND NOT title:opera'
       arag-search info my-index
     """
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.results import print_text
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.index import check_path
-    from index_jobs.build import build_index
-    from index_jobs.progress import open_progress
+    from arag_search.search.index import check_path
+    from index_jobs.build.build import build_index
+    from index_jobs.build.progress import open_progress
 
     if not is_address(to):
         check_path(to, "the index")
@@ -136,7 +136,7 @@ def index_command(
         keep=keep,
     )
     if dry_run:
-        from index_jobs.estimate import estimate
+        from index_jobs.build.estimate import estimate
 
         found = estimate(source, to, options)
         print_text(found.to_json() if json else found.to_text())
@@ -159,9 +159,9 @@ def index_command(
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
-    from index_jobs.rollback import roll_back
+    from index_jobs.updates.rollback import roll_back
 
     if sources:
         raise ArgumentError(

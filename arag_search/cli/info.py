@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from arag_search.engines.lucene.reader import IndexStatistics
     from arag_search.engines.lucene.snapshot import PartStatistics
     from arag_search.engines.opensearch.reader import ClusterStatistics, ShardStatistics
-    from arag_search.index import Index
     from arag_search.manifest import Manifest
+    from arag_search.search.index import Index
 
     Statistics = IndexStatistics | ClusterStatistics
     Part = PartStatistics | ShardStatistics
@@ -66,7 +66,7 @@ def info_command(
       arag-search info indexes/* --checksums
       arag-search info http://localhost:9200/my-index
     """
-    from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.output.results import print_json, print_text
     from arag_search.errors import AragError
 
     if len(indexes) == 1:
@@ -104,9 +104,9 @@ class _Described(NamedTuple):
 def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
     """Describe and verify an index and its vectors. Raises what opening it raises, and
     IndexDamagedError where it is not what its manifest says."""
-    from arag_search.cli.info_vectors import described_sidecars
+    from arag_search.cli.output.info_vectors import described_sidecars
     from arag_search.engines.deletions import deletions_of
-    from arag_search.index import open_index
+    from arag_search.search.index import open_index
 
     with open_index(index) as opened:
         manifest = opened.manifest

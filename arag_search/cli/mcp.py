@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.messages import INTERRUPTED, say
-from arag_search.cli.scope_option import ScopeFilter
-from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.scope import ScopeFilter
+from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
+from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.output.messages import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.config import Preset
+    from arag_search.agent.presets import Preset
     from arag_search.mcp_server.listening import Listening
     from arag_search.mcp_server.served import ServedIndex
     from arag_search.mcp_server.stdio import Channel
@@ -110,9 +110,9 @@ def mcp_command(
 
     Exit code 0 where the client ended it, 130 after Ctrl-C, 143 after SIGTERM, 1 for a failure.
     """
-    from arag_search.extras import check_extra
-    from arag_search.index import open_index
     from arag_search.mcp_server.served import ServedIndex, served_preset
+    from arag_search.search.index import open_index
+    from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
     settings = served_preset(preset, tools)

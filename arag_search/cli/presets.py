@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 if TYPE_CHECKING:
-    from arag_search.config import Preset
+    from arag_search.agent.presets import Preset
 
 
 def presets_command(
@@ -33,8 +33,8 @@ def presets_command(
       arag-search presets logical_read
       arag-search presets my-preset.yaml
     """
-    from arag_search.cli.results import print_json, print_text
-    from arag_search.config import DEFAULT_PRESET, load_preset, preset_folder, preset_names
+    from arag_search.agent.presets import DEFAULT_PRESET, load_preset, preset_folder, preset_names
+    from arag_search.cli.output.results import print_json, print_text
 
     if preset is not None:
         one = load_preset(preset)
@@ -70,7 +70,7 @@ def _preset_json(preset: Preset) -> dict[str, object]:
 
 def _explained(preset: Preset) -> str:
     """Every key with its value and what it means, then the prompt."""
-    from arag_search.config import Preset, allowed_values
+    from arag_search.agent.presets import Preset, allowed_values
 
     lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
     for key, field in Preset.model_fields.items():

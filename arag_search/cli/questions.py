@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from arag_search.evaluation.description import Description, Resolution
-    from arag_search.evaluation.question import Hop, Question
+    from arag_search.questions.question import Hop, Question
 
 _LABEL_WIDTH = 13
 _UNRESOLVED_SHOWN = 5
@@ -55,10 +55,10 @@ def questions_command(
       arag-search questions q.jsonl --index my-index
       arag-search questions beir/scifact --json
     """
-    from arag_search.cli.results import print_json, print_text
+    from arag_search.cli.output.results import print_json, print_text
     from arag_search.evaluation.description import describe
-    from arag_search.evaluation.questions import read_questions
-    from arag_search.index import open_index
+    from arag_search.questions.files import read_questions
+    from arag_search.search.index import open_index
 
     read = read_questions(file)
     if index is None:

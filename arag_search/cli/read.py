@@ -31,8 +31,8 @@ def read_command(
 
     Exit code 1 where an id is not in the index, or not in the filter.
     """
-    from arag_search.cli.results import print_json, print_text
-    from arag_search.index import open_index
+    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.search.index import open_index
     from arag_search.tools.chunk_read import chunk_header
 
     with open_index(index, filter=filter) as opened:

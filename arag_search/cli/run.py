@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag_search.cli.messages import INTERRUPTED
-from arag_search.cli.model_options import (
+from arag_search.cli.options.model import (
     BaseUrl,
     MaxRetries,
     ModelName,
@@ -21,12 +20,13 @@ from arag_search.cli.model_options import (
     TopP,
     retry_text,
 )
-from arag_search.cli.scope_option import ScopeFilter
-from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.scope import ScopeFilter
+from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
+from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.output.messages import INTERRUPTED
 
 if TYPE_CHECKING:
-    from arag_search.agent.run import RunOutcome
+    from arag_search.runs.run import RunOutcome
 
 
 def run_command(
@@ -110,12 +110,12 @@ def run_command(
     failed or are left, 130 interrupted.
     """
     from arag_search.agent.models.choose import choose_model
-    from arag_search.agent.prices import Prices
-    from arag_search.agent.run import RunOptions, run
-    from arag_search.cli.run_progress import open_run_progress
-    from arag_search.config import load_preset
-    from arag_search.evaluation.questions import load_questions
-    from arag_search.index import open_index
+    from arag_search.agent.presets import load_preset
+    from arag_search.cli.output.run_progress import open_run_progress
+    from arag_search.questions.files import load_questions
+    from arag_search.runs.prices import Prices
+    from arag_search.runs.run import RunOptions, run
+    from arag_search.search.index import open_index
 
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
     options.check()
@@ -167,9 +167,9 @@ def run_command(
 
 def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
     """Say how the run ended; the exit code."""
-    from arag_search.cli.results import print_text
-    from arag_search.cli.run_progress import tally_text
-    from arag_search.progress import duration
+    from arag_search.cli.output.results import print_text
+    from arag_search.cli.output.run_progress import tally_text
+    from arag_search.system.progress import duration
 
     tally = outcome.tally
     noun = "question" if tally.total == 1 else "questions"

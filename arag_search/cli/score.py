@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arag_search.cli.model_options import BaseUrl
-from arag_search.cli.searched_index_option import SearchedIndex
+from arag_search.cli.options.index import SearchedIndex
+from arag_search.cli.options.model import BaseUrl
 
 if TYPE_CHECKING:
-    from arag_search.evaluation.judge import Judge
+    from arag_search.evaluation.judging.judge import Judge
 
 VERDICTS_FILE = "verdicts.jsonl"
 
@@ -101,12 +101,12 @@ def score_command(
       arag-search score runs/a --index my-index --measure EM,FullEvidence,TokensToEvidence
       arag-search score runs/a --judge gpt-4o-mini --judge-repeats 3 --trajectories
     """
-    from arag_search.cli.results import print_json, print_text
-    from arag_search.cli.score_tables import details_text, measures_text, score_text
-    from arag_search.evaluation.agreement import read_labels
+    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.output.score_tables import details_text, measures_text, score_text
+    from arag_search.evaluation.judging.agreement import read_labels
     from arag_search.evaluation.measure_names import parse_measures
     from arag_search.evaluation.score import score
-    from arag_search.index import open_index
+    from arag_search.search.index import open_index
 
     measures = parse_measures(measure or ())
     labels = None if judge_labels is None else read_labels(judge_labels)
@@ -135,8 +135,8 @@ def _judge(name: str, base_url: str | None, repeats: int, cache: Path) -> Genera
     """The judge that the options name; its model is closed at the end."""
     from arag_search.agent.models.choose import OFFLINE, choose_model
     from arag_search.errors import ArgumentError
-    from arag_search.evaluation.judge import Judge
-    from arag_search.evaluation.verdict_cache import VerdictCache
+    from arag_search.evaluation.judging.judge import Judge
+    from arag_search.evaluation.judging.verdict_cache import VerdictCache
 
     if name == OFFLINE:
         raise ArgumentError(

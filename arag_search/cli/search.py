@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arag_search.cli.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.vector_options import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
+from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from arag_search.index import Index
-    from arag_search.results import SearchResult
+    from arag_search.search.index import Index
+    from arag_search.search.results import SearchResult
 
 _BY_VECTORS = ("semantic", "hybrid", "naive")
 _ENCODED_TOGETHER = 1_000
@@ -284,7 +284,7 @@ class _Options:
 
     def open(self, location: str) -> Index:
         """Open the index as the options say."""
-        from arag_search.index import open_index
+        from arag_search.search.index import open_index
 
         folder, encoder, allow_stale = self.vectors
         return open_index(
@@ -344,7 +344,7 @@ def _without_effect(name: str, needs: str) -> ArgumentError:
 
 
 def _run_one(location: str, words: list[str], options: _Options) -> int:
-    from arag_search.cli.results import (
+    from arag_search.cli.output.results import (
         explanation_text,
         print_json,
         print_text,
@@ -352,7 +352,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
         result_json,
     )
     from arag_search.query.problems import QueryError
-    from arag_search.results import MAX_REACH
+    from arag_search.search.results import MAX_REACH
     from arag_search.tools.base import ReadSet
     from arag_search.tools.search import ReplyStyle, reply
 
@@ -380,14 +380,14 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
 
 
 def _run_batch(location: str, path: Path, options: _Options) -> int:
-    from arag_search.cli.queries import read_queries
-    from arag_search.cli.results import (
+    from arag_search.cli.output.results import (
         print_bytes,
         print_json,
         problems_json,
         result_json,
         stopped_json,
     )
+    from arag_search.cli.queries import read_queries
     from arag_search.errors import QueryTimeoutError
     from arag_search.query.problems import QueryError
 

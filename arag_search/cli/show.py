@@ -20,15 +20,15 @@ def show_command(
     Every step is printed as the model saw it, then its answer and the totals. Of a question that
     was asked again the last record is shown.
     """
-    from arag_search.agent.run_folder import (
+    from arag_search.cli.output.results import print_json, print_text
+    from arag_search.cli.trajectories import trajectory_text
+    from arag_search.errors import RunError
+    from arag_search.runs.folder import (
         RECORDS_FILE,
         RUN_FILE,
         read_description,
         read_records,
     )
-    from arag_search.cli.results import print_json, print_text
-    from arag_search.cli.trajectories import trajectory_text
-    from arag_search.errors import RunError
 
     path = folder / RECORDS_FILE
     if not path.is_file():

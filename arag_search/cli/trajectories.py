@@ -9,9 +9,9 @@ from typing import Any, cast
 from arag_search.agent.record import Record, Step
 from arag_search.agent.wording import citation_warning, hits_text
 from arag_search.corpus import Chunk
-from arag_search.index import Index
 from arag_search.query import analysis
-from arag_search.results import join_sentences
+from arag_search.search.index import Index
+from arag_search.search.results import join_sentences
 from arag_search.tools.rendering import cut_to, header_line, one_line
 
 MAX_EVIDENCE_TOKENS = 80

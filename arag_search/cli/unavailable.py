@@ -45,10 +45,10 @@ def unavailable_command(
         --preset logical_read --model gpt-4o-mini --out runs/gone
       arag-search score runs/gone --judge gpt-4o
     """
-    from arag_search.cli.results import print_json, print_text
-    from arag_search.evaluation.questions import load_questions
+    from arag_search.cli.output.results import print_json, print_text
     from arag_search.evaluation.unavailable import take_away
-    from arag_search.index import open_index
+    from arag_search.questions.files import load_questions
+    from arag_search.search.index import open_index
 
     questions = load_questions(file)
     with open_index(index) as opened:
@@ -64,9 +64,9 @@ def unavailable_command(
 def _write(found: TakenAway, out: Path) -> None:
     import orjson
 
-    from arag_search.durable import write_atomically
     from arag_search.errors import ArgumentError
-    from arag_search.evaluation.question_record import plain_record
+    from arag_search.questions.record import plain_record
+    from arag_search.system.durable import write_atomically
 
     lines = [
         orjson.dumps(plain_record(one), option=orjson.OPT_APPEND_NEWLINE) for one in found.questions

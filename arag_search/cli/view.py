@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arag_search.cli.searched_index_option import SearchedIndex
+from arag_search.cli.options.index import SearchedIndex
 
 PAGE_FILE = "view.html"
 COMPARISON_FILE = "compare.html"
@@ -61,9 +61,9 @@ def view_command(
       arag-search view runs/a --open
       arag-search view runs/a --compare runs/b --out a-and-b.html
     """
-    from arag_search.cli.results import print_text
+    from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
-    from arag_search.index import open_index
+    from arag_search.search.index import open_index
     from arag_search.viewer.view import view
 
     if no_gold and questions is not None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from arag_search.endpoints.redaction import Secrets
 from arag_search.endpoints.refusals import Failures, Refusal, refusal_error, refusal_of
 from arag_search.errors import ConfigError
-from arag_search.redaction import Secrets
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_RETRIES = 5
@@ -169,7 +169,7 @@ class Endpoint:
     def _attempt(self, request: Request[T]) -> T | Refusal:
         import openai
 
-        from arag_search.http_host import UnreadableReplyError
+        from arag_search.endpoints.host import UnreadableReplyError
 
         try:
             raw = request.send(self._opened())

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from arag_search.endpoints.redaction import Secrets
 from arag_search.errors import AragError
-from arag_search.redaction import Secrets
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})

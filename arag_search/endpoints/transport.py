@@ -11,8 +11,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
+from arag_search.endpoints.host import HttpHost, HttpReply, Proxy
 from arag_search.errors import ConfigError
-from arag_search.http_host import HttpHost, HttpReply, Proxy
 
 _PORTS = {"http": 80, "https": 443}
 _SENT_AGAIN = frozenset({307, 308})  # other redirects turn a POST into a GET

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import (
+from arag_search.errors import RunError
+from arag_search.questions.files import Question, load_questions, questions_fingerprint
+from arag_search.runs.folder import (
     RECORDS_FILE,
     RUN_FILE,
     Foreign,
@@ -17,8 +19,6 @@ from arag_search.agent.run_folder import (
     read_description,
     read_records,
 )
-from arag_search.errors import RunError
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from typing import Any
 
 from arag_search.corpus import Chunk
 from arag_search.evaluation.measures import normalise, stands_in, whole_words
-from arag_search.evaluation.question import Question
-from arag_search.evaluation.question_record import Shape
-from arag_search.evaluation.questions import (
+from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
+from arag_search.questions.files import (
     QuestionFile,
     evidence_fingerprint,
     questions_fingerprint,
 )
-from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
+from arag_search.questions.question import Question
+from arag_search.questions.record import Shape
 
 EXAMPLES = 3
 _YES_NO = {"yes", "no"}

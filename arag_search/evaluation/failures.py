@@ -12,8 +12,8 @@ from typing import Literal
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Piece
+from arag_search.questions.question import Question
 
 Failure = Literal[
     "no answer", "not measured", "read not used", "budget", "shown not read", "never shown"

@@ -11,10 +11,10 @@ from arag_search.agent.record import Record
 from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.evidence import evidence_values
 from arag_search.evaluation.measure_names import Measure
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.ranking import judgements, ranking_values, shown_documents
 from arag_search.evaluation.resolution import LocatedEvidence, Piece
+from arag_search.questions.question import Question
 
 Values = Mapping[str, float | None]
 """By measure, as it prints; None is what could not be measured."""

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from arag_search.corpus import nfc
-from arag_search.evaluation.question import Question
 from arag_search.query.analysis import terms
+from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -9,7 +9,7 @@ from typing import Literal
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import shown_titles
 from arag_search.evaluation.measures import contains, evidence_recall, exact_match, f1, is_refusal
-from arag_search.evaluation.question import Question
+from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]
 

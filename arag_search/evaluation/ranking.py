@@ -15,9 +15,9 @@ from arag_search.evaluation.measure_names import (
     SUCCESS,
     Measure,
 )
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Passages, Piece
-from arag_search.extras import missing_extra
+from arag_search.questions.question import Question
+from arag_search.system.extras import missing_extra
 
 _THEIR_NAMES = {
     RECALL.name: "R",

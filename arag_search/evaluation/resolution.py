@@ -9,7 +9,7 @@ from typing import Literal
 
 from arag_search.corpus import Chunk
 from arag_search.evaluation.measures import normalise, stands_in, whole_words, without_brackets
-from arag_search.evaluation.question import GoldPassage, Hop, Question
+from arag_search.questions.question import GoldPassage, Hop, Question
 
 Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
 _TELLING_WORDS = 4

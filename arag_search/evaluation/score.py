@@ -13,13 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import RunDescription
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.agreement import Agreement, agreement
 from arag_search.evaluation.asked import AskedRun, asked_run
 from arag_search.evaluation.doubts import doubts_of
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
-from arag_search.evaluation.judge import Judge, Judgement, Verdict
+from arag_search.evaluation.judging.agreement import Agreement, agreement
+from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict
 from arag_search.evaluation.measure_names import JUDGE_ACC, Measure
 from arag_search.evaluation.measured import (
     Means,
@@ -29,10 +28,11 @@ from arag_search.evaluation.measured import (
     measures_json,
 )
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
-from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
-from arag_search.index import Index
+from arag_search.questions.files import Question
+from arag_search.runs.folder import RunDescription
+from arag_search.search.index import Index
 
 NOT_MEASURED = "not measured: it takes a model's verdict on each step"
 NOT_JUDGED = "not judged"

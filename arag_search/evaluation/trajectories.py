@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import cast, get_args
 
+from arag_search.agent.presets import ToolName
 from arag_search.agent.record import Record, Step
-from arag_search.config import ToolName
 from arag_search.tools.base import DEFAULT_TOP_K
 
 SEARCH_TOOLS = frozenset(get_args(ToolName)) - {"chunk_read"}

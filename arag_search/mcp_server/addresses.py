@@ -12,11 +12,11 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 from arag_search.errors import ArgumentError, UnknownDocumentError
-from arag_search.index import Index, unknown_chunks
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.query.fields import DOC_ID
 from arag_search.query.printing import keyword_text
 from arag_search.query.problems import QueryError
+from arag_search.search.index import Index, unknown_chunks
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS
 from arag_search.tools.chunk_read import IN_BRACKETS, MAX_IDS, ChunkRead
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcp import McpError, types
 from mcp.server.lowlevel import Server
 
-from arag_search.config import Preset
+from arag_search.agent.presets import Preset
 from arag_search.errors import (
     AragError,
     ArgumentError,

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag_search.agent.presets import DEFAULT_PRESET, Preset, changed_preset, load_preset
 from arag_search.agent.toolbox import tools_of
-from arag_search.config import DEFAULT_PRESET, Preset, changed_preset, load_preset
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"

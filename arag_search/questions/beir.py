@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.question import Question
-from arag_search.evaluation.record_fields import Fields, parsed, read_bytes, shown
+from arag_search.questions.question import Question
+from arag_search.questions.record_fields import Fields, parsed, read_bytes, shown
 
 QUERIES_FILE = "queries.jsonl"
 QRELS_FOLDER = "qrels"

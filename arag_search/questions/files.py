@@ -16,16 +16,16 @@ from typing import cast
 import orjson
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.beir import is_beir, read_beir
-from arag_search.evaluation.question import (
+from arag_search.questions.beir import is_beir, read_beir
+from arag_search.questions.question import (
     GoldPassage,
     GoldSentence,
     Hop,
     Question,
     Triple,
 )
-from arag_search.evaluation.question_record import ALLOWED, Shape, read_record
-from arag_search.evaluation.record_fields import parsed, read_bytes
+from arag_search.questions.record import ALLOWED, Shape, read_record
+from arag_search.questions.record_fields import parsed, read_bytes
 
 __all__ = [
     "ALLOWED",

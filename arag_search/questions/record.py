@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 from arag_search.corpus import nfc
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.question import GoldPassage, Hop, Question, Triple
-from arag_search.evaluation.record_fields import Fields
+from arag_search.questions.question import GoldPassage, Hop, Question, Triple
+from arag_search.questions.record_fields import Fields
 
 Shape = Literal[
     "plain", "MuSiQue", "2WikiMultiHopQA", "HotpotQA", "A-RAG or GraphRAG-Bench", "KILT", "BEIR"

@@ -11,7 +11,7 @@ import orjson
 
 from arag_search.corpus import nfc
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.question import GoldPassage, GoldSentence, Triple
+from arag_search.questions.question import GoldPassage, GoldSentence, Triple
 
 _Item = TypeVar("_Item")
 

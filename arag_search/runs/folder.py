@@ -20,10 +20,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag_search.agent.record import Record
-from arag_search.agent.records_file import RecordsFile
 from arag_search.corpus import nfc
-from arag_search.durable import write_atomically
 from arag_search.errors import RunError
+from arag_search.runs.records_file import RecordsFile
+from arag_search.system.durable import write_atomically
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from arag_search.agent.models.base import Usage
 from arag_search.errors import ConfigError
-from arag_search.yaml_file import numbered, read_mapping
+from arag_search.system.yaml_file import numbered, read_mapping
 
 TOKENS_A_PRICE = 1_000_000
 FIELDS = ("prompt", "completion")

@@ -8,7 +8,7 @@ import orjson
 
 from arag_search.agent.record import Record
 from arag_search.errors import RunError
-from arag_search.json_lines import ForeignLineError, JsonLinesFile
+from arag_search.system.journal import ForeignLineError, JsonLinesFile
 
 
 class RecordsFile:

@@ -19,14 +19,14 @@ from typing import Literal, Protocol
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
-from arag_search.agent.prices import Prices, check_cost_limit
+from arag_search.agent.presets import Preset
 from arag_search.agent.record import Record
-from arag_search.agent.run_folder import RunDescription, RunFolder, RunRecords
-from arag_search.config import Preset
 from arag_search.errors import ArgumentError, ModelAccessError
-from arag_search.evaluation.questions import Question, questions_fingerprint
-from arag_search.index import Index
-from arag_search.interrupts import Interrupts
+from arag_search.questions.files import Question, questions_fingerprint
+from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
+from arag_search.runs.prices import Prices, check_cost_limit
+from arag_search.search.index import Index
+from arag_search.system.interrupts import Interrupts
 
 MAX_WORKERS = 256
 

@@ -12,7 +12,6 @@ from arag_search.engines.base import SearchEngine, SearchRequest
 from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError
-from arag_search.narrowing import HYBRID_NARROWING, stopped_in_time
 from arag_search.query import analysis
 from arag_search.query.parser import parse_filter
 from arag_search.query.problems import (
@@ -24,11 +23,18 @@ from arag_search.query.problems import (
     QueryError,
 )
 from arag_search.query.tree import Node, Scope, Term, any_of
-from arag_search.results import HybridRanks, SearchHit, SearchResult, check_choice, check_page
+from arag_search.search.fusion import fuse
+from arag_search.search.narrowing import HYBRID_NARROWING, stopped_in_time
+from arag_search.search.passages import NearPassage, NearPassages, near_passages
+from arag_search.search.results import (
+    HybridRanks,
+    SearchHit,
+    SearchResult,
+    check_choice,
+    check_page,
+)
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
-from arag_search.vectors.fusion import fuse
 from arag_search.vectors.opening import OpenVectors, VectorSource
-from arag_search.vectors.passages import NearPassage, NearPassages, near_passages
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray

@@ -30,11 +30,7 @@ from arag_search.engines.deadline import (
 )
 from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
-from arag_search.feedback import Feedback
-from arag_search.feedback import feedback as feedback_on
 from arag_search.manifest import Manifest
-from arag_search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
-from arag_search.occurrences import adjacent_places
 from arag_search.query import analysis
 from arag_search.query.clauses import has_few_apostrophes, symbol_notes
 from arag_search.query.fields import CONTENT, TITLE
@@ -42,7 +38,12 @@ from arag_search.query.groups import Operator
 from arag_search.query.parser import ParsedQuery, parse, parse_filter
 from arag_search.query.problems import shortened
 from arag_search.query.tree import MAX_APOSTROPHES, Scope, TextLeaf, leaves, spellings_of
-from arag_search.results import (
+from arag_search.search.by_vectors import VectorSearch
+from arag_search.search.feedback import Feedback
+from arag_search.search.feedback import feedback as feedback_on
+from arag_search.search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
+from arag_search.search.occurrences import adjacent_places
+from arag_search.search.results import (
     ReadChunk,
     SearchHit,
     SearchResult,
@@ -51,10 +52,9 @@ from arag_search.results import (
     check_page,
     hit_of,
 )
-from arag_search.snippets import Snippets, keyword_sentences
+from arag_search.search.snippets import Snippets, keyword_sentences
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
-from arag_search.vectors.search import VectorSearch
 
 MAX_KEYWORDS = 20
 MAX_KEYWORD_CHARACTERS = 200

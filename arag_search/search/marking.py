@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from arag_search.occurrences import adjacent_places, loosened_places
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.tree import Phrase, Prefix, TextLeaf
+from arag_search.search.occurrences import adjacent_places, loosened_places
 
 Place = tuple[int, int]
 """Offsets, in code points, of the first character and after the last."""

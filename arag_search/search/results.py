@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from arag_search.corpus import Chunk, split_at
 from arag_search.engines.base import Hit, LeafScore
 from arag_search.errors import ArgumentError
-from arag_search.feedback import Feedback
+from arag_search.search.feedback import Feedback
 from arag_search.tokens import count_tokens
 
 MAX_TOP_K = 1_000

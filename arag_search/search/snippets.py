@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Matching
-from arag_search.occurrences import Occurrences, Sentences
 from arag_search.query import analysis
 from arag_search.query.tree import Node, Phrase, Prefix, TextLeaf, positive_leaves
+from arag_search.search.occurrences import Occurrences, Sentences
 
 MAX_SENTENCES = 3
 """Sentences that a logical search shows of one chunk."""

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
-from arag_search.terminal import drawing_stream, visible
+from arag_search.system.terminal import drawing_stream, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

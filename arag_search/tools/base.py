@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.rendering import bounded
 from arag_search.tools.spans import PassageSpan, clipped

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from arag_search.corpus import Chunk, nfc
-from arag_search.index import Index
-from arag_search.results import ReadChunk
+from arag_search.search.index import Index
+from arag_search.search.results import ReadChunk
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,

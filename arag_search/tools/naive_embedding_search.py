@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.index import Index
 from arag_search.query.problems import QueryError
+from arag_search.search.index import Index
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_TOP_K,

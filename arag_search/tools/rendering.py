@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from arag_search.corpus import split_at
-from arag_search.results import join_sentences
+from arag_search.search.results import join_sentences
 from arag_search.tokens import CUT_MARK, FAR, count_tokens, cut_to
 from arag_search.tools.spans import LeftOut, PassageSpan
 

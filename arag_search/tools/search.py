@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arag_search.index import Index
-from arag_search.results import SearchHit, SearchResult
+from arag_search.search.index import Index
+from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.columns import Columns
+from arag_search.vectors.storage.columns import Columns
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.vectors.base import Nearest
-from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.rows import KEY_BYTES
+from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.rows import KEY_BYTES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arag_search.cores import share_cores
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.vectors.files import sync_file
-from arag_search.vectors.manifest import FLAT
-from arag_search.vectors.mapped import MappedRows
+from arag_search.system.cores import share_cores
+from arag_search.vectors.storage.files import sync_file
+from arag_search.vectors.storage.manifest import FLAT
+from arag_search.vectors.storage.mapped import MappedRows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory_documents import Documents
+from arag_search.engines.memory.documents import Documents
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, Nearest, VectorUnit
-from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
+from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
 
 if TYPE_CHECKING:
     import numpy as np

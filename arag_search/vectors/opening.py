@@ -112,8 +112,8 @@ def sidecar_source(
     else the one that made them. An encoder that is given is not closed."""
 
     def open_sidecar() -> NotedVectors:
-        from arag_search.vectors.place import vectors_root
-        from arag_search.vectors.sidecar import open_vectors
+        from arag_search.vectors.storage.place import vectors_root
+        from arag_search.vectors.storage.sidecar import open_vectors
 
         identity = None if encoder is None or isinstance(encoder, str) else encoder.identity
         sidecar = open_vectors(

@@ -7,7 +7,7 @@ from typing import Any
 
 from arag_search.errors import RunError
 from arag_search.evaluation.asked import AskedRun
-from arag_search.evaluation.question import Question
+from arag_search.questions.question import Question
 
 DIFFERENCES = {
     "first": "only A is right",

@@ -11,10 +11,10 @@ from arag_search.agent.wording import citation_warning
 from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.asked import AskedRun
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
 from arag_search.query.fields import Schema
+from arag_search.questions.question import Question
 from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts
 

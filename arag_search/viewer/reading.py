@@ -17,8 +17,8 @@ from arag_search.query.pieces import Piece, pieces
 from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.search.by_vectors import words_query
 from arag_search.tools.reply_text import parts_of
-from arag_search.vectors.search import words_query
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 from arag_search.agent.record import Record, Step
 from arag_search.agent.wording import hits_text
 from arag_search.evaluation.trajectories import arguments_of
-from arag_search.marking import places
 from arag_search.query.fields import Schema
 from arag_search.query.tree import TextLeaf
+from arag_search.search.marking import places
 from arag_search.tools.reply_text import ReplyPart, parts_of
 from arag_search.viewer.reading import Reading, reading_of
 from arag_search.viewer.texts import Texts, utf16_places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from arag_search.marking import Place
+from arag_search.search.marking import Place
 
 
 class Texts:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arag_search.agent.run_folder import RunDescription
-from arag_search.durable import write_atomically
 from arag_search.errors import ArgumentError, QuestionsError
 from arag_search.evaluation.asked import AskedRun, asked_run, recorded_run
 from arag_search.evaluation.doubts import trust_notes
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.score import Score, score_run
-from arag_search.index import Index
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.pieces import KINDS
+from arag_search.questions.question import Question
+from arag_search.runs.folder import RunDescription
+from arag_search.search.index import Index
+from arag_search.system.durable import write_atomically
 from arag_search.viewer.comparison import DIFFERENCES, difference, notes_on, union
 from arag_search.viewer.overview import MEASURES, notes_on_intervals, overview
 from arag_search.viewer.page import is_page, page

@@ -13,30 +13,30 @@ from pydantic import ValidationError
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.prices import Prices
-from arag_search.agent.run import RunOptions, RunProgress, run
-from arag_search.agent.run_folder import COMPARED, read_records
-from arag_search.config import Preset, changed_preset, load_preset
+from arag_search.agent.presets import Preset, changed_preset, load_preset
 from arag_search.errors import AragError, ConfigError
-from arag_search.evaluation.judge import Judge
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
-from arag_search.index import Index
+from arag_search.questions.files import Question, load_questions, questions_fingerprint
+from arag_search.runs.folder import COMPARED, read_records
+from arag_search.runs.prices import Prices
+from arag_search.runs.run import RunOptions, RunProgress, run
+from arag_search.search.index import Index
+from arag_search.system.yaml_file import numbered
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.hybrid_search import HybridSearch
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.semantic_search import SemanticSearch
-from arag_search.yaml_file import numbered
 from bench.ablation.cells import Cell, CellRow, Key
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.places import Places
 from bench.ablation.scoring import row_of
 from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
-from bench.data_sets import corpus_file, drawn
-from bench.fingerprints import code_fingerprint, prompt_fingerprint
-from bench.packed import PUBLISHED, Packing, open_cut
+from bench.quality.data_sets import corpus_file, drawn
+from bench.quality.packed import PUBLISHED, Packing, open_cut
+from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
 RUNS = "runs"
 _ARGUMENTS = {

@@ -15,7 +15,7 @@ from bench.ablation.claims import Claim, Policy, claim
 from bench.ablation.design import Contrast, Design, Stratum
 from bench.ablation.measure import MEASURES, Comparable
 from bench.ablation.values import Condition, SetValues
-from bench.statistics import (
+from bench.report.statistics import (
     DataSet,
     holm,
     macro_means,

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from arag_search.durable import write_atomically
+from arag_search.system.durable import write_atomically
 from bench import BenchError
 
 FORMAT_VERSION = 1

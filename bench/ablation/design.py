@@ -11,7 +11,7 @@ from bench.ablation.cells import Key
 from bench.ablation.claims import ClaimRule, Policy
 from bench.ablation.suite import Suite
 from bench.ablation.values import Condition, condition_of
-from bench.statistics import corrected_level
+from bench.report.statistics import corrected_level
 
 Stratum = tuple[tuple[str, str], ...]
 """Levels of the factors that a comparison looks at apart; () where there are none."""

@@ -9,7 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from arag_search.errors import ConfigError
-from arag_search.yaml_file import numbered, read_mapping
+from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.suite import Part
 from bench.ablation.wording import table
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import orjson
 
-from arag_search.durable import write_atomically
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
+from arag_search.system.durable import write_atomically
 from bench.ablation.analysis import Analysis, natural
 from bench.ablation.cells import Key
 from bench.ablation.design import Contrast, Design, Stratum
@@ -41,8 +41,8 @@ from bench.ablation.wording import (
     table,
     value_text,
 )
-from bench.report import Figure, Row, write_results
-from bench.statistics import ALPHA, PERMUTATIONS
+from bench.report.rows import Figure, Row, write_results
+from bench.report.statistics import ALPHA, PERMUTATIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arag_search.progress import duration
+from arag_search.system.progress import duration
 from bench import BenchError
 from bench.ablation.cells import Cell, CellRow, Experiment, Key, stored, write_cell
 

@@ -14,8 +14,8 @@ from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS as CAP_TOKE
 from arag_search.evaluation.measure_names import Measure
 from arag_search.evaluation.measured import measure_question
 from arag_search.evaluation.question_score import score_question
-from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import Piece
+from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.cells import CellRow
 from bench.ablation.measure import EVIDENCE_AREA

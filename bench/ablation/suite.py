@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
 from arag_search.errors import ConfigError
-from arag_search.yaml_file import numbered, read_mapping
+from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.measure import MEASURES
 
 ENVIRONMENT = "environment"

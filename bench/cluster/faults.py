@@ -1,7 +1,7 @@
 """Searching while nodes of a cluster die or hang: whether every answer is right, and comes in time.
 
-    python -m bench.faults
-    python -m bench.faults --hang-s 60 --json
+    python -m bench faults
+    python -m bench faults --hang-s 60 --json
 
 Three OpenSearch processes, three shards, each with one replica. Several clients ask all the time,
 and compare every answer with that of embedded Lucene. Each node in turn is killed (the first host
@@ -28,23 +28,24 @@ import orjson
 
 from arag_search.engines.opensearch.client import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
-from arag_search.index import Index, open_index
-from arag_search.results import SearchResult
-from bench import parity
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line, positive
-from bench.cluster import LocalCluster, local_cluster
-from bench.parity import Question
-from bench.queries import SEED
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.cluster import parity
+from bench.cluster.cluster import LocalCluster, local_cluster
+from bench.cluster.parity import Question
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.speed.queries import SEED
 from bench.workbench import say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 CLIENTS = 4
 REQUESTS = 500
 HANG_S = 60.0
 NODES = 3
-RESULTS = Path(__file__).parent / "results" / "faults.json"
+RESULTS = RESULTS_FOLDER / "faults.json"
 
 _QUESTIONS = 200
 _SETTLE_S = 1.0
@@ -211,11 +212,11 @@ def build_with_copies(cluster: LocalCluster, corpus: Path, name: str) -> str:
 # Command line
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Do all harm in turn, and print what became of the requests."""
     given = _parser().parse_args(arguments)
     try:
-        outcomes, gave_up_s, run = _measure(given, command_line("bench.faults", arguments))
+        outcomes, gave_up_s, run = _measure(given, command_line("faults", arguments))
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
@@ -280,7 +281,7 @@ def _figure(outcomes: Sequence[Outcome], gave_up_s: float) -> Figure:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.faults",
+        prog="python -m bench faults",
         description="Search a cluster of three nodes while they die and hang. Takes five minutes.",
     )
     add = parser.add_argument
@@ -290,7 +291,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print JSON")
     add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Our whole build on OpenSearch against ``parallel_bulk`` fed with the same ready-made actions.
 
-    python -m bench.opensearch_load
-    python -m bench.opensearch_load --passages 12000 --rounds 2 --json load.json
+    python -m bench opensearch_load
+    python -m bench opensearch_load --passages 12000 --rounds 2 --json load.json
 
 Ours reads the corpus, cuts, counts, serialises, sends, verifies and publishes. The other side has
 its actions in memory and only sends them, in bulks of at most as many bytes, as many at once, into
@@ -26,29 +26,29 @@ from arag_search.engines.opensearch.bulk import BULK_TIMEOUT_S, MAX_BULK_BYTES, 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import AragError
-from arag_search.index import open_index
-from bench import BenchError
+from arag_search.search.index import open_index
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.copies import SEED, copies, write
-from bench.efficiency import DATA
-from bench.report import Figure, Row, Target, circumstances, table, write_results
-from bench.rounds import Side, Timings, interleaved, timed
+from bench.report.rounds import Side, Timings, interleaved, timed
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.speed.copies import SEED, copies, write
+from bench.speed.efficiency import DATA
 from bench.workbench import CORPUS, say, set_up
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.report import BuildReport
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import BuildReport
 
 PASSAGES = 100_000
 ROUNDS = 5
-RESULTS = Path(__file__).parent / "results" / "opensearch_load.json"
+RESULTS = RESULTS_FOLDER / "opensearch_load.json"
 OURS, BARE = "ours", "parallel_bulk"
 TARGET = Target("at least", 0.7)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure. Exit code 1 for a failure; a missed target is none."""
     given = parser().parse_args(arguments)
-    command = command_line("bench.opensearch_load", arguments)
+    command = command_line("opensearch_load", arguments)
     try:
         with set_up(given.data / CORPUS, given.work) as bench, bench.room() as room:
             source = room / "copies.jsonl"
@@ -190,7 +190,7 @@ class _Load:
 def parser() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.opensearch_load",
+        prog="python -m bench opensearch_load",
         description="Measure our build on OpenSearch against parallel_bulk. See bench/README.md.",
     )
     add = parser.add_argument
@@ -203,7 +203,3 @@ def parser() -> argparse.ArgumentParser:
     add("--json", type=Path, default=RESULTS, help="file of results (default %(default)s)")
     add("--work", type=Path, help="folder for temporary files (default: that of the system)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Our search of an OpenSearch index against bare opensearch-py that sends the same requests.
 
-    python -m bench.opensearch_search
-    python -m bench.opensearch_search --rounds 3 --queries 200 --json
+    python -m bench opensearch_search
+    python -m bench opensearch_search --rounds 3 --queries 200 --json
 
 Ours begins with the text of a query and ends with hits and snippets; the bare loop has the bodies
 of the requests ready, and ends with the parsed JSON. One client and sixteen; embedded Lucene runs
@@ -26,18 +26,19 @@ from arag_search.engines.base import SearchRequest
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError
-from arag_search.index import Index, open_index
 from arag_search.query.tree import Node
-from bench import BenchError, parity
+from arag_search.search.index import Index, open_index
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.cluster import local_cluster
-from bench.latencies import Ask, Latencies, threads
-from bench.queries import SEED, Query, logical_queries
-from bench.report import Figure, Row, Target, circumstances, table, write_results
-from bench.rounds import Side, Timings, interleaved, percentile
+from bench.cluster import parity
+from bench.cluster.cluster import local_cluster
+from bench.report.latencies import Ask, Latencies, threads
+from bench.report.rounds import Side, Timings, interleaved, percentile
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.speed.queries import SEED, Query, logical_queries
 from bench.workbench import say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 TARGET = Target("at least", 0.8)
 CLIENTS = (1, 16)
@@ -45,7 +46,7 @@ QUERIES = 500
 ROUNDS = 5
 WARM_UP = 3
 TOP_K = 5
-RESULTS = Path(__file__).parent / "results" / "opensearch.json"
+RESULTS = RESULTS_FOLDER / "opensearch.json"
 
 _NAME = "arag-search-figure"
 
@@ -167,12 +168,12 @@ def _figure(timings: Timings, latencies: Latencies, count: int) -> Figure:
 # Command line
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure. Exit code 1 for a failure; a missed target is none."""
     given = _parser().parse_args(arguments)
     try:
         with _indexes(given.corpus) as (indexes, url):
-            command = command_line("bench.opensearch_search", arguments)
+            command = command_line("opensearch_search", arguments)
             run = circumstances(command, indexes[0].manifest, seed=SEED)
             queries = logical_queries(list(indexes[0].scan()), given.queries)
             say(f"{len(queries):,} queries, {WARM_UP} + {given.rounds} rounds")
@@ -208,7 +209,7 @@ def _indexes(corpus: Path) -> Generator[tuple[tuple[Index, Index], str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.opensearch_search",
+        prog="python -m bench opensearch_search",
         description="Measure our search of OpenSearch against bare opensearch-py.",
     )
     add = parser.add_argument
@@ -218,7 +219,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print JSON")
     add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Whether engines that hold the same corpus give the same answers.
 
-    python -m bench.parity --nodes 3
-    python -m bench.parity my-index http://127.0.0.1:9200/arag-wiki
+    python -m bench parity --nodes 3
+    python -m bench parity my-index http://127.0.0.1:9200/arag-wiki
 
 Indexes of a corpus are built on the engines asked for, or those of the locations are taken. The
 same queries run on all, and every answer is compared with that of the first. Exit code 1 where
@@ -26,18 +26,18 @@ import orjson
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.errors import AragError
-from arag_search.index import Index, open_index
 from arag_search.query import analysis
 from arag_search.query.tree import Node
-from arag_search.results import SearchResult
-from bench import BenchError
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.cluster import local_cluster
-from bench.queries import SEED, keyword_sets, logical_queries
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.cluster.cluster import local_cluster
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.speed.queries import SEED, keyword_sets, logical_queries
 from bench.workbench import CORPUS, say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 ENGINES = ("lucene", "opensearch")
 QUERIES = 1000
@@ -48,7 +48,7 @@ TOLERANCE = 1e-4
 KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
 """What two answers may differ in."""
 DATA = Path("..") / "shared" / "data" / CORPUS
-RESULTS = Path(__file__).parent / "results" / "parity.json"
+RESULTS = RESULTS_FOLDER / "parity.json"
 
 _GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
 _EXAMPLES = 20
@@ -238,7 +238,7 @@ def built(corpus: Path, engines: Sequence[str], nodes: int) -> Generator[list[In
 # Command line
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Compare what the arguments name. Exit code 1 for a difference or a failure."""
     given = _parser().parse_args(arguments)
     try:
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asked = questions(chunks, given.queries, given.seed, phrases=given.phrases)
             if not indexes[0].manifest.has_sentences:
                 asked = [each for each in asked if each.granularity == "chunk"]
-            command = command_line("bench.parity", arguments)
+            command = command_line("parity", arguments)
             run = circumstances(command, indexes[0].manifest, seed=given.seed)
             found = compare(indexes, asked)
             figure = _figure(_name(given, indexes), asked, found)
@@ -319,7 +319,7 @@ def _engines(text: str) -> tuple[str, ...]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.parity",
+        prog="python -m bench parity",
         description="Compare the answers of engines that hold the same corpus.",
     )
     add = parser.add_argument
@@ -333,7 +333,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print JSON")
     add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

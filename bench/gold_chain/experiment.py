@@ -8,15 +8,13 @@ from itertools import product
 from typing import cast, get_args
 
 from arag_search.agent.loop import Agent
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
+from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.vectors.base import Encoder
 from arag_search.vectors.encoders.choose import open_encoder
 from bench import BenchError
 from bench.ablation.cells import CellRow, Key
 from bench.ablation.places import Places
 from bench.ablation.suite import GoldChain
-from bench.data_sets import drawn
-from bench.fingerprints import code_fingerprint
 from bench.gold_chain.frozen import check_frozen
 from bench.gold_chain.ground import UNRESOLVED, Ground, check_chains, open_ground
 from bench.gold_chain.model import GoldChainModel
@@ -26,7 +24,9 @@ from bench.gold_chain.outcome import half_of, row_of
 from bench.gold_chain.policy import ORDERS, REPLIES, ReplyLevel, Setting
 from bench.gold_chain.queries import INTERFACES, LOGICAL, Interface, wordings
 from bench.gold_chain.searcher import Searcher, preset_of
-from bench.packed import Packing
+from bench.quality.data_sets import drawn
+from bench.quality.packed import Packing
+from bench.report.fingerprints import code_fingerprint
 from bench.workbench import say
 
 NAMES: tuple[Names, ...] = get_args(Names)

@@ -15,7 +15,7 @@ MADE_OF = (
     "bench/gold_chain/queries.py",
     "bench/gold_chain/policy.py",
     "bench/gold_chain/evidence.py",
-    "bench/question_words.py",
+    "bench/quality/question_words.py",
     "arag_search/agent/models/offline/words.py",
 )
 """The files that say what is asked and what counts as found; every character of them counts."""
@@ -41,6 +41,6 @@ def check_frozen(expected: str | None = None) -> str:
             where=", ".join(MADE_OF),
             allowed=f"the frozen policy, {FROZEN.name}",
             do="Undo the change; or list it in bench/README.md, write the new hash to that file "
-            "with python -m bench.gold_chain --freeze, and measure every interface again.",
+            "with python -m bench gold_chain --freeze, and measure every interface again.",
         )
     return wanted

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.evaluation.questions import Question
 from arag_search.evaluation.resolution import Passages, resolve_hops
-from arag_search.index import Index, open_index
+from arag_search.questions.files import Question
+from arag_search.search.index import Index, open_index
 from arag_search.vectors.base import Encoder
 from bench import BenchError
 from bench.gold_chain.chain import Chain, Evidence, Link
 from bench.gold_chain.evidence import evidence_of
 from bench.gold_chain.names import Known, Names, known
-from bench.packed import PUBLISHED, open_cut
+from bench.quality.packed import PUBLISHED, open_cut
 from bench.workbench import kept_index
 
 UNRESOLVED = "unresolved"
@@ -94,5 +94,5 @@ def check_chains(questions: Sequence[Question], name: str) -> None:
             f'{len(without)} questions name no chain of facts, the first of them "{without[0]}".',
             where=name,
             allowed="questions with a chain: 2WikiMultiHopQA, MuSiQue",
-            do="Leave the data set out; python -m bench.retrieval measures single queries.",
+            do="Leave the data set out; python -m bench retrieval measures single queries.",
         )

@@ -10,8 +10,8 @@ from typing import Literal
 
 from arag_search.agent.models.offline.words import JOINS, NOT_NAMES, STOP_WORDS
 from arag_search.evaluation.measures import without_brackets
-from arag_search.evaluation.questions import Hop, Question
 from arag_search.query import analysis
+from arag_search.questions.files import Hop, Question
 
 Names = Literal["canonical", "surface", "dropped"]
 

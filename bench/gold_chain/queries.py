@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from arag_search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.query import analysis
-from bench.question_words import content_words
+from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from bench.quality.question_words import content_words
 
 Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
 INTERFACES: tuple[Interface, ...] = get_args(Interface)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.index import Index
-from arag_search.results import SearchHit, SearchResult
+from arag_search.search.index import Index
+from arag_search.search.results import SearchHit, SearchResult
 from arag_search.vectors.opening import OpenVectors
 
 

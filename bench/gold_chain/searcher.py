@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arag_search.agent.loop import Agent
+from arag_search.agent.presets import Preset
 from arag_search.agent.toolbox import tools_of
-from arag_search.config import Preset
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.base import (
     DEFAULT_RESULT_TOKENS,
     FULL_TEXT_RESULT_TOKENS,

@@ -1,7 +1,7 @@
 """What stands in the tables of the guides: which rows of which files, and in what words.
 
 A line whose file is not there is left out, a table without lines says what to run. A new table is
-a function in ``TABLES``, and its mark in a document (see bench/figures.py).
+a function in ``TABLES``, and its mark in a document (see bench/guides/figures.py).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from bench.kept import Kept
-from bench.report import Row, shown_number
-from bench.scale_sides import CLASSES, Measured
+from bench.report.result_files import Kept
+from bench.report.rows import Row, shown_number
+from bench.scale.sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]
 """Makes the lines of a table, in Markdown."""
@@ -107,17 +107,17 @@ SPEED = (
         ),
     ),
     Line(
-        "the agent's loop, a step at 60,000 tokens of history (`bench.agent_loop`)",
+        "the agent's loop, a step at 60,000 tokens of history (`bench agent_loop`)",
         "{0.value:.1f} ms",
         ("agent_loop/agent_loop/a step from 60,000 tokens of history on",),
     ),
     Line(
-        "16 workers against one, replies of 200 ms (`bench.agent_run`)",
+        "16 workers against one, replies of 200 ms (`bench agent_run`)",
         "{0.value:.0f} times as fast",
         ("agent_run/agent run/1 worker over 16 workers",),
     ),
     Line(
-        "`offline` on 400 questions of 2WikiMultiHopQA (`bench.offline`): evidence recall; one BM25"
+        "`offline` on 400 questions of 2WikiMultiHopQA (`bench offline`): evidence recall; one BM25"
         " query with the same tokens; exact match",
         "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
         (
@@ -128,7 +128,7 @@ SPEED = (
     ),
     Line(
         "search on OpenSearch against bare opensearch-py with the same requests"
-        " (`bench.opensearch_search`): 1 client; 16 threads; the same with snippets",
+        " (`bench opensearch_search`): 1 client; 16 threads; the same with snippets",
         "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}, {3.value:.2f}",
         tuple(
             f"opensearch/search/throughput of ours to the bare client, {of}"
@@ -137,12 +137,12 @@ SPEED = (
     ),
     Line(
         "loading 100,000 passages into OpenSearch against `parallel_bulk` with ready actions"
-        " (`bench.opensearch_load`)",
+        " (`bench opensearch_load`)",
         "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
         ("opensearch_load/opensearch load/rate of ours to parallel_bulk",),
     ),
     Line(
-        "three nodes, each in turn killed or hung for 60 s (`bench.faults`): wrong answers; errors;"
+        "three nodes, each in turn killed or hung for 60 s (`bench faults`): wrong answers; errors;"
         " slowest answer",
         "{0.value:.0f}; {1.value:.0f}; {2.value:.1f} s",
         (
@@ -154,7 +154,7 @@ SPEED = (
     *(
         Line(
             f"answers of OpenSearch, {nodes}, that differ from those of embedded Lucene"
-            " (`bench.parity`)",
+            " (`bench parity`)",
             "{0.value:.0f} of {1.value:,.0f}",
             (
                 Rows(f"parity/lucene, opensearch, {nodes}", "differ in", sum),
@@ -164,13 +164,13 @@ SPEED = (
         for nodes in ("1 node", "3 nodes")
     ),
     Line(
-        "encoding sentences against a bare `SentenceTransformer` (`bench.embedding`)",
+        "encoding sentences against a bare `SentenceTransformer` (`bench embedding`)",
         "{0.value:.2f} ({0.low:.2f} to {0.high:.2f})",
         ("embedding/embedding/throughput of ours to the bare model",),
     ),
     Line(
         "flat search over 1,000,000 vectors, its time over that of FAISS in memory"
-        " (`bench.vectors`): 1 query at once; 4; 64",
+        " (`bench vectors`): 1 query at once; 4; 64",
         "{0.value:.2f}; {1.value:.2f}; {2.value:.2f}",
         tuple(
             f"vectors/flat, 1,000,000 rows/search, {count} at once: ours over FAISS"
@@ -178,7 +178,7 @@ SPEED = (
         ),
     ),
     Line(
-        "recall@10 of indexes of real sentences (`bench.recall`): IVF-flat; IVF+PQ, rescored",
+        "recall@10 of indexes of real sentences (`bench recall`): IVF-flat; IVF+PQ, rescored",
         "{0.value:.2f}; {1.value:.2f}",
         ("recall/IVF-flat/recall@10", "recall/IVF+PQ, rescored/recall@10"),
     ),
@@ -188,7 +188,7 @@ SPEED = (
 def speed(kept: Kept) -> list[str]:
     """What the README says of speed."""
     lines = [line.text(kept) for line in SPEED if line.is_kept(kept)]
-    return table(("figure", "measured", "aim"), lines, "bench.efficiency all")
+    return table(("figure", "measured", "aim"), lines, "efficiency all")
 
 
 def build_cost(kept: Kept) -> list[str]:
@@ -203,7 +203,7 @@ def build_cost(kept: Kept) -> list[str]:
             lines.append(_line([side, *cells, "" if peak is None else _value(peak), note]))
         lines += _gaps(figure.details["gaps"], 5)
     head = ("side", "seconds", "MB on disk", "MB of memory at most", "what it does")
-    return table(head, lines, "bench.replay")
+    return table(head, lines, "replay")
 
 
 def replay(kept: Kept) -> list[str]:
@@ -223,7 +223,7 @@ def replay(kept: Kept) -> list[str]:
         lines += _gaps(figure.details["gaps"], 12)
     latencies = ("mean", "P50", "P95", "P99")
     head = ("side", "is given", f"QPS, {clients[0]}", *latencies, f"QPS, {clients[1]}", *latencies)
-    return table(head, lines, "bench.replay")
+    return table(head, lines, "replay")
 
 
 def agreement(kept: Kept) -> list[str]:
@@ -234,7 +234,7 @@ def agreement(kept: Kept) -> list[str]:
         lines = [_line([row.what, shown_number(row.value)]) for row in figure.rows]
         gaps = figure.details["gaps"]
         lines += _gaps({peer: gaps[peer] for peer in ("bm25s", "pyserini") if peer in gaps}, 2)
-    return table(("same words, k1 and b", "of the queries"), lines, "bench.replay")
+    return table(("same words, k1 and b", "of the queries"), lines, "replay")
 
 
 def retrieval(kept: Kept) -> list[str]:
@@ -248,7 +248,7 @@ def retrieval(kept: Kept) -> list[str]:
             found.setdefault(what, {})[measure] = row
         for what, rows in found.items():
             lines.append(_line([*what.split(": "), *(_with_range(rows[one]) for one in measures)]))
-    return table(("data set", "search, or difference", *measures), lines, "bench.retrieval")
+    return table(("data set", "search, or difference", *measures), lines, "retrieval")
 
 
 def gold_chain(kept: Kept) -> list[str]:
@@ -274,7 +274,7 @@ def gold_chain(kept: Kept) -> list[str]:
     return table(
         ("passages", "data set", "interface", *head),
         lines,
-        "bench.ablate bench/suites/gold_chain.yaml",
+        "ablate bench/suites/gold_chain.yaml",
     )
 
 
@@ -289,9 +289,7 @@ def gold_chain_claims(kept: Kept) -> list[str]:
         for one in claims:
             said.setdefault(f"{one['first']} to {one['second']}", []).append(_claim(one))
         lines = [_line([pair, *cells]) for pair, cells in said.items()]
-    return table(
-        ("tokens to evidence", *passages), lines, "bench.ablate bench/suites/gold_chain.yaml"
-    )
+    return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
 def _levels(what: str) -> tuple[str, str, str]:
@@ -339,7 +337,7 @@ def growth(kept: Kept) -> list[str]:
             cells = [build, index, *map(_with_interval, medians)]
             lines.append(_line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
     head = ("engine", "passages", "passages/s built", "bytes a passage", *classes)
-    return table(head, lines, "bench.scale")
+    return table(head, lines, "scale")
 
 
 def _with_interval(law: Mapping[str, Any]) -> str:
@@ -356,7 +354,7 @@ def _two_digits(number: float) -> str:
 def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
     """A table with these lines; without lines what to run."""
     if not lines:
-        return [f"Not measured yet: `python -m {command}`."]
+        return [f"Not measured yet: `python -m bench {command}`."]
     return [_line(head), _line(["---"] * len(head)), *lines]
 
 

@@ -1,15 +1,15 @@
 """The tables of numbers in the guides are written from the files of results.
 
-    python -m bench.figures
-    python -m bench.figures --check
+    python -m bench figures
+    python -m bench figures --check
 
 A table stands between two marks in a document, and nobody writes there by hand:
 
     <!-- figures: speed -->
     <!-- end of figures -->
 
-What the tables hold is said in bench/figure_tables.py. With --check nothing is written, and exit
-code 1 says that a table is not what the results are.
+bench/guides/figure_tables.py says what the tables hold. With --check nothing is written, and exit
+code 1 says that a table differs from the results.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arag_search.errors import AragError
-from bench import BenchError
-from bench.figure_tables import TABLES, Table
-from bench.fingerprints import ROOT
-from bench.kept import Kept
+from bench import RESULTS_FOLDER, BenchError
+from bench.guides.figure_tables import TABLES, Table
+from bench.report.fingerprints import ROOT
+from bench.report.result_files import Kept
 
 DOCUMENTS = ("README.md", "bench/README.md")
-RESULTS = Path(__file__).parent / "results"
+RESULTS = RESULTS_FOLDER
 
 _END = "<!-- end of figures -->"
 _BEGIN = re.compile(r"^<!-- figures: (?P<name>[^>\n]*?) -->$", re.MULTILINE)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write the tables, or compare them. Exit code 1 for a failure, or a table that is old."""
     given = _parser().parse_args(arguments)
     try:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in old:
         print(f"{name}: {'not what the results are' if given.check else 'written'}")
     if given.check and old:
-        print("Do: python -m bench.figures", file=sys.stderr)
+        print("Do: python -m bench figures", file=sys.stderr)
         return 1
     return 0
 
@@ -91,7 +91,7 @@ def _broken(what: str, begin: re.Match[str], text: str, where: str, allowed: str
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.figures",
+        prog="python -m bench figures",
         description="Write the tables of the guides from the files of results.",
     )
     add = parser.add_argument
@@ -99,7 +99,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--root", type=Path, default=ROOT, help="of the documents (default: this checkout)")
     add("--results", type=Path, default=RESULTS, help="folder of results (default bench/results)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """The picture of the viewer in README: a question of the sample corpus, as offline answers it.
 
-    python -m bench.viewer_picture
+    python -m bench viewer_picture
 
 Needs the Chromium of the system, and Playwright (group dev), which drives it.
 """
@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.agent.models.choose import choose_model
-from arag_search.agent.run import RunOptions, run
-from arag_search.config import load_preset
-from arag_search.durable import write_atomically
+from arag_search.agent.presets import load_preset
 from arag_search.errors import AragError
-from arag_search.evaluation.questions import load_questions
-from arag_search.index import open_index
+from arag_search.questions.files import load_questions
+from arag_search.runs.run import RunOptions, run
+from arag_search.search.index import open_index
+from arag_search.system.durable import write_atomically
 from arag_search.viewer.view import view
-from bench import BenchError
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from bench import RESULTS_FOLDER, BenchError
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-PICTURE = Path(__file__).parent / "results" / "viewer.png"
+PICTURE = RESULTS_FOLDER / "viewer.png"
 PRESET = "logical_read"
 QUESTION = "s01"
 SIZE = (1280, 800)
@@ -88,7 +88,3 @@ def picture(browser: Browser, page: Path) -> bytes:
     made = tab.screenshot()
     tab.close()
     return made
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,13 +11,13 @@ from random import Random
 from arag_search.engines.deletions import check_compact
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index, open_index
+from arag_search.questions.files import Question
+from arag_search.search.index import Index, open_index
 from arag_search.vectors.base import Encoder
 from bench.workbench import kept_index
-from index_jobs.embed import embed_index
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_progress import open_embed_progress
+from index_jobs.embed.embed import embed_index
+from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.progress import open_embed_progress
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 DATA = Path("..") / "shared" / "data"

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.measures import evidence_recall, gold_names, title_names
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index
 from arag_search.query.problems import QueryError
-from arag_search.results import SearchHit
+from arag_search.questions.files import Question
+from arag_search.search.index import Index
+from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.question_words import content_words, words_query
+from bench.quality.question_words import content_words, words_query
 
 CUTS = (5, 20)
 """So many passages are looked at; each question is searched for once, with the most."""

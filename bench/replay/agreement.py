@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from arag_search.engines.memory_field import kept_length
-from arag_search.index import Index
+from arag_search.engines.memory.field import kept_length
 from arag_search.query.tree import spellings_of
-from bench.peers import Scored
-from bench.question_words import words_query
-from bench.report import Row, Target
+from arag_search.search.index import Index
+from bench.quality.question_words import words_query
+from bench.replay.peers import Scored
+from bench.report.rows import Row, Target
 
 TOP = 10
 

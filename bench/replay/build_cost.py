@@ -18,10 +18,10 @@ import orjson
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from bench import BenchError
-from bench.indexing import size_of
-from bench.pyserini_worker import peak_resident
-from bench.rounds import timed
-from index_jobs.options import DEFAULT_B, DEFAULT_K1
+from bench.replay.pyserini_worker import peak_resident
+from bench.report.rounds import timed
+from bench.speed.indexing import size_of
+from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 CHUNKS, WORDS = "chunks.jsonl", "words.jsonl"
 
@@ -76,7 +76,7 @@ def cost(side: str, sources: Sources, out: str, extra: Sequence[str] = ()) -> Co
     """Build a side of ``BUILDS`` in a process of its own. Raises BenchError where it fails."""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "bench.build_cost", side),
+            *(sys.executable, "-m", "bench", "build_cost", side),
             *(str(sources.corpus), str(sources.folder), out, *extra),
         ],
         capture_output=True,
@@ -101,21 +101,21 @@ def _without_sentences(sources: Sources, out: str) -> None:
 
 
 def _build(sources: Sources, out: str, without: tuple[str, ...]) -> None:
-    from index_jobs.build import build_index
-    from index_jobs.options import BuildOptions
+    from index_jobs.build.build import build_index
+    from index_jobs.build.options import BuildOptions
 
     build_index([str(sources.corpus)], out, BuildOptions(without=without))
 
 
 def _vectors(sources: Sources, out: str, index: str, encoder: str) -> None:
-    from index_jobs.embed import embed_index
-    from index_jobs.embed_plan import EmbedOptions
+    from index_jobs.embed.embed import embed_index
+    from index_jobs.embed.plan import EmbedOptions
 
     embed_index(Path(index), encoder, EmbedOptions(vectors=out, units=("passage",)))
 
 
 def _bare(sources: Sources, out: str) -> None:
-    from bench.bare import index_with_stored_names
+    from bench.speed.bare import index_with_stored_names
 
     index_with_stored_names(_chunks(sources), Path(out))
 
@@ -127,7 +127,7 @@ def _chunks(sources: Sources) -> Iterator[Chunk]:
 
 
 def _bm25s(sources: Sources, out: str) -> None:
-    from bench.peers import Bm25s
+    from bench.replay.peers import Bm25s
 
     lines = [orjson.loads(line) for line in sources.words.read_bytes().splitlines()]
     words = [line["contents"].split(" ") for line in lines]
@@ -155,7 +155,7 @@ BUILDS: Mapping[str, Callable[..., None]] = {
     "scan": _scan,
 }
 """By name; each is given sources, where to build, and what it needs beyond. That of Pyserini runs
-in its own process (``bench.peers``)."""
+in its own process (``bench.replay.peers``)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -166,7 +166,3 @@ def main(arguments: Sequence[str]) -> int:
     written = 0 if "://" in out else size_of(Path(out))
     print(json.dumps(asdict(Cost(seconds, written, peak_resident()))))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -11,12 +11,12 @@ from statistics import median
 
 from arag_search.errors import AragError
 from bench import BenchError
-from bench.build_cost import Cost, Sources, cost
-from bench.cluster import LocalCluster, local_cluster
-from bench.peers import Pyserini
-from bench.scale_sides import OpenSearchSide
+from bench.cluster.cluster import LocalCluster, local_cluster
+from bench.replay.build_cost import Cost, Sources, cost
+from bench.replay.peers import Pyserini
+from bench.scale.sides import OpenSearchSide
 from bench.workbench import say
-from index_jobs.options import DEFAULT_B, DEFAULT_K1
+from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 OPTIONAL = ("OpenSearch", "hybrid", "bm25s", "pyserini", "scan")
 """What can be left out, and is where it cannot be had."""

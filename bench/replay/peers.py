@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from arag_search.extras import missing_extra
+from arag_search.system.extras import missing_extra
 from bench import BenchError
-from bench.latencies import Played
+from bench.report.latencies import Played
 
 WORKER = Path(__file__).with_name("pyserini_worker.py")
 

@@ -11,18 +11,18 @@ from random import Random
 from typing import Any, cast
 
 from arag_search.agent.models.offline import OfflineModel
+from arag_search.agent.presets import Preset
 from arag_search.agent.record import Record
-from arag_search.agent.run import run
-from arag_search.agent.run_folder import RunDescription, read_description, read_records
-from arag_search.config import Preset
-from arag_search.evaluation.questions import Question
-from arag_search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
 from arag_search.query import analysis
 from arag_search.query.groups import Operator
 from arag_search.query.problems import MAX_LEAVES, QueryError
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
+from arag_search.questions.files import Question
+from arag_search.runs.folder import RunDescription, read_description, read_records
+from arag_search.runs.run import run
+from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
 from bench import BenchError
-from bench.question_words import words_query
+from bench.quality.question_words import words_query
 
 SEED = 1714
 """Of the queries that are taken where there are more than wanted."""

@@ -1,7 +1,7 @@
 """Queries of recorded runs, asked again of us and of peers: what building and searching cost.
 
-    python -m bench.replay
-    python -m bench.replay --records my-run --queries 200 --without OpenSearch,pyserini
+    python -m bench replay
+    python -m bench replay --records my-run --queries 200 --without OpenSearch,pyserini
 
 Without --records the offline model answers the questions of 2WikiMultiHopQA first, and its searches
 are replayed. Prints tables, and adds what it measured to a JSON file. See bench/README.md.
@@ -18,27 +18,28 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.config import DEFAULT_PRESET, load_preset
+from arag_search.agent.presets import DEFAULT_PRESET, load_preset
 from arag_search.errors import AragError
-from arag_search.evaluation.questions import load_questions
-from arag_search.index import Index, open_index
+from arag_search.questions.files import load_questions
+from arag_search.search.index import Index, open_index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
-from bench import agreement
-from bench.agreement import Bm25
+from bench import RESULTS_FOLDER
 from bench.arguments import command_line, positive
-from bench.build_cost import Sources, searched_words
-from bench.fingerprints import agent_fingerprints
-from bench.latencies import Latencies
-from bench.recorded import SEED, RecordedQueries, offline_run, read_queries
-from bench.replay_builds import OPTIONAL, BuildCost, Builds
-from bench.replay_sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
-from bench.report import Figure, Row, circumstances, show
-from bench.rounds import Timings, interleaved, percentile
+from bench.replay import agreement
+from bench.replay.agreement import Bm25
+from bench.replay.build_cost import Sources, searched_words
+from bench.replay.builds import OPTIONAL, BuildCost, Builds
+from bench.replay.recorded import SEED, RecordedQueries, offline_run, read_queries
+from bench.replay.sides import GIVEN, ReplaySide, open_bm25s, open_embedded, open_sides
+from bench.report.fingerprints import agent_fingerprints
+from bench.report.latencies import Latencies
+from bench.report.rounds import Timings, interleaved, percentile
+from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import CORPUS, Workbench, say, set_up
-from index_jobs.build import build_index
-from index_jobs.chunking import MAX_CHUNK_TOKENS
-from index_jobs.formats import Fields
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.cutting.chunking import MAX_CHUNK_TOKENS
+from index_jobs.sources.formats import Fields
 
 CLIENTS = (1, 16)
 QUERIES = 500
@@ -46,13 +47,13 @@ ROUNDS = 5
 WARM_UP = 2
 BUILD_ROUNDS = 3
 DATA = Path("..") / "shared" / "data"
-RESULTS = Path(__file__).parent / "results" / "replay.json"
+RESULTS = RESULTS_FOLDER / "replay.json"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure. Exit code 1 for a failure; a peer that cannot be had is none."""
     given = _parser().parse_args(arguments)
-    command = command_line("bench.replay", arguments)
+    command = command_line("replay", arguments)
     try:
         with ExitStack() as stack:
             figures, run = _measured(given, command, stack)
@@ -235,7 +236,7 @@ def _one_field(builds: Builds) -> Index:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.replay",
+        prog="python -m bench replay",
         description="Ask queries of recorded runs again, of us and of peers.",
     )
     add = parser.add_argument
@@ -270,7 +271,3 @@ def _sides(text: str) -> tuple[str, ...]:
     if not set(names) <= set(OPTIONAL):
         raise argparse.ArgumentTypeError(f"{text} is not of {', '.join(OPTIONAL)}")
     return names
-
-
-if __name__ == "__main__":
-    sys.exit(main())

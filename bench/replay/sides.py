@@ -14,18 +14,18 @@ import orjson
 
 from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
-from arag_search.index import Index, open_index
+from arag_search.search.index import Index, open_index
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.vectors.encoders.query_cache import QueryCache
 from bench import BenchError
-from bench.bare import BareSearcher, scan, without_query_cache
-from bench.build_cost import scanned_texts
-from bench.latencies import Ask, Played, Player, threads
-from bench.opensearch_search import Bare, requests_of
-from bench.peers import Bm25s
-from bench.question_words import words_query
-from bench.recorded import RecordedQuery
-from bench.replay_builds import Builds
+from bench.cluster.opensearch_search import Bare, requests_of
+from bench.quality.question_words import words_query
+from bench.replay.build_cost import scanned_texts
+from bench.replay.builds import Builds
+from bench.replay.peers import Bm25s
+from bench.replay.recorded import RecordedQuery
+from bench.report.latencies import Ask, Played, Player, threads
+from bench.speed.bare import BareSearcher, scan, without_query_cache
 
 TOP_K = 5
 

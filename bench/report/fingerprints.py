@@ -14,12 +14,12 @@ from typing import Any, cast
 import orjson
 
 from arag_search.agent.models.base import ChatModel
-from arag_search.config import Preset
-from arag_search.evaluation.questions import Question, questions_fingerprint
+from arag_search.agent.presets import Preset
+from arag_search.questions.files import Question, questions_fingerprint
 from arag_search.vectors.base import EncoderIdentity
 from bench import BenchError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES = {
     "arag_search": (".py", ".java", ".md", ".yaml"),
     "index_jobs": (".py",),

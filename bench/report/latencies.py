@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from bench.rounds import Side
+from bench.report.rounds import Side
 
 Ask = Callable[[int], object]
 """Runs the query of a number."""

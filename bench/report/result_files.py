@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench import BenchError
-from bench.report import Figure, Row, read_results
+from bench.report.rows import Figure, Row, read_results
 
 
 class Kept:

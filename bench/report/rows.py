@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import orjson
 
-from arag_search.cores import usable_cores
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.manifest import Manifest
+from arag_search.system.cores import usable_cores
 from bench import BenchError
-from bench.fingerprints import code_fingerprint
-from bench.rounds import Ratio
+from bench.report.fingerprints import code_fingerprint
+from bench.report.rounds import Ratio
 
 RESULTS_VERSION = 1
 

@@ -1,8 +1,8 @@
 """Runs figures again and compares them with what is expected.
 
-    python -m bench.verify
-    python -m bench.verify --only words --only offline
-    python -m bench.verify --all
+    python -m bench verify
+    python -m bench verify --only words --only offline
+    python -m bench verify --all
 
 Commands, values and tolerances stand in bench/expected.yaml. What takes a minute or less runs by
 default. Values of kind "deterministic" come out the same for the same code, data and versions;
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.errors import AragError, ArgumentError
-from bench.expected import EXPECTED, Expectation, read_expected
-from bench.report import aligned, read_results, shown_number
-from bench.rounds import timed
+from bench.report.expected import EXPECTED, Expectation, read_expected
+from bench.report.rounds import timed
+from bench.report.rows import aligned, read_results, shown_number
 from bench.workbench import say
 
 _LAST_LINES = 4
@@ -48,7 +48,7 @@ class Verdict:
         return (self.of, self.what, found, bound, "as expected" if self.good else "OFF")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Verify what the arguments name. Exit code 1 for a value that is off, and for a failure."""
     given = _parser().parse_args(arguments)
     try:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     verdicts: list[Verdict] = []
     for name, each in chosen.items():
-        say(f"{name}: python -m {each.command} (about {each.seconds:g} s)")
+        say(f"{name}: python -m bench {each.command} (about {each.seconds:g} s)")
         began = len(verdicts)
         seconds = timed(lambda one=each, of=name: verdicts.extend(verified(of, one)))
         off = sum(not verdict.good for verdict in verdicts[began:])
@@ -85,11 +85,11 @@ def verified(name: str, each: Expectation) -> Iterator[Verdict]:
 
 def _run(each: Expectation) -> Mapping[str, float]:
     """The values that the command came to, by "figure/row"; none where it failed."""
-    module, *words = shlex.split(each.command)
+    words = shlex.split(each.command)
     with tempfile.TemporaryDirectory(prefix="arag-verify-") as folder:
         results = Path(folder) / "results.json"
         done = subprocess.run(
-            [sys.executable, "-m", module, *words, "--json", str(results)],
+            [sys.executable, "-m", "bench", *words, "--json", str(results)],
             capture_output=True,
             text=True,
             check=False,
@@ -123,7 +123,7 @@ def _chosen(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.verify",
+        prog="python -m bench verify",
         description="Run figures again and compare them with what is expected.",
     )
     add = parser.add_argument
@@ -131,7 +131,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--all", action="store_true", help="those too that take longer than a minute")
     add("--expected", type=Path, default=EXPECTED, help="file (default bench/expected.yaml)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench import BenchError
-from bench.word_statistics import line
+from bench.scale.word_statistics import line
 
 MIN_POINTS = 4
 

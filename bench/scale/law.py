@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.extrapolation import MIN_POINTS, PowerLaw, power_law
-from bench.report import Row
-from bench.scale_sides import Measured
+from bench.report.rows import Row
+from bench.scale.extrapolation import MIN_POINTS, PowerLaw, power_law
+from bench.scale.sides import Measured
 
 TARGET_PASSAGES = 22_000_000
 """KILT's articles in passages of 100 words."""

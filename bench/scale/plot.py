@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import BenchError
-from bench.extrapolation import MIN_POINTS, power_law
-from bench.scale_law import TARGET_PASSAGES
-from bench.scale_sides import CLASSES, EngineName, Measured
+from bench.scale.extrapolation import MIN_POINTS, power_law
+from bench.scale.law import TARGET_PASSAGES
+from bench.scale.sides import CLASSES, EngineName, Measured
 
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 _GREYS = ("0.0", "0.25", "0.45", "0.0", "0.25", "0.45", "0.6")

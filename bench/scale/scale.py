@@ -1,7 +1,7 @@
 """How building and searching grow with the corpus, and what that says of KILT.
 
-    python -m bench.scale
-    python -m bench.scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
+    python -m bench scale
+    python -m bench scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
 
 Builds synthetic corpora of several sizes on both engines, measures each size once, and lays a power
 law through the sizes. What is measured is kept in a JSON file: a size that is there is not measured
@@ -23,13 +23,14 @@ from typing import Any
 import orjson
 
 from arag_search.corpus import Chunk
-from arag_search.durable import write_atomically
 from arag_search.errors import AragError
-from bench import BenchError, synthetic
+from arag_search.system.durable import write_atomically
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line
-from bench.report import Figure, Row, circumstances, table
-from bench.scale_law import TARGET_PASSAGES, laws
-from bench.scale_sides import (
+from bench.report.rows import Figure, Row, circumstances, table
+from bench.scale import synthetic
+from bench.scale.law import TARGET_PASSAGES, laws
+from bench.scale.sides import (
     ENGINES,
     FIRST_ROUNDS,
     WARM_UP_PASSAGES,
@@ -40,7 +41,7 @@ from bench.scale_sides import (
     measure,
     open_side,
 )
-from bench.word_statistics import word_statistics
+from bench.scale.word_statistics import word_statistics
 from bench.workbench import CORPUS, BoundedProgress, check_room, say
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -48,7 +49,7 @@ QUERIES = 200
 SAMPLE = 2_000
 """Passages from all over a corpus, of which queries are drawn."""
 MAX_BUILD_S = 7_200.0
-RESULTS = Path(__file__).parent / "results" / "scale.json"
+RESULTS = RESULTS_FOLDER / "scale.json"
 RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
 """Room for a passage while an index is built, its corpus file included: twice what stays."""
@@ -59,18 +60,18 @@ _ALIKE = 0.1
 """A synthetic corpus is like the real one where no figure is farther from it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure the sizes that are not measured yet. Exit code 1 for a failure, 130 for Ctrl-C."""
     given = _parser().parse_args(arguments)
     try:
         results = _Results.read(given.out, given.queries)
-        command = command_line("bench.scale", arguments)
+        command = command_line("scale", arguments)
         results.run = circumstances(command, seed=synthetic.SEED)
         if not results.corpus and (given.data / CORPUS).is_file():
             results.corpus = compared(given.data / CORPUS)
         _measure_all(given, results)
         figures = results.figures()
-        from bench.scale_plot import plot
+        from bench.scale.plot import plot
 
         pictures = plot(results.measured, given.out)
     except AragError as error:
@@ -193,11 +194,11 @@ def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
 
 def compared(real: Path) -> dict[str, Any]:
     """Figures of the words of a real corpus, and of as many synthetic passages as long as its."""
-    from index_jobs.chunking import cut
-    from index_jobs.formats import Fields
-    from index_jobs.metadata import MetadataReader
-    from index_jobs.options import DEFAULT_CHUNK_TOKENS
-    from index_jobs.sources import open_source
+    from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
+    from index_jobs.cutting.chunking import cut
+    from index_jobs.sources.formats import Fields
+    from index_jobs.sources.metadata import MetadataReader
+    from index_jobs.sources.opening import open_source
 
     chunks: list[Chunk] = []
     for number, document in open_source(str(real), None, Fields(), MetadataReader({})).documents():
@@ -261,7 +262,7 @@ def _measured(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.scale",
+        prog="python -m bench scale",
         description="Measure building and searching at several sizes. See bench/README.md.",
     )
     add = parser.add_argument
@@ -314,7 +315,3 @@ def _engines(text: str) -> tuple[EngineName, ...]:
     if not set(named) <= set(ENGINES):
         raise argparse.ArgumentTypeError(f"{text} is not of {','.join(ENGINES)}")
     return tuple(engine for engine in ENGINES if engine in named)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What the agent loop costs beside model and tools: python -m bench.agent_loop
+"""What the agent loop costs beside model and tools: python -m bench agent_loop
 
 A question is brought to a history of so many tokens and its state written out. In every round the
 loop goes on from that state for some steps, whose time, less that of model and tools, is divided by
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,21 +19,21 @@ from arag_search.agent.calls import Calls
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Step
 from arag_search.agent.state import State
-from arag_search.config import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory import MemoryEngine
-from arag_search.index import Index
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
-from bench import BenchError
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line
-from bench.fingerprints import preset_fingerprints
-from bench.report import Figure, Row, Target, circumstances, table, write_results
+from bench.report.fingerprints import preset_fingerprints
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
 
-RESULTS = Path(__file__).parent / "results" / "agent_loop.json"
+RESULTS = RESULTS_FOLDER / "agent_loop.json"
 PRESET = "logical_read"
 HISTORY_TOKENS = 60_000
 SHORT_HISTORY_TOKENS = 2_000
@@ -148,22 +147,18 @@ def measure(rounds: int = ROUNDS, steps: int = STEPS) -> tuple[Figure, Index]:
     return Figure("agent_loop", tuple(rows), details), index
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure and write the results."""
     parser = argparse.ArgumentParser(
-        prog="python -m bench.agent_loop",
+        prog="python -m bench agent_loop",
         description="Measure what the agent loop costs beside model and tools.",
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path, default=RESULTS, help="file of results")
     given = parser.parse_args(arguments)
     figure, index = measure(given.rounds)
-    run = circumstances(command_line("bench.agent_loop", arguments), index.manifest)
+    run = circumstances(command_line("agent_loop", arguments), index.manifest)
     run |= preset_fingerprints(load_preset(PRESET))
     write_results(given.json, [figure], run)
     print(table([figure]))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

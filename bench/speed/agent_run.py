@@ -1,4 +1,4 @@
-"""What workers gain: python -m bench.agent_run
+"""What workers gain: python -m bench agent_run
 
 A run of questions with a scripted model whose replies take as long as those of an endpoint: two
 searches and an answer each. One worker and several do the same run, in turns, each into a folder
@@ -8,7 +8,6 @@ of its own, over a Lucene index of the sample corpus.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.resources import as_file, files
@@ -16,21 +15,21 @@ from pathlib import Path
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.run import RunOptions, run
-from arag_search.agent.run_folder import read_records
-from arag_search.config import load_preset
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index, open_index
-from bench import BenchError
+from arag_search.agent.presets import load_preset
+from arag_search.questions.files import Question
+from arag_search.runs.folder import read_records
+from arag_search.runs.run import RunOptions, run
+from arag_search.search.index import Index, open_index
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line
-from bench.fingerprints import preset_fingerprints
-from bench.report import Figure, Row, Target, circumstances, table, write_results
-from bench.rounds import Side, interleaved, timed
+from bench.report.fingerprints import preset_fingerprints
+from bench.report.rounds import Side, interleaved, timed
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
-RESULTS = Path(__file__).parent / "results" / "agent_run.json"
+RESULTS = RESULTS_FOLDER / "agent_run.json"
 PRESET = "logical_read"
 QUESTIONS = 200
 WORKERS = 16
@@ -41,7 +40,7 @@ TARGET = Target("at least", 6.0)
 QUERIES = ('"antonio vivaldi" AND librett*', "opera AND venice NOT title:griselda")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure, print a table, and add the figure to the file of results."""
     given = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="arag-bench-") as name:
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
             build_index([str(corpus)], folder / "index", BuildOptions())
         with open_index(folder / "index", search_timeout_s=None) as index:
-            about = circumstances(command_line("bench.agent_run", arguments), index.manifest)
+            about = circumstances(command_line("agent_run", arguments), index.manifest)
             about |= preset_fingerprints(load_preset(PRESET))
             measured = figure(index, folder, given.questions, given.workers, given.rounds)
     write_results(given.json, [measured], about)
@@ -106,7 +105,7 @@ def _quoted(text: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.agent_run", description="Measure what workers gain."
+        prog="python -m bench agent_run", description="Measure what workers gain."
     )
     add = parser.add_argument
     add("--questions", type=int, default=QUESTIONS, help="of a run (default %(default)s)")
@@ -114,7 +113,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=ROUNDS, help="in turns (default %(default)s)")
     add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """The figures of the search core: indexing, search, keyword search, startup.
 
-    python -m bench.efficiency all
-    python -m bench.efficiency search --rounds 3 --json search.json
+    python -m bench efficiency all
+    python -m bench efficiency search --rounds 3 --json search.json
 
 Prints a table, and adds what it measured to a JSON file.
 """
@@ -14,21 +14,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from arag_search.errors import AragError
-from bench import BenchError, indexing, keyword, search, startup
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.queries import SEED
-from bench.report import Figure, circumstances, table, write_results
+from bench.report.rows import Figure, circumstances, table, write_results
+from bench.speed import indexing, keyword, search, startup
+from bench.speed.queries import SEED
 from bench.workbench import CORPUS, Workbench, say, set_up
 
 PARTS = ("indexing", "search", "keyword", "startup")
 ROUNDS = 7
 DATA = Path("..") / "shared" / "data"
-RESULTS = Path(__file__).parent / "results" / "efficiency.json"
+RESULTS = RESULTS_FOLDER / "efficiency.json"
 
 _QUIET_LOAD = 0.5
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure what the arguments name. Exit code 1 for a failure; a missed target is none."""
     given = _parser().parse_args(arguments)
     parts = PARTS if given.part == "all" else (given.part,)
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 do="Name a file, such as efficiency.json in it.",
             )
         with set_up(given.data / CORPUS, given.work) as bench:
-            command = command_line("bench.efficiency", arguments)
+            command = command_line("efficiency", arguments)
             run = circumstances(command, bench.manifest, seed=SEED)
             if run["load"] > _QUIET_LOAD:
                 say(f"The machine is not quiet (load {run['load']}): times will be off.")
@@ -69,7 +70,7 @@ def _measures(given: argparse.Namespace) -> dict[str, Callable[[Workbench], Figu
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.efficiency",
+        prog="python -m bench efficiency",
         description="Measure the search core against bare loops. See bench/README.md.",
     )
     add = parser.add_argument
@@ -101,7 +102,3 @@ def _parser() -> argparse.ArgumentParser:
 
 def _scales(text: str) -> tuple[int, ...]:
     return tuple(positive(piece) for piece in text.split(","))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Our encoder against a bare SentenceTransformer over the same sentences in the same batches.
 
-    python -m bench.embedding
-    python -m bench.embedding --sentences 500 --rounds 3 --json embedding.json
+    python -m bench embedding
+    python -m bench embedding --sentences 500 --rounds 3 --json embedding.json
 
 Prints a table, and adds what it measured to a JSON file. See bench/README.md.
 """
@@ -23,11 +23,11 @@ from arag_search.vectors.encoders.sentence_transformer import (
     DEFAULT_BATCH_SIZE,
     SentenceTransformerEncoder,
 )
-from bench import BenchError
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.fingerprints import encoder_of
-from bench.report import Figure, Row, Target, circumstances, table, write_results
-from bench.rounds import Side, Timings, interleaved, timed
+from bench.report.fingerprints import encoder_of
+from bench.report.rounds import Side, Timings, interleaved, timed
+from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
 from bench.workbench import CORPUS, say, set_up
 
 TARGET = Target("at least", 0.9)
@@ -35,12 +35,12 @@ SENTENCES = 2_000
 ROUNDS = 5
 QUERIES = 100
 DATA = Path("..") / "shared" / "data"
-RESULTS = Path(__file__).parent / "results" / "embedding.json"
+RESULTS = RESULTS_FOLDER / "embedding.json"
 
 _TOLERANCE = 1e-6
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure and write the results. Exit code 1 for a failure; a missed target is none."""
     given = _parser().parse_args(arguments)
     try:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AragError as error:
         print(error, file=sys.stderr)
         return 1
-    run = circumstances(command_line("bench.embedding", arguments), manifest)
+    run = circumstances(command_line("embedding", arguments), manifest)
     for package in ("sentence-transformers", "torch"):
         run[package] = version(package)
     write_results(given.json, [figure], run)
@@ -149,7 +149,7 @@ def _figure(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.embedding",
+        prog="python -m bench embedding",
         description="Measure our encoder against a bare SentenceTransformer.",
     )
     parser.add_argument("--encoder", default=OFFLINE_PACKAGE, help="a folder or installed package")
@@ -160,7 +160,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--work", type=Path, help="folder for temporary files")
     parser.add_argument("--json", type=Path, default=RESULTS, help="file of results")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,12 +11,12 @@ from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java
 from arag_search.engines.lucene.location import hold_live
 from bench import BenchError
-from bench.bare import BARE_INDEXING, prepared
-from bench.report import Figure, Row, Target
-from bench.rounds import Side, Timings, interleaved, timed
+from bench.report.rounds import Side, Timings, interleaved, timed
+from bench.report.rows import Figure, Row, Target
+from bench.speed.bare import BARE_INDEXING, prepared
 from bench.workbench import Workbench, say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 OURS = "ours"
 TARGET = Target("at least", 0.6)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from arag_search.index import Index, open_index
+from arag_search.search.index import Index, open_index
 from bench import BenchError
-from bench.bare import scan, without_query_cache
-from bench.copies import copies, write
-from bench.queries import keyword_sets
-from bench.report import Figure, Row, Target
-from bench.rounds import Side, interleaved, percentile, timed
+from bench.report.rounds import Side, interleaved, percentile, timed
+from bench.report.rows import Figure, Row, Target
+from bench.speed.bare import scan, without_query_cache
+from bench.speed.copies import copies, write
+from bench.speed.queries import keyword_sets
 from bench.workbench import BoundedProgress, Workbench, check_room, say
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 SCALES = (1, 10, 100)
 TARGETS = {100: Target("at least", 100)}

@@ -9,14 +9,14 @@ from typing import Any
 
 from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
-from arag_search.index import Index, open_index
 from arag_search.query.tree import Node, leaves
-from arag_search.results import SearchResult
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
 from bench import BenchError
-from bench.bare import BareSearcher, index_with_stored_names, without_query_cache
-from bench.queries import Query, logical_queries
-from bench.report import Figure, Row, Target
-from bench.rounds import Side, Timings, interleaved, timed
+from bench.report.rounds import Side, Timings, interleaved, timed
+from bench.report.rows import Figure, Row, Target
+from bench.speed.bare import BareSearcher, index_with_stored_names, without_query_cache
+from bench.speed.queries import Query, logical_queries
 from bench.workbench import Workbench, say
 
 TARGET = Target("at least", 0.6)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import BenchError
-from bench.report import Figure, Row, Target
-from bench.rounds import Side, interleaved, timed
+from bench.report.rounds import Side, interleaved, timed
+from bench.report.rows import Figure, Row, Target
 from bench.workbench import Workbench, say
 
 ROUNDS = 5

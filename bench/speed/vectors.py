@@ -1,9 +1,9 @@
 """What vectors on disk cost: search against bare FAISS, bytes, memory, and the time to publish.
 
-    uv run --extra all python -m bench.vectors [--sizes 100000 1000000] [--no-ivf] [--work DIR]
+    uv run --extra all python -m bench vectors [--sizes 100000 1000000] [--no-ivf] [--work DIR]
 
 The vectors are synthetic (random directions around random centres), so they tell of time, memory
-and bytes, and nothing of recall (`python -m bench.recall`). Each size is published and searched in
+and bytes, and nothing of recall (`python -m bench recall`). Each size is published and searched in
 a process of its own. Flat search is compared with `IndexFlatIP` over the same vectors in memory,
 with the same number of threads, in interleaved rounds; both must find the same rows.
 """
@@ -28,17 +28,17 @@ from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.faiss_index import lists_for
-from arag_search.vectors.placement import PlacementWriter, rows_file, wanted_keys
-from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.rows import row_key, rows_of
-from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record, write_shard
-from arag_search.vectors.sidecar import Sidecar, open_vectors
-from bench import BenchError
+from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
+from arag_search.vectors.storage.publish import publish_sidecar
+from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record, write_shard
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import command_line, positive
-from bench.report import Figure, Row, Target, circumstances, show
-from bench.rounds import Timings, interleaved, timed
+from bench.report.rounds import Timings, interleaved, timed
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import check_room, say
-from index_jobs.options import DEFAULT_CHUNK_TOKENS
+from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-RESULTS = Path("bench/results/vectors.json")
+RESULTS = RESULTS_FOLDER / "vectors.json"
 SIZES = (100_000, 1_000_000)
 FLAT_TARGET = Target("at most", 1.2)
 BATCHES = (1, 4, 64)
@@ -75,10 +75,10 @@ class Task:
     side_s: float
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure the given sizes, print them and keep them. Exit code 1 for a failure."""
     given = _parser().parse_args(arguments)
-    run = circumstances(command_line("bench.vectors", arguments), seed=_QUERIES)
+    run = circumstances(command_line("vectors", arguments), seed=_QUERIES)
     try:
         for size in given.sizes:
             for figure in _measured(given, size):
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.vectors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench vectors", description=__doc__)
     parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
     parser.add_argument("--dimension", type=positive, default=384)
     parser.add_argument("--no-ivf", action="store_true", help="measure flat vectors alone")
@@ -409,7 +409,3 @@ def peak_anonymous() -> Generator[Callable[[], int]]:
     finally:
         over.set()
         watcher.join()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

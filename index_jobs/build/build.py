@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from arag_search.durable import FULL_DISK
 from arag_search.errors import (
     AragError,
     BuildError,
@@ -19,18 +18,19 @@ from arag_search.errors import (
     UnavailableError,
     WorkerLostError,
 )
-from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
-from index_jobs.duplicates import SeenIds
-from index_jobs.metadata import MetadataReader
-from index_jobs.options import BuildOptions
-from index_jobs.packing import pack
-from index_jobs.progress import Progress, SilentProgress
-from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
-from index_jobs.report import CHECKPOINT_VERSION, BuildReport, BuildState, left_out_words
-from index_jobs.sources import Source, are_already_chunked, open_sources
-from index_jobs.targets import BuildTarget, IndexWriter, open_target
-from index_jobs.workers import default_workers, open_packing
+from arag_search.system.durable import FULL_DISK
+from arag_search.system.interrupts import Interrupts
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import Progress, SilentProgress
+from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, left_out_words
+from index_jobs.build.targets import BuildTarget, IndexWriter, open_target
+from index_jobs.cutting.packing import pack
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Source, are_already_chunked, open_sources
+from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader
+from index_jobs.workers.pool import default_workers, open_packing
 
 _STATE = "build"
 _FULL_REASONS = ("No space left", "File too large", "quota exceeded")

@@ -21,16 +21,16 @@ from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.opensearch.packing import BulkPacker
 from arag_search.errors import SourceError
-from arag_search.progress import duration
-from index_jobs.duplicates import SeenIds
-from index_jobs.metadata import MetadataReader
-from index_jobs.options import BuildOptions
-from index_jobs.packing import Packer, pack
-from index_jobs.reading import SHOWN_EXAMPLES, CorpusReader
-from index_jobs.report import BuildState, counted
-from index_jobs.sources import Source, open_sources
-from index_jobs.targets import check_options
-from index_jobs.workers import default_workers
+from arag_search.system.progress import duration
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import BuildState, counted
+from index_jobs.build.targets import check_options
+from index_jobs.cutting.packing import Packer, pack
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Source, open_sources
+from index_jobs.sources.reading import SHOWN_EXAMPLES, CorpusReader
+from index_jobs.workers.pool import default_workers
 
 SAMPLED_SOURCES = 8
 SAMPLE_DOCUMENTS = 4_000

@@ -11,14 +11,14 @@ from typing import Any
 from arag_search.errors import ArgumentError
 from arag_search.manifest import FORMAT_VERSION
 from arag_search.query.fields import MetadataType
-from index_jobs.chunking import (
+from index_jobs.cutting.chunking import (
     CHUNKING_VERSION,
     DEFAULT_CHUNK_TOKENS,
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
-from index_jobs.formats import FORMATS, Fields, Format
-from index_jobs.metadata import check_metadata
+from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.metadata import check_metadata
 
 DEFAULT_K1 = 1.2
 DEFAULT_B = 0.75

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from arag_search.engines.opensearch.bulk import BulkCounts
-from arag_search.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
+from arag_search.system.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.progress import duration
-from index_jobs.folder import NOT_FILES
-from index_jobs.packing import Counts
-from index_jobs.reading import SHOWN_EXAMPLES, Position
+from arag_search.system.progress import duration
+from index_jobs.cutting.packing import Counts
+from index_jobs.sources.folder import NOT_FILES
+from index_jobs.sources.reading import SHOWN_EXAMPLES, Position
 
 CHECKPOINT_VERSION = 2
 """Of BuildState: a build that was stopped with another one begins anew."""

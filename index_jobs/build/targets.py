@@ -24,8 +24,8 @@ from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
-from index_jobs.options import BuildOptions
-from index_jobs.packing import Packer
+from index_jobs.build.options import BuildOptions
+from index_jobs.cutting.packing import Packer
 
 _DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 _SOURCES = "the sources"

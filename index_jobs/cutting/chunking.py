@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from arag_search.corpus import MAX_SENTENCES, Chunk, Document, nfc, ordinal_of
 from arag_search.tokens import characters_of, count_tokens, count_up_to
-from index_jobs.sentences import sentence_ends
+from index_jobs.cutting.sentences import sentence_ends
 
 CHUNKING_VERSION = 2
 """Grows when the same document would be cut differently, so that no resume mixes the two."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from arag_search.corpus import Chunk, Document
 from arag_search.manifest import CorpusDigest
-from index_jobs.chunking import cut
+from index_jobs.cutting.chunking import cut
 
 Packer = Callable[[Sequence[Chunk]], Any]
 """Makes of chunks, in corpus order, what the writer of a target takes. It and what it returns are

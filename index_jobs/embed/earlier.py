@@ -7,13 +7,13 @@ from pathlib import Path
 
 from arag_search.errors import VectorsError, VectorsNotFoundError, VectorsVersionError
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.files import FileRecord
-from arag_search.vectors.layout import read_manifest
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import sidecar_folder, sidecars
-from arag_search.vectors.shards import StoredShard, vectors_role
-from arag_search.vectors.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
-from index_jobs.embed_plan import EmbedOptions
+from arag_search.vectors.storage.files import FileRecord
+from arag_search.vectors.storage.layout import read_manifest
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import sidecar_folder, sidecars
+from arag_search.vectors.storage.shards import StoredShard, vectors_role
+from arag_search.vectors.storage.version_1 import EarlierShard, EarlierSidecar, earlier_sidecars
+from index_jobs.embed.plan import EmbedOptions
 
 AUTO = "auto"
 

@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from arag_search.durable import room_advice
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import (
     AragError,
@@ -25,49 +24,50 @@ from arag_search.errors import (
     VectorsVersionError,
     WorkerLostError,
 )
-from arag_search.extras import check_extra
-from arag_search.file_lock import HeldError, hold
-from arag_search.index import Index, open_index
 from arag_search.manifest import fingerprint_hex
+from arag_search.search.index import Index, open_index
+from arag_search.system.durable import room_advice
+from arag_search.system.extras import check_extra
+from arag_search.system.lock import HeldError, hold
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory
-from arag_search.vectors.files import map_array
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import FOLDER, sidecar_folder, vectors_root
-from arag_search.vectors.placement import (
+from arag_search.vectors.storage.files import map_array
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import FOLDER, sidecar_folder, vectors_root
+from arag_search.vectors.storage.placement import (
     PlacementWriter,
     chunk_ends,
     rows_file,
     wanted_keys,
 )
-from arag_search.vectors.publish import publish_sidecar, restore_swapped
-from arag_search.vectors.rows import row_key, rows_of
-from arag_search.vectors.shards import StoredShard, shard_numbers, shard_record
-from arag_search.vectors.sidecar import Sidecar
-from arag_search.vectors.version_1 import EarlierShard, convert
-from index_jobs.build import room
-from index_jobs.embed_earlier import (
+from arag_search.vectors.storage.publish import publish_sidecar, restore_swapped
+from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
+from arag_search.vectors.storage.sidecar import Sidecar
+from arag_search.vectors.storage.version_1 import EarlierShard, convert
+from index_jobs.build.build import room
+from index_jobs.build.report import counted
+from index_jobs.embed.earlier import (
     EarlierVectors,
     differences,
     index_difference,
     newest_encoder,
     published,
 )
-from index_jobs.embed_plan import EmbedOptions, Plan, begin, is_like
-from index_jobs.embed_progress import EmbedProgress, SilentEmbedProgress
-from index_jobs.embed_report import EmbedReport
-from index_jobs.embed_reuse import Reuse, find_reuse
-from index_jobs.embed_shards import (
+from index_jobs.embed.plan import EmbedOptions, Plan, begin, is_like
+from index_jobs.embed.progress import EmbedProgress, SilentEmbedProgress
+from index_jobs.embed.report import EmbedReport
+from index_jobs.embed.reuse import Reuse, find_reuse
+from index_jobs.embed.shards import (
     CutShard,
     Wanted,
     cut_shards,
     finished_shards,
 )
-from index_jobs.embed_workers import EncoderChoice, LocalMaking, ShardMaking
-from index_jobs.memory import PeakMemory, highest, own_peak
-from index_jobs.report import counted
-from index_jobs.updates import store_placement
+from index_jobs.embed.workers import EncoderChoice, LocalMaking, ShardMaking
+from index_jobs.updates.deleting import store_placement
+from index_jobs.workers.memory import PeakMemory, highest, own_peak
 
 WORK = "embedding"
 """The folder, beside the sidecars, of an embedding that is not finished; where indexes may share a
@@ -116,7 +116,7 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray:
-            from index_jobs.embed_ray import RayMaking
+            from index_jobs.embed.ray import RayMaking
 
             return RayMaking(choice, options.workers, options.piece_rows)
         return LocalMaking(choice, options.workers or 0, options.piece_rows)

@@ -11,18 +11,18 @@ from pathlib import Path
 
 from arag_search.corpus import Chunk
 from arag_search.errors import SourceError
-from arag_search.index import open_index
 from arag_search.manifest import Manifest
-from arag_search.progress import duration
+from arag_search.search.index import open_index
+from arag_search.system.progress import duration
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
-from arag_search.vectors.place import vectors_root
-from arag_search.vectors.rows import rows_of
-from index_jobs.embed_earlier import newest_encoder
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_report import of_units
-from index_jobs.embed_workers import EncoderChoice, EncodingWork
-from index_jobs.report import counted
+from arag_search.vectors.storage.place import vectors_root
+from arag_search.vectors.storage.rows import rows_of
+from index_jobs.build.report import counted
+from index_jobs.embed.earlier import newest_encoder
+from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.report import of_units
+from index_jobs.embed.workers import EncoderChoice, EncodingWork
 
 SAMPLE_CHUNKS = 1_000
 SAMPLE_S = 10.0

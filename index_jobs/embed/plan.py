@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from arag_search.durable import write_atomically
 from arag_search.errors import ArgumentError
+from arag_search.system.durable import write_atomically
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.sentence_transformer import DEFAULT_BATCH_SIZE
-from arag_search.vectors.records import VECTORS_VERSION
-from arag_search.vectors.shards import StoredType
-from index_jobs.embed_shards import finished_shards
-from index_jobs.options import MAX_WORKERS
+from arag_search.vectors.storage.records import VECTORS_VERSION
+from arag_search.vectors.storage.shards import StoredType
+from index_jobs.build.options import MAX_WORKERS
+from index_jobs.embed.shards import finished_shards
 
 DEFAULT_SHARD_ROWS = 50_000
 MAX_SHARD_ROWS = 10_000_000

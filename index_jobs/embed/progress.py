@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Protocol, TextIO
 
-from arag_search.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
-from index_jobs.progress import Pace, share_columns
+from arag_search.system.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
+from index_jobs.build.progress import Pace, share_columns
 
 
 class EmbedProgress(Protocol):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import ArgumentError, WorkerLostError
-from arag_search.extras import missing_extra
+from arag_search.system.extras import missing_extra
 from arag_search.vectors.base import EncoderIdentity
-from arag_search.vectors.shards import ShardRecord, StoredType
-from index_jobs.embed_plan import PLAN
-from index_jobs.embed_shards import CutShard, make_shard
-from index_jobs.embed_workers import EncoderChoice, EncodingWork, only_identity
-from index_jobs.memory import PeakMemory
+from arag_search.vectors.storage.shards import ShardRecord, StoredType
+from index_jobs.embed.plan import PLAN
+from index_jobs.embed.shards import CutShard, make_shard
+from index_jobs.embed.workers import EncoderChoice, EncodingWork, only_identity
+from index_jobs.workers.memory import PeakMemory
 
 _ACTION_BYTES = 256
 """Room for the system's record of what answers a signal, on any machine."""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from arag_search.progress import duration
+from arag_search.system.progress import duration
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from index_jobs.report import counted
+from index_jobs.build.report import counted
 
 
 @dataclass(frozen=True, slots=True)

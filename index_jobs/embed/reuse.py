@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arag_search.errors import VectorsError
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.placement import rows_file, wanted_keys
-from arag_search.vectors.rows import KEY_BYTES
-from arag_search.vectors.shards import StoredShard, StoredType
-from index_jobs.embed_shards import TO_ENCODE
+from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.placement import rows_file, wanted_keys
+from arag_search.vectors.storage.rows import KEY_BYTES
+from arag_search.vectors.storage.shards import StoredShard, StoredType
+from index_jobs.embed.shards import TO_ENCODE
 
 if TYPE_CHECKING:
     import numpy as np

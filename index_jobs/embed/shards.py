@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from arag_search.errors import BuildError
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.rows import row_key
-from arag_search.vectors.shards import ShardRecord, StoredType, write_shard
+from arag_search.vectors.storage.rows import row_key
+from arag_search.vectors.storage.shards import ShardRecord, StoredType, write_shard
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from arag_search.cores import worker_environment
 from arag_search.errors import BuildError
+from arag_search.system.cores import worker_environment
 from arag_search.vectors.base import Encoder, EncoderIdentity
-from arag_search.vectors.shards import ShardRecord, StoredType
-from index_jobs.embed_shards import CutShard, Gathering, Piece
-from index_jobs.memory import PeakMemory, own_peak
-from index_jobs.workers import Packing, PackingHere, WorkerProcesses
+from arag_search.vectors.storage.shards import ShardRecord, StoredType
+from index_jobs.embed.shards import CutShard, Gathering, Piece
+from index_jobs.workers.memory import PeakMemory, own_peak
+from index_jobs.workers.pool import Packing, PackingHere, WorkerProcesses
 
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray

@@ -12,9 +12,9 @@ import orjson
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.formats import Fields, Format, ObjectFormat, text_of
-from index_jobs.metadata import MetadataReader
-from index_jobs.records import readable
+from index_jobs.sources.formats import Fields, Format, ObjectFormat, text_of
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import readable
 
 RAW = "raw"
 """The stored field that holds a document as it was in its collection."""

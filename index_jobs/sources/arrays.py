@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from arag_search.errors import SourceError
-from index_jobs.formats import SKIP
-from index_jobs.records import MAX_LINE_BYTES, CorpusFile, Record, parsed, readable
+from index_jobs.sources.formats import SKIP
+from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, Record, parsed, readable
 
 BLOCK_BYTES = 1 << 16
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from arag_search.corpus import Document
-from index_jobs.formats import (
+from index_jobs.sources.formats import (
     Fields,
     ObjectFormat,
     clean,
@@ -14,7 +14,7 @@ from index_jobs.formats import (
     strings_of,
     text_of,
 )
-from index_jobs.metadata import MetadataReader
+from index_jobs.sources.metadata import MetadataReader
 
 _CATEGORIES = "categories"
 _MARKS = {"Section::::": "# ", "BULLET::::": ""}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from index_jobs.records import readable
+from index_jobs.sources.records import readable
 
 LINK_OUT = "links out of the folder"
 LINK_TO_FOLDER = "links to folders"

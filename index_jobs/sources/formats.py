@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 from arag_search.corpus import Document, nfc
 from arag_search.errors import SourceError
-from index_jobs.metadata import MetadataReader
+from index_jobs.sources.metadata import MetadataReader
 
 Format = Literal[
     "text",

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from arag_search.corpus import SHARD_BITS, Document
 from arag_search.errors import ArgumentError, SourceError
-from index_jobs.anserini import LuceneIndexFolder, is_lucene_index
-from index_jobs.arrays import array_records
-from index_jobs.collections import Beir, Dpr, Kilt
-from index_jobs.folder import folder_entries
-from index_jobs.formats import (
+from index_jobs.sources.anserini import LuceneIndexFolder, is_lucene_index
+from index_jobs.sources.arrays import array_records
+from index_jobs.sources.collections import Beir, Dpr, Kilt
+from index_jobs.sources.folder import folder_entries
+from index_jobs.sources.formats import (
     ALREADY_CHUNKED,
     SKIP,
     AragChunks,
@@ -33,10 +33,10 @@ from index_jobs.formats import (
     clean,
     title_of,
 )
-from index_jobs.metadata import MetadataReader
-from index_jobs.recognition import beir_corpus, is_beir, look_at
-from index_jobs.records import CorpusFile, line_records, readable
-from index_jobs.rows import row_records
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.recognition import beir_corpus, is_beir, look_at
+from index_jobs.sources.records import CorpusFile, line_records, readable
+from index_jobs.sources.rows import row_records
 
 TEXT_ENDINGS = (".txt", ".md")
 MAX_SOURCES = 1 << SHARD_BITS

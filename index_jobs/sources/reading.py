@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from arag_search.corpus import Document
 from arag_search.errors import DuplicateIdError, SourceError
-from index_jobs.duplicates import SeenIds
-from index_jobs.formats import SKIP
-from index_jobs.metadata import MetadataReader
-from index_jobs.sources import Source
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.formats import SKIP
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Source
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 1 << 18

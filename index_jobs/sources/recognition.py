@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from arag_search.errors import SourceError
-from index_jobs.arrays import array_records
-from index_jobs.folder import leads_out
-from index_jobs.formats import FORMATS, Fields, Format
-from index_jobs.records import CorpusFile, line_records
-from index_jobs.rows import USUAL_COLUMNS, header_of
+from index_jobs.sources.arrays import array_records
+from index_jobs.sources.folder import leads_out
+from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.records import CorpusFile, line_records
+from index_jobs.sources.rows import USUAL_COLUMNS, header_of
 
 Layout = Literal["lines", "array", "rows"]
 """How records lie in a file: JSON lines, a JSON array, or rows with tabs between columns."""

@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, cast
 import orjson
 
 from arag_search.errors import SourceError
-from index_jobs.formats import SKIP
+from index_jobs.sources.formats import SKIP
 
 MAX_LINE_BYTES = 1 << 28
 """The longest line of a JSONL file, and item of an array (256 MiB)."""

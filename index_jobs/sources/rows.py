@@ -10,8 +10,8 @@ import csv
 from collections.abc import Iterator, Sequence
 
 from arag_search.errors import SourceError
-from index_jobs.formats import SKIP
-from index_jobs.records import MAX_LINE_BYTES, CorpusFile, Record, read_line
+from index_jobs.sources.formats import SKIP
+from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, Record, read_line
 
 USUAL_COLUMNS = ("id", "text", "title")
 

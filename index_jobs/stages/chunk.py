@@ -11,20 +11,20 @@ from itertools import islice
 from pathlib import Path
 
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
-from arag_search.interrupts import Interrupts
-from index_jobs.build import room
-from index_jobs.chunk_folder import ChunkFolder, ShardRecord, manifest_for
-from index_jobs.chunk_lines import pack_lines
-from index_jobs.chunk_report import ChunkReport, chunk_report
-from index_jobs.chunk_writer import ChunkWriter, remove_chunks
-from index_jobs.duplicates import SeenIds
-from index_jobs.metadata import MetadataReader
-from index_jobs.options import BuildOptions
-from index_jobs.progress import Progress, SilentProgress
-from index_jobs.reading import CorpusReader
-from index_jobs.report import BuildState
-from index_jobs.sources import Source, are_already_chunked, check_names, open_source
-from index_jobs.workers import default_workers, open_packing
+from arag_search.system.interrupts import Interrupts
+from index_jobs.build.build import room
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import Progress, SilentProgress
+from index_jobs.build.report import BuildState
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Source, are_already_chunked, check_names, open_source
+from index_jobs.sources.reading import CorpusReader
+from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, manifest_for
+from index_jobs.stages.chunk_lines import pack_lines
+from index_jobs.stages.chunk_report import ChunkReport, chunk_report
+from index_jobs.stages.chunk_writer import ChunkWriter, remove_chunks
+from index_jobs.workers.pool import default_workers, open_packing
 
 _SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")
 

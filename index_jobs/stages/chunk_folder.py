@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from arag_search.durable import write_atomically
 from arag_search.errors import ArgumentError, IndexLockedError, SourceError
-from index_jobs.formats import FORMATS, Fields, Format
-from index_jobs.options import BuildOptions
-from index_jobs.reading import SHOWN_EXAMPLES
-from index_jobs.records import readable
-from index_jobs.report import BuildState
+from arag_search.system.durable import write_atomically
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import BuildState
+from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.reading import SHOWN_EXAMPLES
+from index_jobs.sources.records import readable
 
 FOLDER_FORMAT = "arag-chunks-folder"
 FOLDER_VERSION = 1

@@ -14,8 +14,8 @@ import orjson
 
 from arag_search.corpus import Chunk, Document, MetadataScalar, MetadataValue
 from arag_search.errors import BuildError, SourceError
-from index_jobs.packing import Numbered, Packed, cut_all
-from index_jobs.records import MAX_LINE_BYTES, CorpusFile, readable
+from index_jobs.cutting.packing import Numbered, Packed, cut_all
+from index_jobs.sources.records import MAX_LINE_BYTES, CorpusFile, readable
 
 _GZIP_LEVEL = 6
 

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from arag_search.progress import duration
-from index_jobs.chunk_folder import ChunkFolder
-from index_jobs.metadata import MetadataReader
-from index_jobs.reading import SHOWN_EXAMPLES
-from index_jobs.report import counted, left_out_lines
+from arag_search.system.progress import duration
+from index_jobs.build.report import counted, left_out_lines
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.reading import SHOWN_EXAMPLES
+from index_jobs.stages.chunk_folder import ChunkFolder
 
 Stage = Literal["finished", "under way", "missing", "damaged"]
 

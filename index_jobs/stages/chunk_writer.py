@@ -6,13 +6,13 @@ import hashlib
 import os
 from pathlib import Path
 
-from arag_search.durable import sync_folder
-from index_jobs.chunk_folder import ChunkFolder, ShardRecord
-from index_jobs.chunk_lines import ready_documents
-from index_jobs.duplicates import SeenIds
-from index_jobs.packing import Packed
-from index_jobs.reading import Position
-from index_jobs.records import CorpusFile
+from arag_search.system.durable import sync_folder
+from index_jobs.cutting.packing import Packed
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.reading import Position
+from index_jobs.sources.records import CorpusFile
+from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord
+from index_jobs.stages.chunk_lines import ready_documents
 
 _BLOCK_BYTES = 1 << 20
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from arag_search.errors import DuplicateIdError, SourceError
 from arag_search.query.fields import MetadataType
-from index_jobs.build import build_from
-from index_jobs.chunk_folder import ChunkFolder, ShardRecord, verified
-from index_jobs.chunk_lines import ready_documents
-from index_jobs.formats import Format
-from index_jobs.metadata import MetadataReader
-from index_jobs.options import BuildOptions
-from index_jobs.progress import Progress, SilentProgress
-from index_jobs.records import CorpusFile, readable
-from index_jobs.report import BuildReport
-from index_jobs.sources import Entry, Source
+from index_jobs.build.build import build_from
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import Progress, SilentProgress
+from index_jobs.build.report import BuildReport
+from index_jobs.sources.formats import Format
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Entry, Source
+from index_jobs.sources.records import CorpusFile, readable
+from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, verified
+from index_jobs.stages.chunk_lines import ready_documents
 
 
 def load_chunks(

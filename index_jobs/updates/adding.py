@@ -13,18 +13,17 @@ from typing import Any
 from arag_search.corpus import SHARD_BITS, Chunk, Document
 from arag_search.engines.update_record import UpdateRecord
 from arag_search.errors import ArgumentError, BuildError, SourceError
-from arag_search.interrupts import Interrupts
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from index_jobs.chunking import cut
-from index_jobs.formats import SKIP, Fields, Format
-from index_jobs.metadata import MetadataReader
-from index_jobs.options import DEFAULT_FIELDS, BuildOptions
-from index_jobs.progress import Progress, SilentProgress, duration
-from index_jobs.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
-from index_jobs.sources import Source, open_sources
-from index_jobs.update_targets import IndexUpdate, open_update
-from index_jobs.updates import (
+from arag_search.system.interrupts import Interrupts
+from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
+from index_jobs.build.progress import Progress, SilentProgress, duration
+from index_jobs.build.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
+from index_jobs.cutting.chunking import cut
+from index_jobs.sources.formats import SKIP, Fields, Format
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.opening import Source, open_sources
+from index_jobs.updates.deleting import (
     Tally,
     digest_of,
     existing_chunks,
@@ -32,6 +31,7 @@ from index_jobs.updates import (
     settle,
     with_placement,
 )
+from index_jobs.updates.targets import IndexUpdate, open_update
 
 _BATCH_CHUNKS = 64
 _BATCH_CHARACTERS = 1 << 18

@@ -22,10 +22,10 @@ from arag_search.errors import (
 )
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.tokens import count_tokens
-from index_jobs.formats import checked_id
-from index_jobs.progress import Progress, SilentProgress, duration
-from index_jobs.report import counted
-from index_jobs.update_targets import IndexUpdate, open_update
+from index_jobs.build.progress import Progress, SilentProgress, duration
+from index_jobs.build.report import counted
+from index_jobs.sources.formats import checked_id
+from index_jobs.updates.targets import IndexUpdate, open_update
 
 LOOKUP_IDS = 64
 """So many documents are looked up at once."""

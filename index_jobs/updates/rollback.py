@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import OpenSearchSite
-from index_jobs.targets import for_a_server_only
+from index_jobs.build.targets import for_a_server_only
 
 
 @dataclass(frozen=True, slots=True)

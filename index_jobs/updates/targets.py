@@ -10,8 +10,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.update_record import Settled, UpdateRecord
-from arag_search.index import check_path
 from arag_search.manifest import Manifest
+from arag_search.search.index import check_path
 
 
 class IndexUpdate(Protocol):

@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import IO, Any, Generic, Protocol, TypeVar
 
-from arag_search.cores import usable_cores
 from arag_search.errors import BuildError, WorkerLostError
-from index_jobs.packing import Packed, Work
-from index_jobs.reading import Batch
-from index_jobs.worker import dumped
+from arag_search.system.cores import usable_cores
+from index_jobs.cutting.packing import Packed, Work
+from index_jobs.sources.reading import Batch
+from index_jobs.workers.worker import dumped
 
 MAX_DEFAULT_WORKERS = 4
 """One process reads for about so many, whatever the cores."""
@@ -35,7 +35,7 @@ longer than they save."""
 
 _UNDER_WAY = 3  # batches a worker, so that it never waits for the build
 _PIPE_BYTES = 1 << 20
-_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.worker import main; main()"
+_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.workers.worker import main; main()"
 
 
 class Submitted(Protocol):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from arag_search.corpus import Chunk, Document
-from arag_search.terminal import guard_terminals
+from arag_search.system.terminal import guard_terminals
 
 _SWITCH_S = 0.0005
 """The thread that reads must not wait long for the one that packs: the build waits for it."""

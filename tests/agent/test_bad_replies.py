@@ -17,18 +17,18 @@ from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Us
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.models.wire import read_reply
-from arag_search.agent.prices import Price, Prices
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
-from arag_search.agent.run import RunOptions, run
-from arag_search.agent.run_folder import read_records
 from arag_search.cli.trajectories import trajectory_text
-from arag_search.config import load_preset
-from arag_search.evaluation.judge import Judge
-from arag_search.evaluation.question import Question
+from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.question_score import score_question
-from arag_search.index import Index
-from tests.passages import VIVALDI, index_of
-from tests.records import record
+from arag_search.questions.question import Question
+from arag_search.runs.folder import read_records
+from arag_search.runs.prices import Price, Prices
+from arag_search.runs.run import RunOptions, run
+from arag_search.search.index import Index
+from tests.support.passages import VIVALDI, index_of
+from tests.support.records import record
 
 CUT = ModelReply("Answer: Vien", cut="length")
 QUESTION = Question("q0", "Where did Vivaldi die?", ("Vien",))

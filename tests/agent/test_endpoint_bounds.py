@@ -10,10 +10,11 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import MAX_REPLY_BYTES
-from arag_search.engines.memory import MemoryEngine
+from arag_search.endpoints.host import HttpHost, UnreadableReplyError
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.errors import (
@@ -26,13 +27,12 @@ from arag_search.errors import (
     ModelUnavailableError,
     UnavailableError,
 )
-from arag_search.http_host import HttpHost, UnreadableReplyError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
-from tests.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
-from tests.openai_model.asking import FINAL, KEY
-from tests.raw_server import HEAD, RawServer, dripping, raw_server, reply
-from tests.unruly_server import version
+from tests.support.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
+from tests.support.openai_asking import FINAL, KEY
+from tests.support.raw_server import HEAD, RawServer, dripping, raw_server, reply
+from tests.support.unruly_server import version
 
 pytestmark = pytest.mark.servers
 

@@ -22,12 +22,12 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
-from arag_search.config import load_preset
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.calls import Retry
 from arag_search.endpoints.settings import OPENAI_URL
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     AragError,
     ConfigError,
@@ -36,9 +36,9 @@ from arag_search.errors import (
     ModelUnavailableError,
     NotRecordedError,
 )
-from arag_search.index import Index
-from tests.endpoint import completion, refusal, running_endpoint
-from tests.passages import chunk
+from arag_search.search.index import Index
+from tests.support.endpoint import completion, refusal, running_endpoint
+from tests.support.passages import chunk
 
 pytestmark = pytest.mark.servers
 

@@ -10,8 +10,8 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.errors import AragError
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
-from tests.openai_model.asking import FINAL, KEY
-from tests.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from tests.support.openai_asking import FINAL, KEY
+from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 
 pytestmark = pytest.mark.servers
 

@@ -18,12 +18,9 @@ import pytest
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.prices import Price, Prices
-from arag_search.agent.run import RunOptions, RunOutcome, Tally, run
-from arag_search.agent.run_folder import read_description, read_records
-from arag_search.config import Preset, load_preset
+from arag_search.agent.presets import Preset, load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     ConfigError,
@@ -31,8 +28,11 @@ from arag_search.errors import (
     ModelUnavailableError,
     RunError,
 )
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index
+from arag_search.questions.files import Question
+from arag_search.runs.folder import read_description, read_records
+from arag_search.runs.prices import Price, Prices
+from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
+from arag_search.search.index import Index
 
 pytestmark = pytest.mark.engine
 
@@ -453,7 +453,7 @@ import os, signal, sys, time
 from pathlib import Path
 from tests import test_run as given
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.run import RunOptions, run
+from arag_search.runs.run import RunOptions, run
 
 class Stopping(given.Noted):
     def update(self, tally):

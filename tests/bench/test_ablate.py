@@ -19,19 +19,19 @@ import yaml
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.run_folder import read_records
-from arag_search.config import Preset
+from arag_search.agent.presets import Preset
+from arag_search.runs.folder import read_records
 from bench.ablate import main
 from bench.ablation.cells import cell_files, read_cell
 from bench.ablation.suite import ModelEntry
-from bench.fingerprints import missing
-from tests.ablations import suite_values
+from bench.report.fingerprints import missing
+from tests.support.ablations import suite_values
 
 pytestmark = pytest.mark.bench
 
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 
-SUITES = Path(__file__).parents[1] / "bench" / "suites"
+SUITES = Path(__file__).parents[2] / "bench" / "suites"
 AGENT_SUITES = [
     path.stem for path in sorted(SUITES.glob("*.yaml")) if "kind: agent" in path.read_text()
 ]
@@ -209,7 +209,7 @@ def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "killed"}
     suite["experiment"]["models"] = ["offline"]
     suite["comparison"]["policy"] = {}
-    words = [sys.executable, "-m", "bench.ablate", *command(work, suite)]
+    words = [sys.executable, "-m", "bench", "ablate", *command(work, suite)]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60
         records = work / "work" / "killed" / "runs"
@@ -234,7 +234,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     stopping = Chosen(failing="s03", error=KeyboardInterrupt())
     words = command(work, suite)
     assert main(words, stopping) == 130
-    again = shlex.join(["python", "-m", "bench.ablate", *words])
+    again = shlex.join(["python", "-m", "bench", "ablate", *words])
     assert capsys.readouterr().err.endswith(f"Interrupted. Go on with: {again}\n")
     going_on = Chosen()
     assert main(words, going_on) == 0

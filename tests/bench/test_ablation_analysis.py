@@ -29,11 +29,11 @@ from bench.ablation.search_sums import SUMS
 from bench.ablation.searching import searched
 from bench.ablation.suite import Suite
 from bench.ablation.values import load_values
-from tests.ablations import SETS, Computed, Values, halved, suite_of
+from tests.support.ablations import SETS, Computed, Values, halved, suite_of
 
 pytestmark = pytest.mark.bench
 
-RUN = {"command": "python -m bench.ablate trial.yaml", "code": "abc"}
+RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
 ASKED = Contrast("TokensToEvidence", (), "logical", "keyword")
 MAIN = (("order", "Q1 Q2"),)
 OTHER = (("order", "Q2 Q1"),)

@@ -12,12 +12,12 @@ from bench.ablation.design import Design
 from bench.ablation.papers import paper_tables
 from bench.ablation.report import declaration
 from bench.ablation.suite import AgentRuns, checked_suite, load_suite
-from bench.fingerprints import NEEDED
-from tests.ablations import Computed, halved, suite_of, suite_values
+from bench.report.fingerprints import NEEDED
+from tests.support.ablations import Computed, halved, suite_of, suite_values
 
 pytestmark = pytest.mark.bench
 
-SUITES = sorted((Path(__file__).parents[1] / "bench" / "suites").glob("*.yaml"))
+SUITES = sorted((Path(__file__).parents[2] / "bench" / "suites").glob("*.yaml"))
 
 
 def problems(**changes: Any) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.embedding import drawn, main, measure
-from tests.passages import VIVALDI, index_of
+from bench.speed.embedding import drawn, main, measure
+from tests.support.passages import VIVALDI, index_of
 
 pytestmark = pytest.mark.bench
 

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from bench import BenchError, figures
-from bench.figure_tables import SPEED, TABLES
-from bench.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint, missing
-from bench.kept import Kept
-from bench.report import Figure, Row, Target, circumstances, read_results, write_results
+from bench import BenchError
+from bench.guides import figures
+from bench.guides.figure_tables import SPEED, TABLES
+from bench.report.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint, missing
+from bench.report.result_files import Kept
+from bench.report.rows import Figure, Row, Target, circumstances, read_results, write_results
 
 pytestmark = pytest.mark.bench
 
@@ -57,7 +58,7 @@ def test_a_result_that_changes_makes_the_table_old_until_it_is_written(
     assert capsys.readouterr().out == "README.md: not what the results are\n"
     assert "4 times as fast" not in (tmp_path / "README.md").read_text()
     assert figures.main(given) == 0
-    assert "replies of 200 ms (`bench.agent_run`) | 4 times as fast | 6 |" in (
+    assert "replies of 200 ms (`bench agent_run`) | 4 times as fast | 6 |" in (
         (tmp_path / "README.md").read_text()
     )
     assert figures.main([*given, "--check"]) == 0
@@ -110,10 +111,10 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
         Row("c", 0.0, ""),
     )
     path = tmp_path / "some.json"
-    write_results(path, [Figure("f", rows, {"n": 3})], {"command": "python -m bench.f"})
+    write_results(path, [Figure("f", rows, {"n": 3})], {"command": "python -m bench f"})
     found = read_results(path)["f"]
     assert found.rows == rows
-    assert found.details == {"n": 3, "run": {"command": "python -m bench.f"}}
+    assert found.details == {"n": 3, "run": {"command": "python -m bench f"}}
 
 
 # Fingerprints
@@ -130,7 +131,7 @@ def test_a_result_without_its_circumstances_is_told(tmp_path: Path) -> None:
     assert missing(path) == [
         f"p: {name}" for name in (*ALWAYS, "corpus", "seed") if name != "taken"
     ]
-    run = {**circumstances("python -m bench.parity", seed=1), "corpus": {"fingerprint": "f"}}
+    run = {**circumstances("python -m bench parity", seed=1), "corpus": {"fingerprint": "f"}}
     write_results(path, [Figure("p", ())], {**run, "taken": f"{KEPT_SINCE}:01"})
     assert missing(path) == []
     path.write_text("7")
@@ -143,7 +144,7 @@ def test_the_fingerprint_of_the_code_is_that_of_its_sources(
 ) -> None:
     source = tmp_path / "bench" / "one.py"
     source.parent.mkdir()
-    monkeypatch.setattr("bench.fingerprints.ROOT", tmp_path)
+    monkeypatch.setattr("bench.report.fingerprints.ROOT", tmp_path)
 
     def found() -> str:
         code_fingerprint.cache_clear()

@@ -11,12 +11,11 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import Message, ModelRequest
 from arag_search.errors import ModelReplyError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.ablation.places import Places as Folders
 from bench.ablation.suite import GoldChain
-from bench.fingerprints import NEEDED
 from bench.gold_chain import frozen
 from bench.gold_chain.chain import Chain, Link
 from bench.gold_chain.evidence import evidence_of, telling
@@ -26,8 +25,9 @@ from bench.gold_chain.model import GoldChainModel
 from bench.gold_chain.policy import ORDERS, REPLIES, ReplyLevel, Setting
 from bench.gold_chain.queries import INTERFACES, Interface
 from bench.gold_chain.searcher import Searcher, preset_of
-from tests.passages import chunk
-from tests.semantic_indexes import vector_index
+from bench.report.fingerprints import NEEDED
+from tests.support.passages import chunk
+from tests.support.semantic_indexes import vector_index
 
 pytestmark = pytest.mark.bench
 
@@ -259,5 +259,5 @@ def test_questions_without_a_chain_are_refused(folders: Folders) -> None:
         '1 questions name no chain of facts, the first of them "h".\n'
         "Where: towns\n"
         "Allowed: questions with a chain: 2WikiMultiHopQA, MuSiQue\n"
-        "Do: Leave the data set out; python -m bench.retrieval measures single queries."
+        "Do: Leave the data set out; python -m bench retrieval measures single queries."
     )

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from arag_search.agent.models.offline import RULES
-from arag_search.results import SearchHit
+from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
-from bench.offline import MAIN, cut_hits, guess, main
+from bench.quality.offline import MAIN, cut_hits, guess, main
 
 pytestmark = pytest.mark.bench
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import opensearch_load
-from tests.builds import corpus, in_own_folder  # noqa: F401
-from tests.opensearch_indexes import Site
+from bench.cluster import opensearch_load
+from tests.support.builds import corpus, in_own_folder  # noqa: F401
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.bench
 

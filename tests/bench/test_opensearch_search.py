@@ -6,13 +6,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from arag_search.index import Index, open_index
-from bench import BenchError, opensearch_search
-from bench.queries import Query, logical_queries
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from tests.opensearch_indexes import Site
-from tests.test_bench import passages
+from arag_search.search.index import Index, open_index
+from bench import BenchError
+from bench.cluster import opensearch_search
+from bench.speed.queries import Query, logical_queries
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from tests.bench.test_speed import passages
+from tests.support.opensearch_indexes import Site
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.bench]
 

@@ -11,7 +11,7 @@ from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from arag_search.tokens import count_tokens
 from bench import BenchError
-from bench.packed import Packing, documents_of, pack, packed_corpus
+from bench.quality.packed import Packing, documents_of, pack, packed_corpus
 
 pytestmark = pytest.mark.bench
 

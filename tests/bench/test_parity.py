@@ -9,16 +9,17 @@ from typing import Any
 import orjson
 import pytest
 
-from arag_search.engines.memory import MemoryEngine
-from arag_search.index import Index, open_index
-from bench import BenchError, parity
-from bench.cluster import LocalCluster
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.search.index import Index, open_index
+from bench import BenchError
+from bench.cluster import parity
+from bench.cluster.cluster import LocalCluster
 from bench.workbench import CORPUS
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from tests.opensearch_indexes import Site, fresh_site
-from tests.passages import chunk
-from tests.shared_data import DATA
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support.opensearch_indexes import Site, fresh_site
+from tests.support.passages import chunk
+from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.bench
 

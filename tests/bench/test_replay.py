@@ -13,12 +13,13 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.run import run
-from arag_search.config import load_preset
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index
-from bench import BenchError, replay
-from bench.agreement import (
+from arag_search.agent.presets import load_preset
+from arag_search.questions.files import Question
+from arag_search.runs.run import run
+from arag_search.search.index import Index
+from bench import BenchError
+from bench.replay import replay
+from bench.replay.agreement import (
     APART,
     BM25S,
     LENGTHS,
@@ -31,14 +32,14 @@ from bench.agreement import (
     compared,
     ours,
 )
-from bench.build_cost import Sources, searched_words
-from bench.fingerprints import missing
-from bench.latencies import Latencies, Played, threads
-from bench.peers import Bm25s, Pyserini, Scored
-from bench.recorded import read_queries, recorded
-from bench.replay_builds import Builds
-from bench.report import read_results
-from tests.passages import VIVALDI, chunk, index_of
+from bench.replay.build_cost import Sources, searched_words
+from bench.replay.builds import Builds
+from bench.replay.peers import Bm25s, Pyserini, Scored
+from bench.replay.recorded import read_queries, recorded
+from bench.report.fingerprints import missing
+from bench.report.latencies import Latencies, Played, threads
+from bench.report.rows import read_results
+from tests.support.passages import VIVALDI, chunk, index_of
 
 pytestmark = pytest.mark.bench
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from arag_search.evaluation.bootstrap import Interval, intervals, resampled_means
-from arag_search.evaluation.questions import Question
-from arag_search.results import SearchHit
+from arag_search.questions.files import Question
+from arag_search.search.results import SearchHit
 from bench import BenchError
-from bench.first_stage import (
+from bench.quality.first_stage import (
     MACRO,
     SEARCHES,
     Answer,
@@ -28,10 +28,10 @@ from bench.first_stage import (
     values_of,
     verdict,
 )
-from bench.question_words import content_words, words_query
-from bench.retrieval import drawn, main, tables
-from tests.passages import VIVALDI, index_of
-from tests.semantic_indexes import vector_index
+from bench.quality.question_words import content_words, words_query
+from bench.quality.retrieval import drawn, main, tables
+from tests.support.passages import VIVALDI, index_of
+from tests.support.semantic_indexes import vector_index
 
 pytestmark = pytest.mark.bench
 
@@ -234,7 +234,7 @@ def test_the_bench_runs_over_the_sample_and_keeps_index_and_vectors(
         assert rows[f"sample: {kind}, recall@20"] == pytest.approx(sum(v[1] for v in values) / 12)
         assert all(v[0] <= v[1] <= 1 and 0 < v[2] <= v[3] for v in values)
     assert rows["sample: logical, recall@20"] > 0.5
-    assert figure["run"]["command"].startswith("python -m bench.retrieval --sets sample")
+    assert figure["run"]["command"].startswith("python -m bench retrieval --sets sample")
     assert str(tmp_path) not in results.read_text()
 
     assert main([*command, "--questions", "3"]) == 0

@@ -9,13 +9,14 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
-from bench import BenchError, scale, synthetic
-from bench.extrapolation import power_law
-from bench.scale_law import laws
-from bench.scale_sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
-from bench.word_statistics import word_statistics
-from tests.lucene_indexes import chunk
-from tests.opensearch_indexes import Site
+from bench import BenchError
+from bench.scale import scale, synthetic
+from bench.scale.extrapolation import power_law
+from bench.scale.law import laws
+from bench.scale.sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
+from bench.scale.word_statistics import word_statistics
+from tests.support.lucene_indexes import chunk
+from tests.support.opensearch_indexes import Site
 
 pytestmark = [pytest.mark.engine, pytest.mark.bench]
 

@@ -9,15 +9,16 @@ import orjson
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory import MemoryEngine
-from arag_search.index import Index
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.tree import Prefix, leaves
-from bench import BenchError, efficiency, indexing, keyword, search, startup
-from bench.bare import scan
-from bench.copies import copies
-from bench.queries import keyword_sets, logical_queries
-from bench.report import Figure, Row, Target, table, write_results
-from bench.rounds import Ratio, Timings, interleaved, percentile
+from arag_search.search.index import Index
+from bench import BenchError
+from bench.report.rounds import Ratio, Timings, interleaved, percentile
+from bench.report.rows import Figure, Row, Target, table, write_results
+from bench.speed import efficiency, indexing, keyword, search, startup
+from bench.speed.bare import scan
+from bench.speed.copies import copies
+from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 
 pytestmark = [pytest.mark.engine, pytest.mark.bench]
@@ -171,7 +172,7 @@ def test_queries_are_of_every_kind() -> None:
 def test_too_few_passages_for_so_many_queries_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bench.queries.MAX_DRAWS", 1)
+    monkeypatch.setattr("bench.speed.queries.MAX_DRAWS", 1)
     with pytest.raises(BenchError, match=r"1 passages make \d+ different queries, not 60\."):
         logical_queries([chunk(1, "Opera.")], 60)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from arag_search.evaluation.bootstrap import RESAMPLES, intervals, resampled_means
-from bench.statistics import (
+from bench.report.statistics import (
     DataSet,
     corrected_level,
     holm,

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from arag_search.vectors.base import Nearest
-from bench import recall, vectors
-from tests.vector_shards import chunks_of, publish
+from bench.quality import recall
+from bench.speed import vectors
+from tests.support.vector_shards import chunks_of, publish
 
 pytestmark = [pytest.mark.vectors, pytest.mark.bench]
 

@@ -9,12 +9,15 @@ import pytest
 import yaml
 
 from arag_search.errors import ConfigError
-from bench import BenchError, recall, synthetic, verify
-from bench.expected import EXPECTED, Expectation, expectation, read_expected
-from bench.fingerprints import ROOT
-from bench.kept import Kept
-from bench.report import Target, read_results
-from bench.words import main as count_words
+from bench import BenchError
+from bench.quality import recall
+from bench.report import verify
+from bench.report.expected import EXPECTED, Expectation, expectation, read_expected
+from bench.report.fingerprints import ROOT
+from bench.report.result_files import Kept
+from bench.report.rows import Target, read_results
+from bench.scale import synthetic
+from bench.scale.words import main as count_words
 
 pytestmark = pytest.mark.bench
 
@@ -44,7 +47,7 @@ def counted_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[s
     results = folder / "words.json"
     assert count_words(["--data", str(folder), "--json", str(results)]) == 0
     rows = read_results(results)["words"].rows
-    return f"bench.words --data {folder}", {f"words/{row.what}": row.value for row in rows}
+    return f"bench.scale.words --data {folder}", {f"words/{row.what}": row.value for row in rows}
 
 
 def test_a_figure_that_comes_out_again_is_as_expected_and_an_altered_one_is_off(
@@ -69,7 +72,7 @@ def test_a_command_that_fails_and_a_value_that_is_not_there_are_off(
     command, _ = words
     expected = written(
         tmp_path / "e.yaml",
-        absent=expecting(f"bench.words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
+        absent=expecting(f"bench.scale.words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
         renamed=expecting(command, {"words/no such row": 1.0}),
     )
     assert verify.main(["--expected", str(expected)]) == 1
@@ -123,7 +126,7 @@ def test_all_problems_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     path = written(
         tmp_path / "e.yaml",
         one={**expecting("rm -r", {"a": 1.0}), "colour": "red"},
-        two={**expecting("bench.words", {}), "tolerance": -1},
+        two={**expecting("bench.scale.words", {}), "tolerance": -1},
     )
     with pytest.raises(BenchError) as caught:
         read_expected(path)
@@ -144,7 +147,7 @@ def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
 
 def test_the_tolerance_is_taken_off_the_recall_that_is_expected(tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
-    each = expecting("bench.recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
+    each = expecting("bench.quality.recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
     written(path, recall=each)
     assert recall.expected(path) == {"IVF-flat": Target("at least", 0.93)}
     written(path, other=each)

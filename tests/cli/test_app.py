@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.cli.app import run
-from tests.commands import Command, Done, file_of, process
+from tests.support.commands import Command, Done, file_of, process
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 

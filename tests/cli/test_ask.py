@@ -16,11 +16,11 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ToolCall
 from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import load_preset
 from arag_search.cli.app import run
-from arag_search.config import load_preset
 from arag_search.errors import ModelAccessError
-from arag_search.index import open_index
-from tests.commands import SAMPLE, Command, Done
+from arag_search.search.index import open_index
+from tests.support.commands import SAMPLE, Command, Done
 
 pytestmark = pytest.mark.engine
 

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from index_jobs.embed import embed_index
-from index_jobs.updates import delete_documents
-from tests.builds import in_own_folder  # noqa: F401
-from tests.commands import Command
-from tests.embeddings import ENCODER, LOADING, SMALL, StoppingAt, an_index, only_sidecar
+from index_jobs.embed.embed import embed_index
+from index_jobs.updates.deleting import delete_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import Command
+from tests.support.embeddings import ENCODER, LOADING, SMALL, StoppingAt, an_index, only_sidecar
 
 pytestmark = pytest.mark.engine
 
@@ -33,7 +33,7 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
 def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     an_index(40)
     options = ("--encoder", ENCODER, "--shard-size", "50", "--batch-size", "1")
-    opening = "index_jobs.embed_progress.open_embed_progress"
+    opening = "index_jobs.embed.progress.open_embed_progress"
     with monkeypatch.context() as patch:
         patch.setattr(opening, lambda: StoppingAt(100))
         assert arag("embed", "index", *options).code == 130

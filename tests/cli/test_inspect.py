@@ -16,7 +16,7 @@ from arag_search.engines.lucene.reader import IndexStatistics, PartStatistics
 from arag_search.engines.lucene.update import LuceneUpdate
 from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
-from tests.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
+from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 

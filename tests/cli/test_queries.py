@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import NOT_ALTERNATIVE, Command, Done, file_of
+from tests.support.commands import NOT_ALTERNATIVE, Command, Done, file_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 

@@ -16,10 +16,10 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.run import Tally
 from arag_search.cli.app import run
-from arag_search.cli.run_progress import PlainRunProgress, TerminalRunProgress
-from tests.commands import Command
+from arag_search.cli.output.run_progress import PlainRunProgress, TerminalRunProgress
+from arag_search.runs.run import Tally
+from tests.support.commands import Command
 
 pytestmark = pytest.mark.engine
 

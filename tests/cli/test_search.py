@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.commands import NOT_ALTERNATIVE, Command, Done
+from tests.support.commands import NOT_ALTERNATIVE, Command, Done
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 

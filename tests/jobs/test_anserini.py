@@ -11,14 +11,14 @@ import pytest
 from arag_search.corpus import Document
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import SourceError
-from index_jobs.build import build_index
-from index_jobs.formats import Fields
-from index_jobs.options import BuildOptions
-from tests.corpus_files import FIX, documents, opened, problems, resumes
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.formats import Fields
+from tests.support.corpus_files import FIX, documents, opened, problems, resumes
 
 pytestmark = pytest.mark.engine
 
-TABLES = Path(__file__).parent / "tables"
+TABLES = Path(__file__).parents[1] / "support" / "tables"
 DOCUMENT = "org.apache.lucene.document"
 
 

@@ -18,15 +18,15 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.progress import duration
+from arag_search.system.progress import duration
 from arag_search.tokens import count_tokens
-from index_jobs.build import build_index
-from index_jobs.duplicates import SeenIds
-from index_jobs.formats import Fields
-from index_jobs.options import BuildOptions, parse_bm25, parse_names
-from index_jobs.progress import PlainProgress, SilentProgress
-from tests.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
-from tests.shared_data import DATA
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
+from index_jobs.build.progress import PlainProgress, SilentProgress
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.formats import Fields
+from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.engine
 

@@ -15,14 +15,14 @@ import pytest
 from arag_search.corpus import Chunk, Document
 from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.errors import BuildError, SourceError, WorkerLostError
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.packing import pack
-from index_jobs.progress import SilentProgress
-from index_jobs.reading import Batch, Position
-from index_jobs.workers import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
-from tests.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
-from tests.commands import process
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
+from index_jobs.cutting.packing import pack
+from index_jobs.sources.reading import Batch, Position
+from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
+from tests.support.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
+from tests.support.commands import process
 
 pytestmark = pytest.mark.engine
 
@@ -149,7 +149,7 @@ def worker_processes() -> list[int]:
 
 def is_worker(process: int) -> bool:
     try:
-        return b"index_jobs.worker" in Path(f"/proc/{process}/cmdline").read_bytes()
+        return b"index_jobs.workers.worker" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
 
@@ -223,25 +223,25 @@ def test_no_worker_outlives_its_build(sign: signal.Signals) -> None:
 BUILD = """
 import os, sys
 os.setpgid(0, 0)
-from tests.test_build_workers import worker_processes
+from tests.jobs.test_build_workers import worker_processes
 from arag_search.cli.index import index_command
-import index_jobs.progress
+import index_jobs.build.progress
 
-class Telling(index_jobs.progress.PlainProgress):
+class Telling(index_jobs.build.progress.PlainProgress):
     told = False
     def update(self, read_bytes, documents):
         if not self.told:
             self.told = True
             print(*worker_processes(), flush=True)
 
-index_jobs.progress.open_progress = lambda: Telling(sys.stderr)
+index_jobs.build.progress.open_progress = lambda: Telling(sys.stderr)
 sys.exit(index_command([sys.argv[1]], "index", workers=2))
 """
 
 
 def test_a_worker_starts_without_java_and_without_a_client() -> None:
     script = (
-        "import sys, index_jobs.worker, arag_search.engines.opensearch.packing\n"
+        "import sys, index_jobs.workers.worker, arag_search.engines.opensearch.packing\n"
         "print([each for each in ('jpype', 'opensearchpy', 'pydantic', 'typer', 'ijson')"
         " if each in sys.modules])"
     )

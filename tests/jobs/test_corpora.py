@@ -11,13 +11,13 @@ from pydantic import AnyUrl
 
 import arag_search
 from arag_search.corpus import nfc
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
-from bench.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from tests.mcp_servers import Served, text_of
-from tests.shared_data import DATA
+from bench.quality.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from tests.support.mcp_servers import Served, text_of
+from tests.support.shared_data import DATA
 
 pytestmark = [pytest.mark.corpora, pytest.mark.shared_data]
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.commands import SAMPLE, Command, file_of
+from tests.support.commands import SAMPLE, Command, file_of
 
 pytestmark = pytest.mark.faults
 

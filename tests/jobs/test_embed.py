@@ -9,15 +9,15 @@ import pytest
 from arag_search.errors import ArgumentError, SourceError, VectorsMismatchError
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.shards import StoredType
-from index_jobs.adding import AddOptions, add_documents
-from index_jobs.build import build_index
-from index_jobs.embed import WORK, embed_index
-from index_jobs.embed_estimate import estimate_embedding
-from index_jobs.updates import compact_index, delete_documents
-from tests.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
-from tests.commands import file_of
-from tests.embeddings import (
+from arag_search.vectors.storage.shards import StoredType
+from index_jobs.build.build import build_index
+from index_jobs.embed.embed import WORK, embed_index
+from index_jobs.embed.estimate import estimate_embedding
+from index_jobs.updates.adding import AddOptions, add_documents
+from index_jobs.updates.deleting import compact_index, delete_documents
+from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
+from tests.support.commands import file_of
+from tests.support.embeddings import (
     ENCODER,
     SMALL,
     Noting,
@@ -29,7 +29,7 @@ from tests.embeddings import (
     rows_wanted,
     with_options,
 )
-from tests.opensearch_indexes import Site
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.engine
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.vectors.place import sidecars
-from index_jobs.embed import WORK, embed_index
-from tests.builds import in_own_folder  # noqa: F401
-from tests.embeddings import ENCODER, SMALL, an_index, check_embedded, command
+from arag_search.vectors.storage.place import sidecars
+from index_jobs.embed.embed import WORK, embed_index
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.embeddings import ENCODER, SMALL, an_index, check_embedded, command
 
 pytestmark = pytest.mark.faults
 

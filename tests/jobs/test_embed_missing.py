@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from arag_search.errors import VectorsDamagedError
-from arag_search.index import open_index
+from arag_search.search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import sidecars
-from arag_search.vectors.shards import shard_file, vectors_role
-from index_jobs.adding import AddOptions, add_documents
-from index_jobs.build import build_index
-from index_jobs.embed import embed_index
-from index_jobs.embed_report import EmbedReport
-from index_jobs.updates import delete_documents
-from tests.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
-from tests.commands import file_of
-from tests.embeddings import (
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.shards import shard_file, vectors_role
+from index_jobs.build.build import build_index
+from index_jobs.embed.embed import embed_index
+from index_jobs.embed.report import EmbedReport
+from index_jobs.updates.adding import AddOptions, add_documents
+from index_jobs.updates.deleting import delete_documents
+from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
+from tests.support.commands import file_of
+from tests.support.embeddings import (
     ENCODER,
     SMALL,
     Noting,

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsLockedError
-from arag_search.index import open_index
+from arag_search.search.index import open_index
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.place import sidecars
-from arag_search.vectors.shards import shard_file, vectors_role
-from index_jobs.embed import WORK, embed_index
-from index_jobs.embed_plan import Plan, begin
-from index_jobs.updates import delete_documents
-from tests.builds import in_own_folder  # noqa: F401
-from tests.embeddings import (
+from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.shards import shard_file, vectors_role
+from index_jobs.embed.embed import WORK, embed_index
+from index_jobs.embed.plan import Plan, begin
+from index_jobs.updates.deleting import delete_documents
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.embeddings import (
     ENCODER,
     LOADING,
     SMALL,

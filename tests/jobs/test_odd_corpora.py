@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command
+from tests.support.commands import Command
 
 pytestmark = pytest.mark.engine
 

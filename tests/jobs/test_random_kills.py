@@ -13,8 +13,8 @@ import pytest
 
 import arag_search
 from arag_search.errors import VectorsError
-from arag_search.index import Index
-from tests.commands import Command, file_of
+from arag_search.search.index import Index
+from tests.support.commands import Command, file_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.engine]
 

@@ -16,17 +16,17 @@ import pytest
 from arag_search.cli.app import run
 from arag_search.errors import AragError, IndexLockedError
 from index_jobs.__main__ import stages
-from index_jobs.build import build_index
-from index_jobs.chunk_report import folder_status
-from index_jobs.chunk_stage import Share, chunk_sources
-from index_jobs.load_stage import load_chunks
-from index_jobs.options import BuildOptions
-from index_jobs.report import BuildReport
-from tests.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
-from tests.commands import Done, file_of, process
-from tests.opensearch_indexes import Site
-from tests.test_build_workers import troublesome
-from tests.test_opensearch_build import live, same
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.report import BuildReport
+from index_jobs.stages.chunk import Share, chunk_sources
+from index_jobs.stages.chunk_report import folder_status
+from index_jobs.stages.load import load_chunks
+from tests.jobs.test_build_workers import troublesome
+from tests.opensearch.test_build import live, same
+from tests.support.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
+from tests.support.commands import Done, file_of, process
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.engine
 
@@ -37,14 +37,14 @@ ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-import index_jobs.progress
-from index_jobs.chunk_stage import chunk_sources
-from index_jobs.load_stage import load_chunks
-from index_jobs.options import BuildOptions
+import index_jobs.build.progress
+from index_jobs.stages.chunk import chunk_sources
+from index_jobs.stages.load import load_chunks
+from index_jobs.build.options import BuildOptions
 
 stage, moment, workers, *sources = sys.argv[1:]
 
-class Killing(index_jobs.progress.SilentProgress):
+class Killing(index_jobs.build.progress.SilentProgress):
     def update(self, read_bytes, documents):
         if documents >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -346,7 +346,7 @@ def test_a_corpus_without_a_document_is_an_error() -> None:
 HOLDING = """
 import sys
 from pathlib import Path
-from index_jobs.chunk_folder import ChunkFolder
+from index_jobs.stages.chunk_folder import ChunkFolder
 folder = ChunkFolder(Path("chunks"))
 folder.hold(0)
 print("held", flush=True)

@@ -19,14 +19,14 @@ from arag_search.errors import (
     IndexProblemError,
     SourceError,
 )
-from arag_search.index import open_index
-from index_jobs.adding import AddOptions, add_documents
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.progress import SilentProgress
-from index_jobs.updates import compact_index, delete_documents
-from tests.commands import SAMPLE, Command, file_of, process
-from tests.updated_corpora import Corpus, killed, random_updates, refusal
+from arag_search.search.index import open_index
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
+from index_jobs.updates.adding import AddOptions, add_documents
+from index_jobs.updates.deleting import compact_index, delete_documents
+from tests.support.commands import SAMPLE, Command, file_of, process
+from tests.support.updated_corpora import Corpus, killed, random_updates, refusal
 
 pytestmark = pytest.mark.engine
 
@@ -430,10 +430,10 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
 def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     built(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
-        "import sys\nfrom tests.test_updates import *\n"
+        "import sys\nfrom tests.jobs.test_updates import *\n"
         "for n in range(1, 8): added(document('a', f'State {n}. Sea.'))\n"
     )
-    child = process(script, PYTHONPATH=str(Path(__file__).parents[1]))
+    child = process(script, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()
     while child.poll() is None:
         held = hold_live(INDEX)
@@ -454,7 +454,7 @@ def test_readers_that_open_while_updates_run_see_whole_states() -> None:
 WRITER = """
 import sys
 from arag_search.cli.app import run
-from tests.commands import file_of
+from tests.support.commands import file_of
 for number in range(1, 7):
     lines = ({"id": name, "text": f"State {number}. Sea."} for name in "abc")
     assert run(["index", file_of("new.jsonl", *lines), "--add", "--to", "index"]) == 0
@@ -464,7 +464,7 @@ for number in range(1, 7):
 
 def test_searches_of_many_readers_beside_a_writer_are_each_of_one_state() -> None:
     built(*(document(name, "State 0. Sea.") for name in "abc"))
-    child = process(WRITER, PYTHONPATH=str(Path(__file__).parents[1]))
+    child = process(WRITER, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()
 
     def read() -> int:

@@ -18,7 +18,7 @@ _SEARCH = """
 import sys
 from arag_search.engines.lucene import class_archive, jvm
 from arag_search.engines.lucene.bridge import ours
-from arag_search.index import open_index
+from arag_search.search.index import open_index
 archive = class_archive.path(jvm.class_path())
 jvm.start(f"-XX:SharedArchiveFile={archive}", *sys.argv[2:])
 with open_index(sys.argv[1]) as index:
@@ -41,8 +41,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(tmp_path: Path) -> Path:
     source = tmp_path / "alpha.txt"
     source.write_text("alpha beta")
-    from index_jobs.build import build_index
-    from index_jobs.options import BuildOptions
+    from index_jobs.build.build import build_index
+    from index_jobs.build.options import BuildOptions
 
     build_index([str(source)], tmp_path / "index", BuildOptions())
     return tmp_path / "index"

@@ -37,7 +37,7 @@ from arag_search.query.tree import (
     Term,
     any_of,
 )
-from tests.lucene_indexes import METADATA, build, chunk, final_data
+from tests.support.lucene_indexes import METADATA, build, chunk, final_data
 
 pytestmark = pytest.mark.engine
 

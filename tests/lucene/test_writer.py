@@ -15,7 +15,7 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import NumberRange, Term
-from tests.lucene_indexes import METADATA, build, chunk, final_data
+from tests.support.lucene_indexes import METADATA, build, chunk, final_data
 
 pytestmark = pytest.mark.engine
 
@@ -93,7 +93,7 @@ def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_bef
     script = """
         import os, sys
         from pathlib import Path
-        from tests.test_lucene_writer import CHUNKS, writer
+        from tests.lucene.test_writer import CHUNKS, writer
 
         first = writer(Path(sys.argv[1]), resume=False)
         first.add(CHUNKS[:4])
@@ -105,7 +105,7 @@ def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_bef
         """
     killed = subprocess.run(
         [sys.executable, "-c", dedent(script), str(tmp_path / "a")],
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
         check=False,
         timeout=60,
     )

@@ -28,8 +28,8 @@ from arag_search.mcp_server.gate import Gate
 from arag_search.mcp_server.http import HttpLimits, serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.sessions import Sessions
-from tests.commands import Command
-from tests.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
+from tests.support.commands import Command
+from tests.support.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
 
 pytestmark = pytest.mark.servers
 

@@ -21,8 +21,8 @@ from mcp.client.stdio import stdio_client
 from mcp.types import JSONRPCMessage
 
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
-from tests.commands import Command
-from tests.mcp_servers import text_of
+from tests.support.commands import Command
+from tests.support.mcp_servers import text_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
 
@@ -122,7 +122,7 @@ async def connected(*arguments: str) -> AsyncIterator[ClientSession]:
 
 
 def test_the_lines_of_the_readme_for_clients_say_how_to_start_and_to_find_the_server() -> None:
-    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
     found = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", readme, re.DOTALL)]
     desktop, code, http = (next(iter(one.values()))["my-corpus"] for one in found)
     assert desktop == {"command": "arag-search", "args": ["mcp", "/path/to/my-index"]}

@@ -21,14 +21,14 @@ from arag_search.errors import (
     UnavailableError,
 )
 from arag_search.manifest import Manifest
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.progress import SilentProgress
-from tests.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
-from tests.commands import SAMPLE, Command
-from tests.opensearch_indexes import Site
-from tests.shared_data import DATA
-from tests.test_build_workers import troublesome
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
+from tests.jobs.test_build_workers import troublesome
+from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
+from tests.support.commands import SAMPLE, Command
+from tests.support.opensearch_indexes import Site
+from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.opensearch
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
@@ -220,13 +220,13 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
 
 CHILD = """
 import os, signal, sys, time
-import index_jobs.progress
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
+import index_jobs.build.progress
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
 
 moment, interval, address, source = sys.argv[1:]
 
-class Stopping(index_jobs.progress.SilentProgress):
+class Stopping(index_jobs.build.progress.SilentProgress):
     def update(self, read_bytes, documents):
         if documents >= int(moment):
             print(documents, flush=True)

@@ -21,7 +21,15 @@ from arag_search.errors import (
     RefusedError,
     UnavailableError,
 )
-from tests.unruly_server import WHOLE, Answer, Unruly, failed_phase, refusal, unruly, version
+from tests.support.unruly_server import (
+    WHOLE,
+    Answer,
+    Unruly,
+    failed_phase,
+    refusal,
+    unruly,
+    version,
+)
 
 pytestmark = pytest.mark.servers
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from arag_search.engines.base import KeywordRequest, SearchRequest
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import (
@@ -20,12 +20,12 @@ from arag_search.errors import (
     NotServedError,
     UnknownChunkError,
 )
-from arag_search.index import open_index
 from arag_search.query.parser import parse
 from arag_search.query.problems import MAX_DEPTH
 from arag_search.query.tree import Node, NumberRange, Phrase, Scope, Term, all_of, any_of
-from tests.lucene_indexes import METADATA, chunk
-from tests.opensearch_server import LONG, Server
+from arag_search.search.index import open_index
+from tests.support.lucene_indexes import METADATA, chunk
+from tests.support.opensearch_server import LONG, Server
 
 pytestmark = pytest.mark.opensearch
 

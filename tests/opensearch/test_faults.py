@@ -1,6 +1,6 @@
 """Searching three nodes while they die and hang: every answer is right, and comes in time.
 
-A node hangs for 15 s here; ``python -m bench.faults`` has it hang for 60 s.
+A node hangs for 15 s here; ``python -m bench faults`` has it hang for 60 s.
 """
 
 import time
@@ -12,14 +12,14 @@ import pytest
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
-from arag_search.index import Index, open_index
-from bench import faults
-from bench.cluster import LocalCluster
-from bench.faults import Clients, Known, Outcome
-from bench.parity import Question, differences
-from tests.opensearch_indexes import fresh_site
-from tests.shared_data import DATA
-from tests.test_bench_parity import in_memory
+from arag_search.search.index import Index, open_index
+from bench.cluster import faults
+from bench.cluster.cluster import LocalCluster
+from bench.cluster.faults import Clients, Known, Outcome
+from bench.cluster.parity import Question, differences
+from tests.bench.test_parity import in_memory
+from tests.support.opensearch_indexes import fresh_site
+from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.servers
 

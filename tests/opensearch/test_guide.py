@@ -23,7 +23,7 @@ from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_
 
 pytestmark = pytest.mark.servers
 
-FOLDER = Path(__file__).parent.parent / "opensearch"
+FOLDER = Path(__file__).parents[2] / "opensearch"
 GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}

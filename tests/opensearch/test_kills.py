@@ -15,12 +15,12 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
-from arag_search.index import open_index
 from arag_search.manifest import Manifest
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.progress import SilentProgress
-from tests.builds import (
+from arag_search.search.index import open_index
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
+from tests.support.builds import (
     PLAIN,
     QUERY,
     command,
@@ -28,8 +28,8 @@ from tests.builds import (
     in_own_folder,  # noqa: F401
     killed_at_random,
 )
-from tests.commands import process
-from tests.opensearch_indexes import Site
+from tests.support.commands import process
+from tests.support.opensearch_indexes import Site
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.faults]
 

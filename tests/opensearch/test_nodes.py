@@ -28,7 +28,7 @@ from arag_search.engines.opensearch.nodes.record import (
 )
 from arag_search.engines.opensearch.nodes.settings import Place, node_settings
 from arag_search.errors import ArgumentError, EngineError
-from tests.commands import Command
+from tests.support.commands import Command
 
 pytestmark = pytest.mark.servers
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from arag_search.engines.opensearch import reader
-from bench.cluster import LocalCluster
-from tests import agreement
-from tests.agreement import Pair
-from tests.opensearch_server import Server
+from bench.cluster.cluster import LocalCluster
+from tests.support import agreement
+from tests.support.agreement import Pair
+from tests.support.opensearch_server import Server
 
 pytestmark = pytest.mark.opensearch
 

@@ -6,12 +6,12 @@ import pytest
 
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.errors import AragError, BuildError, RefusedError
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.rollback import RollbackReport, roll_back
-from tests.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
-from tests.commands import Command
-from tests.opensearch_indexes import Site
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.rollback import RollbackReport, roll_back
+from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
+from tests.support.commands import Command
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.opensearch
 BARE = replace(OVERWRITE, without=("sentences", "exact"))

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from arag_search.engines.memory import MemoryEngine
-from arag_search.index import Index
-from arag_search.results import SearchResult
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
-from tests.opensearch_server import Server
-from tests.passages import SCHEMA, VIVALDI
-from tests.test_semantic_parts import random_corpus
+from tests.support.opensearch_server import Server
+from tests.support.passages import SCHEMA, VIVALDI
+from tests.vectors.test_semantic_parts import random_corpus
 
 pytestmark = pytest.mark.opensearch
 

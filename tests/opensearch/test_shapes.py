@@ -18,14 +18,14 @@ from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
 from arag_search.query.parser import parse
-from index_jobs.adding import add_documents
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.updates import delete_documents
-from tests.commands import file_of
-from tests.opensearch_indexes import Site, fresh_site
-from tests.test_updates import document, in_own_folder  # noqa: F401
-from tests.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.adding import add_documents
+from index_jobs.updates.deleting import delete_documents
+from tests.jobs.test_updates import document, in_own_folder  # noqa: F401
+from tests.support.commands import file_of
+from tests.support.opensearch_indexes import Site, fresh_site
+from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 
 pytestmark = pytest.mark.servers
 

@@ -12,9 +12,9 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.faults import fault_of_tls
 from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
-from arag_search.index import open_index
-from tests.commands import Command
-from tests.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from arag_search.search.index import open_index
+from tests.support.commands import Command
+from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 
 pytestmark = pytest.mark.servers
 

@@ -11,17 +11,17 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
-from arag_search.index import open_index
-from index_jobs.adding import add_documents
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.progress import SilentProgress
-from index_jobs.update_targets import open_update
-from index_jobs.updates import compact_index, delete_documents
-from tests.commands import Command, file_of
-from tests.opensearch_indexes import Site
-from tests.test_updates import document, in_own_folder  # noqa: F401
-from tests.updated_corpora import OPTIONS, killed, random_updates, refusal
+from arag_search.search.index import open_index
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
+from index_jobs.updates.adding import add_documents
+from index_jobs.updates.deleting import compact_index, delete_documents
+from index_jobs.updates.targets import open_update
+from tests.jobs.test_updates import document, in_own_folder  # noqa: F401
+from tests.support.commands import Command, file_of
+from tests.support.opensearch_indexes import Site
+from tests.support.updated_corpora import OPTIONS, killed, random_updates, refusal
 
 pytestmark = pytest.mark.opensearch
 SHARDED = BuildOptions(shards=2)

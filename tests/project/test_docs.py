@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.cli.app import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 

@@ -10,13 +10,13 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.choose import choose_model
-from arag_search.config import load_preset
-from arag_search.index import open_index
-from tests.commands import Command
+from arag_search.agent.presets import load_preset
+from arag_search.search.index import open_index
+from tests.support.commands import Command
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GUIDES = (ROOT / "README.md", *sorted(ROOT.glob("[!.]*/**/README.md")))
 EXPECTED = {
     "In which city did the playwright who revised the libretto of Antonio Vivaldi's opera Griselda"

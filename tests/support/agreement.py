@@ -24,10 +24,17 @@ from arag_search.engines.base import (
     SearchEngine,
     SearchRequest,
 )
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Node, Phrase, Scope, leaves
-from tests.strategies import METADATA, corpus, document_chunks, queried_keywords, scopes, trees
+from tests.support.strategies import (
+    METADATA,
+    corpus,
+    document_chunks,
+    queried_keywords,
+    scopes,
+    trees,
+)
 
 ASKED_FOR = os.environ.get("ARAG_TEST_EXAMPLES")
 EXAMPLES = int(ASKED_FOR or (2000 if os.environ.get("CI") else 300))

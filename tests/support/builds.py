@@ -18,8 +18,8 @@ from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Term, any_of
-from index_jobs.options import BuildOptions
-from index_jobs.progress import SilentProgress
+from index_jobs.build.options import BuildOptions
+from index_jobs.build.progress import SilentProgress
 
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions()
@@ -90,7 +90,7 @@ from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
 from arag_search.engines.lucene import writer
-import index_jobs.options, index_jobs.progress
+import index_jobs.build.options, index_jobs.build.progress
 
 action, moment, interval, workers, to, *sources = sys.argv[1:]
 peak = 0
@@ -104,11 +104,11 @@ def resident_in_all():
     found = [resident("self")]
     for task in Path("/proc/self/task").iterdir():
         for child in (task / "children").read_text().split():
-            if b"index_jobs.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"index_jobs.workers.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append(resident(child))
     return sum(found)
 
-class Stopping(index_jobs.progress.PlainProgress):
+class Stopping(index_jobs.build.progress.PlainProgress):
     def update(self, read_bytes, documents):
         global peak
         if action == "SIGKILL" and documents >= int(moment):
@@ -119,9 +119,9 @@ class Stopping(index_jobs.progress.PlainProgress):
         if action == "MEMORY":
             peak = max(peak, resident_in_all())
 
-index_jobs.progress.open_progress = lambda: Stopping(sys.stderr)
-index_jobs.options.BuildOptions = functools.partial(
-    index_jobs.options.BuildOptions, checkpoint_s=float(interval)
+index_jobs.build.progress.open_progress = lambda: Stopping(sys.stderr)
+index_jobs.build.options.BuildOptions = functools.partial(
+    index_jobs.build.options.BuildOptions, checkpoint_s=float(interval)
 )
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.formats import Fields, Format
-from index_jobs.metadata import MetadataReader, parse_metadata
-from index_jobs.sources import Source, open_source
+from index_jobs.sources.formats import Fields, Format
+from index_jobs.sources.metadata import MetadataReader, parse_metadata
+from index_jobs.sources.opening import Source, open_source
 
 USUAL = Fields()
 FIX = "Correct it, or leave it out with --skip-bad-lines."

@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arag_search.index import open_index
+from arag_search.search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.files import map_array
-from arag_search.vectors.layout import ordinals_file
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import sidecars
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import vectors_role
-from index_jobs.build import build_index
-from index_jobs.embed_plan import EmbedOptions
-from index_jobs.embed_progress import SilentEmbedProgress
-from tests.builds import PLAIN, corpus
+from arag_search.vectors.storage.files import map_array
+from arag_search.vectors.storage.layout import ordinals_file
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import sidecars
+from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.shards import vectors_role
+from index_jobs.build.build import build_index
+from index_jobs.embed.plan import EmbedOptions
+from index_jobs.embed.progress import SilentEmbedProgress
+from tests.support.builds import PLAIN, corpus
 
 ENCODER = "hashing:16"
 SMALL = EmbedOptions(shard_rows=50, batch_size=1)
@@ -105,11 +105,11 @@ CHILD = """
 import os, resource, signal, sys, time
 from arag_search.cli.embed import embed_command
 from arag_search.errors import AragError
-import index_jobs.embed_progress
+import index_jobs.embed.progress
 
 action, moment, *arguments = sys.argv[1:]
 
-class Meddling(index_jobs.embed_progress.PlainEmbedProgress):
+class Meddling(index_jobs.embed.progress.PlainEmbedProgress):
     def update(self, done, encoded):
         if action == "SIGKILL" and encoded >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -117,13 +117,13 @@ class Meddling(index_jobs.embed_progress.PlainEmbedProgress):
             print(encoded, flush=True)
             time.sleep(0.02)
 
-index_jobs.embed_progress.open_embed_progress = lambda: Meddling(sys.stderr)
+index_jobs.embed.progress.open_embed_progress = lambda: Meddling(sys.stderr)
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))
 if action == "PUBLISH":
     # killed at the moment-th call that changes what a folder lists or a file holds
-    import index_jobs.embed
+    import index_jobs.embed.embed
     calls = 0
     def counting(name):
         real = getattr(os, name)
@@ -134,14 +134,14 @@ if action == "PUBLISH":
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*arguments, **others)
         return call
-    real_publish = index_jobs.embed.publish_sidecar
+    real_publish = index_jobs.embed.embed.publish_sidecar
     def publish(*arguments, **others):
         for name in ("replace", "rename", "link", "unlink", "fsync", "mkdir", "rmdir"):
             setattr(os, name, counting(name))
         made = real_publish(*arguments, **others)
         print("calls", calls, flush=True)
         return made
-    index_jobs.embed.publish_sidecar = publish
+    index_jobs.embed.embed.publish_sidecar = publish
 try:
     code = embed_command(
         "index", "hashing:16", shard_size=50, batch_size=1, workers=int(arguments[0]),

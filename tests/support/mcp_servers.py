@@ -12,18 +12,18 @@ from mcp import ClientSession, types
 from mcp.server.lowlevel import Server
 from mcp.shared.memory import create_connected_server_and_client_session
 
-from arag_search.config import Preset, load_preset
+from arag_search.agent.presets import Preset, load_preset
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Page, SearchRequest
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import UnavailableError
-from arag_search.index import Index
 from arag_search.mcp_server.catalogue import Catalogue
 from arag_search.mcp_server.protocol import build_server
 from arag_search.mcp_server.served import ServedIndex
 from arag_search.mcp_server.workers import Workers
 from arag_search.query.tree import Scope
-from tests.passages import SCHEMA, VIVALDI
+from arag_search.search.index import Index
+from tests.support.passages import SCHEMA, VIVALDI
 
 PRESET = load_preset("logical_read")
 DOWN = UnavailableError("No node answers.", where="http://127.0.0.1:9200", do="Start it.")

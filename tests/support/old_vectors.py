@@ -11,13 +11,13 @@ import numpy as np
 
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene.update import LuceneUpdate
-from arag_search.index import open_index
 from arag_search.manifest import chunk_fingerprint
+from arag_search.search.index import open_index
 from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.files import file_record
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.shards import shard_file
+from arag_search.vectors.storage.files import file_record
+from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.shards import shard_file
 
 
 def forget_placement(location: str) -> None:

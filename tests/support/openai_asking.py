@@ -10,7 +10,7 @@ from arag_search.agent.models.base import (
     ModelRequest,
 )
 from arag_search.endpoints.calls import Retry
-from tests.endpoint import Endpoint
+from tests.support.endpoint import Endpoint
 
 KEY = "sk-very-secret"
 SEARCH = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}

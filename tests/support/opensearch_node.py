@@ -9,7 +9,7 @@ import pytest
 
 from arag_search.engines.opensearch.nodes import cluster, jars
 from arag_search.errors import EngineError
-from bench.cluster import LocalCluster, local_cluster
+from bench.cluster.cluster import LocalCluster, local_cluster
 
 URL_VARIABLE = "ARAG_OPENSEARCH_URL"
 """A cluster to test against, ``http://host:port``: only ``arag-test-<uuid>-*`` is made there."""

@@ -8,10 +8,10 @@ import pytest
 import ray
 
 from arag_search.errors import ArgumentError
-from index_jobs.embed import embed_index
-from index_jobs.embed_ray import RayMaking, begin, end
-from index_jobs.embed_workers import EncoderChoice
-from tests.embeddings import ENCODER, SMALL, StoppingAt, an_index, check_embedded
+from index_jobs.embed.embed import embed_index
+from index_jobs.embed.ray import RayMaking, begin, end
+from index_jobs.embed.workers import EncoderChoice
+from tests.support.embeddings import ENCODER, SMALL, StoppingAt, an_index, check_embedded
 
 _ROOM = 256
 """Bytes that hold a struct sigaction, on any machine."""

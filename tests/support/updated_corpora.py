@@ -15,13 +15,13 @@ import pytest
 
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
-from arag_search.index import Index, open_index
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
-from arag_search.results import SearchResult
-from index_jobs.adding import add_documents
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.updates import compact_index, delete_documents
+from arag_search.search.index import Index, open_index
+from arag_search.search.results import SearchResult
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.updates.adding import add_documents
+from index_jobs.updates.deleting import compact_index, delete_documents
 
 OPTIONS = BuildOptions(chunk_tokens=24, metadata={"year": "number", "lang": "keyword"})
 QUERIES = (

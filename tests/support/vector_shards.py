@@ -11,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.placement import PlacementWriter, rows_file, wanted_keys
-from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.rows import row_key, rows_of
-from arag_search.vectors.shards import (
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
+from arag_search.vectors.storage.publish import publish_sidecar
+from arag_search.vectors.storage.rows import row_key, rows_of
+from arag_search.vectors.storage.shards import (
     StoredShard,
     StoredType,
     shard_numbers,
     shard_record,
     write_shard,
 )
-from arag_search.vectors.sidecar import Sidecar, open_vectors
-from tests.passages import chunk
-from tests.strategies import METADATA
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from tests.support.passages import chunk
+from tests.support.strategies import METADATA
 
 DIMENSION = 16
 ENCODER = EncoderIdentity(kind="hashing", name="words", revision="1", dimension=DIMENSION)

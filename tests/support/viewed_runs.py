@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from arag_search.agent.record import Record, Step
-from arag_search.agent.run_folder import RECORDS_FILE, RUN_FILE, RunDescription
-from arag_search.evaluation.questions import load_questions, questions_fingerprint
-from tests.records import record
+from arag_search.questions.files import load_questions, questions_fingerprint
+from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, RunDescription
+from tests.support.records import record
 
 
 def asked(id: str, text: str = "Where did Goldoni die?", **more: Any) -> dict[str, Any]:

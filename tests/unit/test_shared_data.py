@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared_data import DATA
+from tests.support.shared_data import DATA
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from arag_search.vectors.encoders.hub import hub_folder
 from arag_search.vectors.encoders.model_folder import is_whole
-from tests.model_hub import COMMIT, running_hub
+from tests.support.model_hub import COMMIT, running_hub
 
 pytestmark = pytest.mark.servers
 

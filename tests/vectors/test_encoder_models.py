@@ -188,7 +188,7 @@ def test_the_first_numbers_alone_are_kept_and_made_to_length(
 
 def test_two_encoders_at_once_share_the_cores_because_idle_threads_sleep() -> None:
     script = f"""
-from arag_search.cores import usable_cores
+from arag_search.system.cores import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
 open_encoder({PACKAGE!r})
 import torch

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from arag_search.errors import AragError, ArgumentError, EncoderFilesError
-from arag_search.extras import missing_extra
+from arag_search.system.extras import missing_extra
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import endpoint_address, open_encoder
 from arag_search.vectors.encoders.endpoint import EndpointEncoder

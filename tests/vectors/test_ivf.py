@@ -20,10 +20,10 @@ from arag_search.vectors.faiss_index import (
     sample,
     usual_nprobe,
 )
-from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.sidecar import open_vectors
-from tests.vector_shards import (
+from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.publish import publish_sidecar
+from arag_search.vectors.storage.sidecar import open_vectors
+from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
     Published,
@@ -303,9 +303,9 @@ _BOUNDED = """
 import sys
 from pathlib import Path
 import numpy as np
-from tests.vector_shards import *
-from arag_search.vectors.shards import write_shard
-from arag_search.vectors.publish import publish_sidecar
+from tests.support.vector_shards import *
+from arag_search.vectors.storage.shards import write_shard
+from arag_search.vectors.storage.publish import publish_sidecar
 import faiss, resource
 folder, index = Path(sys.argv[1]), sys.argv[2]
 encoder = EncoderIdentity(kind="hashing", name="wide", revision="1", dimension=512)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import VectorsStaleError, VectorsVersionError
-from arag_search.index import open_index
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.vectors.shards import shard_file
-from index_jobs.adding import add_documents
-from index_jobs.build import build_index
-from index_jobs.embed import embed_index
-from index_jobs.updates import delete_documents
-from tests.builds import OVERWRITE, in_own_folder  # noqa: F401
-from tests.commands import Command, file_of
-from tests.embeddings import ENCODER, SMALL, Noting, an_index
-from tests.old_vectors import forget_placement, write_old_vectors
-from tests.test_embed_missing import check_rows_of_live_chunks
+from arag_search.search.index import open_index
+from arag_search.vectors.storage.shards import shard_file
+from index_jobs.build.build import build_index
+from index_jobs.embed.embed import embed_index
+from index_jobs.updates.adding import add_documents
+from index_jobs.updates.deleting import delete_documents
+from tests.jobs.test_embed_missing import check_rows_of_live_chunks
+from tests.support.builds import OVERWRITE, in_own_folder  # noqa: F401
+from tests.support.commands import Command, file_of
+from tests.support.embeddings import ENCODER, SMALL, Noting, an_index
+from tests.support.old_vectors import forget_placement, write_old_vectors
 
 pytestmark = pytest.mark.engine
 

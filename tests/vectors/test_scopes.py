@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory_documents import Documents
+from arag_search.engines.memory.documents import Documents
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -19,11 +19,11 @@ from arag_search.query.tree import (
     Scope,
 )
 from arag_search.vectors import allowed
-from arag_search.vectors.columns import Columns, ColumnsWriter
-from arag_search.vectors.rows import rows_of
-from tests.examples import examples
-from tests.strategies import METADATA, corpora, scopes
-from tests.vector_shards import Published, chunks_of, close, publish, unit_vectors
+from arag_search.vectors.storage.columns import Columns, ColumnsWriter
+from arag_search.vectors.storage.rows import rows_of
+from tests.support.examples import examples
+from tests.support.strategies import METADATA, corpora, scopes
+from tests.support.vector_shards import Published, chunks_of, close, publish, unit_vectors
 
 pytestmark = pytest.mark.vectors
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from arag_search.index import open_index
+from arag_search.search.index import open_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from tests.commands import Command, file_of
+from tests.support.commands import Command, file_of
 
 pytestmark = pytest.mark.vectors
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from arag_search.cli.app import run
-from arag_search.index import Index, open_index
+from arag_search.search.index import Index, open_index
 from arag_search.vectors.memory import MemoryVectors
-from tests.commands import SAMPLE
+from tests.support.commands import SAMPLE
 
 pytestmark = pytest.mark.model
 

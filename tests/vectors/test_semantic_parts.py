@@ -10,14 +10,14 @@ import pytest
 from arag_search.corpus import Chunk, chunk_ordinal
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
+from arag_search.search.fusion import Fused, fuse
+from arag_search.search.passages import NearPassage, near_passages
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from arag_search.vectors.fusion import Fused, fuse
 from arag_search.vectors.memory import MemoryVectors
-from arag_search.vectors.passages import NearPassage, near_passages
-from arag_search.vectors.rows import row_key, rows_of
-from tests.passages import SCHEMA, chunk
-from tests.semantic_indexes import TableEncoder
+from arag_search.vectors.storage.rows import row_key, rows_of
+from tests.support.passages import SCHEMA, chunk
+from tests.support.semantic_indexes import TableEncoder
 
 pytestmark = pytest.mark.vectors
 

@@ -11,25 +11,25 @@ from typing import Any
 
 import pytest
 
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     IndexClosedError,
     NotServedError,
     VectorsMismatchError,
 )
-from arag_search.index import Index
 from arag_search.query.problems import QueryError
-from arag_search.results import HybridRanks, SearchResult
+from arag_search.search.index import Index
+from arag_search.search.results import HybridRanks, SearchResult
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.identity import check_same_encoder
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import NotedVectors, VectorSource
-from arag_search.vectors.rows import rows_of
-from tests.passages import VIVALDI, chunk, index_of
-from tests.semantic_indexes import TableEncoder, vector_index
-from tests.test_semantic_parts import random_corpus
+from arag_search.vectors.storage.rows import rows_of
+from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.semantic_indexes import TableEncoder, vector_index
+from tests.vectors.test_semantic_parts import random_corpus
 
 pytestmark = pytest.mark.vectors
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
@@ -14,8 +14,8 @@ from arag_search.tools.hybrid_search import HybridSearch
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.search import ReplyStyle, SearchTool
 from arag_search.tools.semantic_search import SemanticSearch
-from tests.passages import VIVALDI, chunk, random_chunks
-from tests.semantic_indexes import TableEncoder, vector_index
+from tests.support.passages import VIVALDI, chunk, random_chunks
+from tests.support.semantic_indexes import TableEncoder, vector_index
 
 pytestmark = pytest.mark.vectors
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.vector_sequences import run_sequence
-from tests.opensearch_indexes import Site
+from bench.quality.vector_sequences import run_sequence
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.engine
 

@@ -8,8 +8,8 @@ import pytest
 
 from arag_search.errors import ArgumentError, VectorsDamagedError, VectorsVersionError
 from arag_search.vectors.base import VECTOR_UNITS
-from arag_search.vectors.files import map_array
-from arag_search.vectors.shards import (
+from arag_search.vectors.storage.files import map_array
+from arag_search.vectors.storage.shards import (
     StoredShard,
     record_file,
     shard_file,
@@ -17,8 +17,8 @@ from arag_search.vectors.shards import (
     vectors_role,
     write_shard,
 )
-from tests.passages import VIVALDI, chunk
-from tests.vector_shards import keys_of, unit_vectors, write_shards
+from tests.support.passages import VIVALDI, chunk
+from tests.support.vector_shards import keys_of, unit_vectors, write_shards
 
 pytestmark = pytest.mark.vectors
 

@@ -22,14 +22,14 @@ from arag_search.errors import (
     VectorsNotFoundError,
     VectorsVersionError,
 )
-from arag_search.file_lock import hold
+from arag_search.system.lock import hold
 from arag_search.vectors import exact
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
-from arag_search.vectors.manifest import MANIFEST, VectorManifest
-from arag_search.vectors.shards import StoredType, shard_file
-from arag_search.vectors.sidecar import open_vectors
-from tests.passages import chunk
-from tests.vector_shards import (
+from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
+from arag_search.vectors.storage.shards import StoredType, shard_file
+from arag_search.vectors.storage.sidecar import open_vectors
+from tests.support.passages import chunk
+from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
     Published,
@@ -413,8 +413,8 @@ def test_publishing_again_replaces_what_was_there(tmp_path: Path) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from tests.test_vector_sidecar import _publish
-from tests.vector_shards import chunks_of
+from tests.vectors.test_sidecar import _publish
+from tests.support.vector_shards import chunks_of
 class Killer:
     def stage(self, name, done, total):
         if (name, done) == (sys.argv[2], int(sys.argv[3])):

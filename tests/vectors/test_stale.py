@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import VectorsMismatchError, VectorsStaleError
 from arag_search.query.tree import KeywordEquals, Scope
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.publish import publish_sidecar
-from arag_search.vectors.rows import rows_of
-from arag_search.vectors.sidecar import Sidecar, open_vectors
-from index_jobs.embed_reuse import find_reuse
-from tests.strategies import METADATA
-from tests.vector_shards import (
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.publish import publish_sidecar
+from arag_search.vectors.storage.rows import rows_of
+from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from index_jobs.embed.reuse import find_reuse
+from tests.support.strategies import METADATA
+from tests.support.vector_shards import (
     ENCODER,
     Published,
     Untouched,
@@ -121,7 +121,7 @@ def test_deletions_are_masked_where_the_folder_cannot_be_written(
     def refuse(*_: object) -> None:
         raise PermissionError("read-only")
 
-    monkeypatch.setattr("arag_search.vectors.finding.write_difference", refuse)
+    monkeypatch.setattr("arag_search.vectors.storage.finding.write_difference", refuse)
     left = published.chunks[7:]
     assert _is_exact_over(_open(published, left), published, left)
 

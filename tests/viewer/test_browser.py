@@ -12,11 +12,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from arag_search.cli.app import run
 from arag_search.viewer.view import view
-from bench.viewer_picture import PICTURE, SIZE, picture
-from tests.browser import DESK, PHONE, open_page, overflow
-from tests.commands import SAMPLE
-from tests.records import read, search
-from tests.viewed_runs import answered, asked, run_folder
+from bench.guides.viewer_picture import PICTURE, SIZE, picture
+from tests.support.browser import DESK, PHONE, open_page, overflow
+from tests.support.commands import SAMPLE
+from tests.support.records import read, search
+from tests.support.viewed_runs import answered, asked, run_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 

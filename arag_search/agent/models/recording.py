@@ -17,9 +17,9 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest
-from arag_search.durable import room_advice
 from arag_search.errors import ConfigError, RunError
-from arag_search.json_lines import ForeignLineError, JsonLinesFile
+from arag_search.system.durable import room_advice
+from arag_search.system.journal import ForeignLineError, JsonLinesFile
 
 PREVIEW_CHARACTERS = 80
 _SHORT = 8

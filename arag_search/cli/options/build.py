@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from index_jobs.options import BuildOptions
+    from index_jobs.build.options import BuildOptions
 
 
 class FormatName(StrEnum):
@@ -173,9 +173,9 @@ def build_options(
 ) -> BuildOptions:
     """What the options say to a build; ``others`` are called in BuildOptions as they are here.
     Raises ArgumentError."""
-    from index_jobs.formats import Fields
-    from index_jobs.metadata import parse_metadata
-    from index_jobs.options import BuildOptions, parse_bm25, parse_names
+    from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
+    from index_jobs.sources.formats import Fields
+    from index_jobs.sources.metadata import parse_metadata
 
     if bm25 is not None:
         others["k1"], others["b"] = parse_bm25(bm25)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from arag_search.index import Index
-    from arag_search.vectors.manifest import VectorManifest
-    from arag_search.vectors.version_1 import EarlierSidecar
+    from arag_search.search.index import Index
+    from arag_search.vectors.storage.manifest import VectorManifest
+    from arag_search.vectors.storage.version_1 import EarlierSidecar
 
 
 class DescribedSidecar(NamedTuple):
@@ -26,8 +26,8 @@ def described_sidecars(
     """The sidecars that are found. Sizes of files are compared, with ``checksums`` all is read."""
     from arag_search.engines.opensearch.address import is_address
     from arag_search.errors import VectorsError
-    from arag_search.vectors.place import VECTORS_VARIABLE, sidecars, vectors_root
-    from arag_search.vectors.version_1 import earlier_sidecars
+    from arag_search.vectors.storage.place import VECTORS_VARIABLE, sidecars, vectors_root
+    from arag_search.vectors.storage.version_1 import earlier_sidecars
 
     location = opened.location
     if vectors is None and is_address(location) and not os.environ.get(VECTORS_VARIABLE):
@@ -62,8 +62,8 @@ def _described(
     path: Path, sidecar: VectorManifest, opened: Index, checksums: bool
 ) -> DescribedSidecar:
     from arag_search.errors import VectorsError
-    from arag_search.vectors.files import check_contents, check_sizes
-    from arag_search.vectors.sidecar import sidecar_files
+    from arag_search.vectors.storage.files import check_contents, check_sizes
+    from arag_search.vectors.storage.sidecar import sidecar_files
 
     check = check_contents if checksums else check_sizes
     try:
@@ -110,9 +110,9 @@ def _described_earlier(
     """A sidecar of format version 1: it is refused until it is converted. With ``checksums`` it is
     found out what that version has shown of it."""
     from arag_search.errors import VectorsError
-    from arag_search.extras import check_extra
-    from arag_search.vectors.place import embed_command
-    from arag_search.vectors.version_1 import misplaced
+    from arag_search.system.extras import check_extra
+    from arag_search.vectors.storage.place import embed_command
+    from arag_search.vectors.storage.version_1 import misplaced
 
     content: dict[str, Any] = {
         "folder": str(sidecar.path),

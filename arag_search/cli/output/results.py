@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from arag_search.errors import QueryTimeoutError
-from arag_search.feedback import Feedback
 from arag_search.query.problems import QueryError
-from arag_search.results import SearchHit, SearchResult
+from arag_search.search.feedback import Feedback
+from arag_search.search.results import SearchHit, SearchResult
 
 
 def print_json(value: object, *, pretty: bool = False) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from arag_search.agent.run import RunProgress, Tally
-from arag_search.progress import PlainLines, TerminalBar, duration
+from arag_search.runs.run import RunProgress, Tally
+from arag_search.system.progress import PlainLines, TerminalBar, duration
 
 
 def tally_text(tally: Tally) -> str:

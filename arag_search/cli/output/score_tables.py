@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.failures import FAILURES
-from arag_search.evaluation.judge import VERDICTS
+from arag_search.evaluation.judging.judge import VERDICTS
 from arag_search.evaluation.measure_names import Unit
 from arag_search.evaluation.measured import Means
 from arag_search.evaluation.score import NOT_JUDGED, NOT_MEASURED, Row, Score

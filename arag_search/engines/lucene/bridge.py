@@ -21,9 +21,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from arag_search.durable import write_atomically
 from arag_search.engines.lucene import jvm
 from arag_search.errors import JvmError
+from arag_search.system.durable import write_atomically
 
 _PACKAGE = "arag"
 _SOURCES = ("Limit", "Queries", "Searcher", "Documents")

@@ -116,9 +116,9 @@ def _exercise(folder: Path) -> None:
     from arag_search.corpus import Chunk, ordinal_of
     from arag_search.engines.lucene.reader import LuceneEngine
     from arag_search.engines.lucene.writer import LuceneWriter
-    from arag_search.index import Index
     from arag_search.manifest import Manifest
     from arag_search.query.fields import MetadataType
+    from arag_search.search.index import Index
 
     kinds: dict[str, MetadataType] = {"kind": "keyword", "year": "number", "day": "date"}
     values = {"kind": "opera", "year": 1735, "day": "1735-05-18"}

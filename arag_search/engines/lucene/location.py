@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from arag_search.durable import room_advice, sync_folder, write_atomically
 from arag_search.errors import (
     BuildError,
     IndexDamagedError,
@@ -28,7 +27,8 @@ from arag_search.errors import (
     IndexNotFoundError,
     IndexVersionError,
 )
-from arag_search.file_lock import HeldError, hold, is_at, locked
+from arag_search.system.durable import room_advice, sync_folder, write_atomically
+from arag_search.system.lock import HeldError, hold, is_at, locked
 
 LOCATION_FORMAT = "arag-index"
 LOCATION_VERSION = 1

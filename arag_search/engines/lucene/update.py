@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk, source_shard
-from arag_search.durable import room_advice, write_atomically
 from arag_search.engines.deletions import Deletions
 from arag_search.engines.lucene import schema
 from arag_search.engines.lucene.jvm import java, java_array
@@ -30,6 +29,7 @@ from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
+from arag_search.system.durable import room_advice, write_atomically
 
 LAST_UPDATE_KEY = "arag-last-update"
 """In the user data of a commit: the record of the update that made it."""

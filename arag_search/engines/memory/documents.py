@@ -12,8 +12,8 @@ from typing import assert_never
 
 from arag_search.corpus import Chunk
 from arag_search.engines.deadline import Deadline
-from arag_search.engines.memory_field import TextField, float32
-from arag_search.engines.memory_plan import (
+from arag_search.engines.memory.field import TextField, float32
+from arag_search.engines.memory.plan import (
     AllOf,
     AnyOf,
     Best,

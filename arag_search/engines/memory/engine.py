@@ -24,9 +24,9 @@ from arag_search.engines.base import (
 )
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
-from arag_search.engines.memory_documents import Documents
-from arag_search.engines.memory_field import float32
-from arag_search.engines.memory_plan import plan_of
+from arag_search.engines.memory.documents import Documents
+from arag_search.engines.memory.field import float32
+from arag_search.engines.memory.plan import plan_of
 from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query import analysis

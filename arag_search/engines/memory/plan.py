@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from arag_search.engines.memory_field import float32
+from arag_search.engines.memory.field import float32
 from arag_search.query.fields import TEXT_FIELDS
 from arag_search.query.tree import And, Node, Not, Or, Phrase, Prefix, Term, TextLeaf, scores
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from arag_search.endpoints.redaction import Secrets
 from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.faults import (
     CA_CERTS_VARIABLE,
@@ -34,7 +35,6 @@ from arag_search.engines.opensearch.hosts import Host, Hosts
 from arag_search.engines.opensearch.shapes import Exchange, fault_of_shape
 from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
-from arag_search.redaction import Secrets
 
 ATTEMPT_TIMEOUT_S = 5.0
 REQUEST_BUDGET_S = 60.0
@@ -286,7 +286,7 @@ class Client:
     ) -> Any:
         from opensearchpy.exceptions import ConnectionError, SerializationError, TransportError
 
-        from arag_search.http_host import UnreadableReplyError
+        from arag_search.endpoints.host import UnreadableReplyError
 
         hosts = self._connected()
         host = host or hosts.next()

@@ -27,8 +27,8 @@ from opensearchpy.exceptions import (
     TransportError,
 )
 
-from arag_search.http_host import HttpHost, UnreadableReplyError
-from arag_search.redaction import Secrets
+from arag_search.endpoints.host import HttpHost, UnreadableReplyError
+from arag_search.endpoints.redaction import Secrets
 
 MAX_ANSWER_BYTES = 256 << 20
 """A page of the largest passages fits; what does not fit is no answer to a request of ours."""

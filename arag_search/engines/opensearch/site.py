@@ -38,7 +38,7 @@ from arag_search.errors import (
     UnavailableError,
 )
 from arag_search.manifest import Manifest
-from arag_search.processes import Process, this_process
+from arag_search.system.processes import Process, this_process
 
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"

@@ -19,9 +19,9 @@ import orjson
 from arag_search.agent.models.base import ChatModel, Message, ModelRequest
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError
-from arag_search.evaluation.prompts import prompt_text
-from arag_search.evaluation.question import Question
-from arag_search.evaluation.verdict_cache import VerdictCache
+from arag_search.evaluation.judging.prompts import prompt_text
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.questions.question import Question
 
 Verdict = Literal["correct", "incorrect", "abstained"]
 VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")

@@ -10,7 +10,7 @@ from typing import cast
 import orjson
 
 from arag_search.errors import RunError
-from arag_search.json_lines import ForeignLineError, JsonLinesFile
+from arag_search.system.journal import ForeignLineError, JsonLinesFile
 
 
 class VerdictCache:

@@ -25,7 +25,7 @@ from arag_search.errors import (
     EncoderReplyError,
     EncoderUnavailableError,
 )
-from arag_search.extras import check_extra
+from arag_search.system.extras import check_extra
 from arag_search.tokens import count_tokens, cut_to, encodable
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.unit import unit_rows

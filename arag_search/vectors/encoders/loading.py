@@ -10,8 +10,8 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from arag_search.cores import share_cores
 from arag_search.errors import ArgumentError, EncoderFilesError
+from arag_search.system.cores import share_cores
 
 AUTO_DEVICE = "auto"
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")

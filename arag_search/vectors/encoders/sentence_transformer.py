@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import ArgumentError, EncoderUnavailableError
-from arag_search.extras import check_extra
+from arag_search.system.extras import check_extra
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.hub import hub_folder

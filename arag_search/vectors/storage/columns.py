@@ -33,7 +33,7 @@ from arag_search.query.tree import (
     Scope,
     Term,
 )
-from arag_search.vectors.files import ArrayWriter, map_array
+from arag_search.vectors.storage.files import ArrayWriter, map_array
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,10 +17,10 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.identity import check_same_encoder
-from arag_search.vectors.layout import read_manifest
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.place import embed_command, sidecar_folder, sidecars
-from arag_search.vectors.stale import (
+from arag_search.vectors.storage.layout import read_manifest
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.place import embed_command, sidecar_folder, sidecars
+from arag_search.vectors.storage.stale import (
     Difference,
     IndexedChunks,
     IndexPlacement,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from arag_search.errors import VectorsNotFoundError
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.manifest import MANIFEST, VectorManifest
+from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 
 
 def read_manifest(folder: Path) -> VectorManifest:

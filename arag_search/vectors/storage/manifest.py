@@ -10,9 +10,9 @@ import orjson
 from arag_search.errors import VectorsDamagedError
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.files import EMBED_AGAIN
-from arag_search.vectors.records import VECTORS_VERSION, read_record
-from arag_search.vectors.shards import FileRecord, ShardRecord, StoredShard, StoredType
+from arag_search.vectors.storage.files import EMBED_AGAIN
+from arag_search.vectors.storage.records import VECTORS_VERSION, read_record
+from arag_search.vectors.storage.shards import FileRecord, ShardRecord, StoredShard, StoredType
 
 MANIFEST = "vectors.json"
 FLAT = "flat"

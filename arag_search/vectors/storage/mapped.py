@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.files import map_array
-from arag_search.vectors.shards import StoredShard, StoredType, vectors_role
+from arag_search.vectors.storage.files import map_array
+from arag_search.vectors.storage.shards import StoredShard, StoredType, vectors_role
 
 if TYPE_CHECKING:
     import numpy as np

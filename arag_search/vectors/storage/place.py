@@ -10,8 +10,8 @@ from pathlib import Path
 
 from arag_search.engines.opensearch.address import is_address
 from arag_search.errors import ArgumentError, VectorsError
-from arag_search.vectors.layout import read_manifest
-from arag_search.vectors.manifest import MANIFEST, VectorManifest
+from arag_search.vectors.storage.layout import read_manifest
+from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 
 VECTORS_VARIABLE = "ARAG_VECTORS"
 FOLDER = "vectors"

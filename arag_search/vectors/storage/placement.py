@@ -24,9 +24,9 @@ from arag_search.corpus import Chunk, MetadataValue
 from arag_search.manifest import DIGEST_BYTES, CorpusDigest, chunk_fingerprint, chunk_placement
 from arag_search.query.fields import MetadataType
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.columns import ColumnsWriter
-from arag_search.vectors.files import ArrayWriter, map_array
-from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
+from arag_search.vectors.storage.columns import ColumnsWriter
+from arag_search.vectors.storage.files import ArrayWriter, map_array
+from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
-from arag_search.durable import sync_folder, write_atomically
 from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
-from arag_search.extras import check_extra
-from arag_search.file_lock import HeldError, hold
 from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
+from arag_search.system.durable import sync_folder, write_atomically
+from arag_search.system.extras import check_extra
+from arag_search.system.lock import HeldError, hold
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.columns import column_files
-from arag_search.vectors.files import (
+from arag_search.vectors.storage.columns import column_files
+from arag_search.vectors.storage.files import (
     ArrayWriter,
     FileRecord,
     file_record,
@@ -32,17 +32,17 @@ from arag_search.vectors.files import (
     map_array,
     sync_file,
 )
-from arag_search.vectors.layout import (
+from arag_search.vectors.storage.layout import (
     index_files,
     keys_file,
     ordinals_file,
     read_manifest,
     trained_file,
 )
-from arag_search.vectors.manifest import FLAT, MANIFEST, VectorManifest
-from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.place import is_sidecar_name, sidecar_folder
-from arag_search.vectors.placement import (
+from arag_search.vectors.storage.manifest import FLAT, MANIFEST, VectorManifest
+from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.place import is_sidecar_name, sidecar_folder
+from arag_search.vectors.storage.placement import (
     chunks_file,
     digests_file,
     ends_file,
@@ -50,8 +50,8 @@ from arag_search.vectors.placement import (
     rows_file,
     wanted_keys,
 )
-from arag_search.vectors.rows import KEY_BYTES
-from arag_search.vectors.shards import (
+from arag_search.vectors.storage.rows import KEY_BYTES
+from arag_search.vectors.storage.shards import (
     ShardRecord,
     StoredShard,
     StoredType,
@@ -59,7 +59,7 @@ from arag_search.vectors.shards import (
     vectors_role,
     write_record,
 )
-from arag_search.vectors.stale import digest_sum
+from arag_search.vectors.storage.stale import digest_sum
 
 if TYPE_CHECKING:
     import numpy as np

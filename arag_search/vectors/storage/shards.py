@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
-from arag_search.durable import sync_folder, write_atomically
 from arag_search.errors import ArgumentError, VectorsDamagedError
+from arag_search.system.durable import sync_folder, write_atomically
 from arag_search.vectors.base import VectorUnit
-from arag_search.vectors.files import (
+from arag_search.vectors.storage.files import (
     FileRecord,
     check_contents,
     check_sizes,
@@ -29,8 +29,8 @@ from arag_search.vectors.files import (
     npy_bytes,
     write_file,
 )
-from arag_search.vectors.records import VECTORS_VERSION, read_record
-from arag_search.vectors.rows import KEY_BYTES
+from arag_search.vectors.storage.records import VECTORS_VERSION, read_record
+from arag_search.vectors.storage.rows import KEY_BYTES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from arag_search.engines.calls import Calls
 from arag_search.errors import ArgumentError, NotServedError, VectorsDamagedError
-from arag_search.extras import check_extra
 from arag_search.query.tree import Scope
+from arag_search.system.extras import check_extra
 from arag_search.vectors import exact, faiss_index
 from arag_search.vectors.allowed import Allowance, AllowedRows, TextRows
 from arag_search.vectors.base import EncoderIdentity, Nearest, VectorUnit
-from arag_search.vectors.columns import Columns
-from arag_search.vectors.files import (
+from arag_search.vectors.storage.columns import Columns
+from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
     FileRecord,
     check_contents,
     check_sizes,
     map_array,
 )
-from arag_search.vectors.finding import find_sidecar
-from arag_search.vectors.layout import index_files, keys_file, ordinals_file
-from arag_search.vectors.manifest import FLAT, VectorManifest
-from arag_search.vectors.mapped import MappedRows
-from arag_search.vectors.placement import ends_file, rows_file
-from arag_search.vectors.rows import KEY_BYTES
-from arag_search.vectors.shards import shard_file
-from arag_search.vectors.stale import IndexedChunks
+from arag_search.vectors.storage.finding import find_sidecar
+from arag_search.vectors.storage.layout import index_files, keys_file, ordinals_file
+from arag_search.vectors.storage.manifest import FLAT, VectorManifest
+from arag_search.vectors.storage.mapped import MappedRows
+from arag_search.vectors.storage.placement import ends_file, rows_file
+from arag_search.vectors.storage.rows import KEY_BYTES
+from arag_search.vectors.storage.shards import shard_file
+from arag_search.vectors.storage.stale import IndexedChunks
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,10 +30,10 @@ from arag_search.manifest import (
     fingerprint_hex,
 )
 from arag_search.query.tree import Scope
-from arag_search.vectors.files import map_array
-from arag_search.vectors.manifest import VectorManifest
-from arag_search.vectors.placement import chunks_file, digests_file
-from arag_search.vectors.records import VECTORS_VERSION, read_record
+from arag_search.vectors.storage.files import map_array
+from arag_search.vectors.storage.manifest import VectorManifest
+from arag_search.vectors.storage.placement import chunks_file, digests_file
+from arag_search.vectors.storage.records import VECTORS_VERSION, read_record
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from arag_search.corpus import MAX_SENTENCES, Chunk
 from arag_search.errors import VectorsDamagedError, VectorsError
 from arag_search.manifest import DIGEST_BYTES, chunk_fingerprint
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from arag_search.vectors.files import (
+from arag_search.vectors.storage.files import (
     EMBED_AGAIN,
     FileRecord,
     check_contents,
@@ -27,10 +27,10 @@ from arag_search.vectors.files import (
     map_array,
     npy_header,
 )
-from arag_search.vectors.manifest import MANIFEST
-from arag_search.vectors.place import is_sidecar_name
-from arag_search.vectors.rows import KEY_BYTES, row_key, rows_of
-from arag_search.vectors.shards import (
+from arag_search.vectors.storage.manifest import MANIFEST
+from arag_search.vectors.storage.place import is_sidecar_name
+from arag_search.vectors.storage.rows import KEY_BYTES, row_key, rows_of
+from arag_search.vectors.storage.shards import (
     ShardRecord,
     StoredShard,
     StoredType,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
-from tests.endpoint import Endpoint, running_endpoint
-from tests.openai_model.asking import KEY, Waits, never
+from tests.support.endpoint import Endpoint, running_endpoint
+from tests.support.openai_asking import KEY, Waits, never
 
 
 @pytest.fixture(scope="module")

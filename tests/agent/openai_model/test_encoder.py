@@ -21,8 +21,8 @@ from arag_search.errors import (
 from arag_search.tokens import count_tokens
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
-from tests.endpoint import Answer, Endpoint, embeddings, refusal
-from tests.openai_model.asking import KEY, Waits, never
+from tests.support.endpoint import Answer, Endpoint, embeddings, refusal
+from tests.support.openai_asking import KEY, Waits, never
 
 pytestmark = pytest.mark.servers
 

@@ -10,8 +10,8 @@ from arag_search.errors import (
     ModelAccessError,
     ModelReplyError,
 )
-from tests.endpoint import Answer, Endpoint, refusal
-from tests.openai_model.asking import KEY, refused, where
+from tests.support.endpoint import Answer, Endpoint, refusal
+from tests.support.openai_asking import KEY, refused, where
 
 pytestmark = pytest.mark.servers
 

@@ -14,8 +14,8 @@ from arag_search.agent.models.base import (
     Usage,
 )
 from arag_search.agent.models.openai import OpenAIModel
-from tests.endpoint import Endpoint, completion, refusal
-from tests.openai_model.asking import FINAL, KEY, QUESTION, SEARCH
+from tests.support.endpoint import Endpoint, completion, refusal
+from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
 pytestmark = pytest.mark.servers
 

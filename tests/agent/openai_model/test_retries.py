@@ -14,8 +14,8 @@ from arag_search.endpoints.calls import Retry
 from arag_search.errors import (
     ModelUnavailableError,
 )
-from tests.endpoint import Answer, Endpoint, completion, refusal
-from tests.openai_model.asking import FINAL, QUESTION, Waits, refused, where
+from tests.support.endpoint import Answer, Endpoint, completion, refusal
+from tests.support.openai_asking import FINAL, QUESTION, Waits, refused, where
 
 pytestmark = pytest.mark.servers
 

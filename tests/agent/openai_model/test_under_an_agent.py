@@ -9,15 +9,15 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ConfigError,
 )
-from arag_search.index import Index
-from tests.endpoint import Answer, Endpoint, completion, refusal
-from tests.openai_model.asking import KEY, QUESTION
+from arag_search.search.index import Index
+from tests.support.endpoint import Answer, Endpoint, completion, refusal
+from tests.support.openai_asking import KEY, QUESTION
 
 pytestmark = pytest.mark.servers
 

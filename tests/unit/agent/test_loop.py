@@ -12,22 +12,22 @@ import pytest
 from arag_search.agent.loop import LEFT_OUT, Agent
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import Preset, load_preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record, Step
 from arag_search.agent.state import State, message_tokens
 from arag_search.agent.wording import citation_warning
-from arag_search.config import Preset, load_preset
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     ContextLengthError,
     ModelAccessError,
     NotServedError,
 )
-from arag_search.index import Index
 from arag_search.manifest import Manifest
-from bench import agent_loop
-from tests.agent.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
+from arag_search.search.index import Index
+from bench.speed import agent_loop
+from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
 
 # One question
 

@@ -10,11 +10,11 @@ from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import ONE_A_STEP, Agent
 from arag_search.agent.models.base import Message, ModelReply, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import load_preset
 from arag_search.agent.prompts import prompt_text
 from arag_search.agent.record import Record
-from arag_search.config import load_preset
-from arag_search.index import Index
-from tests.agent.asking import FINAL, QUESTION, Ask, call, calls, read, search
+from arag_search.search.index import Index
+from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 
 # What a model gets wrong
 

@@ -13,15 +13,15 @@ import pytest
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.offline import RULES, OfflineModel
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record
-from arag_search.config import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError
 from arag_search.evaluation.measures import exact_match
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.logical_search import LogicalSearch
-from index_jobs.sentences import sentence_ends
+from index_jobs.cutting.sentences import sentence_ends
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS: dict[str, Mapping[str, Any]] = {

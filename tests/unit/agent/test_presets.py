@@ -10,11 +10,7 @@ from typing import get_args
 
 import pytest
 
-from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
-from arag_search.agent.toolbox import tools_of
-from arag_search.cli.app import run
-from arag_search.cli.ask import ask_command
-from arag_search.config import (
+from arag_search.agent.presets import (
     DEFAULT_PRESET,
     Preset,
     ToolName,
@@ -22,12 +18,16 @@ from arag_search.config import (
     preset_folder,
     preset_names,
 )
-from arag_search.engines.memory import MemoryEngine
+from arag_search.agent.prompts import SYSTEM_PROMPTS, prompt_text
+from arag_search.agent.toolbox import tools_of
+from arag_search.cli.app import run
+from arag_search.cli.ask import ask_command
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ConfigError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tools.base import Tool
-from tests.passages import VIVALDI
-from tests.semantic_indexes import vector_index
+from tests.support.passages import VIVALDI
+from tests.support.semantic_indexes import vector_index
 
 KEYS = (
     "name, description, tools, prompt, plan_first, max_loops, token_budget, loop_guards, "

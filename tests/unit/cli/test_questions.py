@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from arag_search.evaluation.description import answers_itself, describe, is_yes_or_no
-from arag_search.evaluation.question import Hop, Question
-from arag_search.evaluation.questions import QuestionFile, read_questions
-from tests.commands import Command
-from tests.passages import VIVALDI
+from arag_search.questions.files import QuestionFile, read_questions
+from arag_search.questions.question import Hop, Question
+from tests.support.commands import Command
+from tests.support.passages import VIVALDI
 
 SAMPLE = str(files("arag_search") / "sample" / "questions.jsonl")
 

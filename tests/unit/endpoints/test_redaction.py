@@ -11,19 +11,19 @@ import pytest
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.openai import OpenAIModel
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory import MemoryEngine
+from arag_search.endpoints.redaction import Secrets
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.errors import AragError, EngineError, ModelAccessError
-from arag_search.index import Index
-from arag_search.redaction import Secrets
-from tests.commands import Command
-from tests.endpoint import Answer, Endpoint, completion, refusal, running_endpoint
-from tests.openai_model.asking import FINAL
-from tests.unruly_server import Answer as ServerAnswer
-from tests.unruly_server import Unruly, unruly, version
+from arag_search.search.index import Index
+from tests.support.commands import Command
+from tests.support.endpoint import Answer, Endpoint, completion, refusal, running_endpoint
+from tests.support.openai_asking import FINAL
+from tests.support.unruly_server import Answer as ServerAnswer
+from tests.support.unruly_server import Unruly, unruly, version
 
 KEY = 'sk-Very/"secret"+key&7\\'
 LOGIN = ("anna", "s3cret/päss word")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Chunk, MetadataValue
 from arag_search.engines.base import KeywordRequest, LeafScore, SearchEngine, SearchRequest
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError, IndexClosedError, NotServedError, UnknownChunkError
 from arag_search.query.tree import (
     And,
@@ -27,7 +27,7 @@ from arag_search.query.tree import (
     Term,
     any_of,
 )
-from tests.strategies import METADATA, document_chunks
+from tests.support.strategies import METADATA, document_chunks
 
 ENGLISH = KeywordEquals("lang", "en")
 

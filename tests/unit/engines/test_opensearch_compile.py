@@ -15,8 +15,8 @@ from arag_search.engines.opensearch.compile import (
 )
 from arag_search.query.parser import parse, parse_scope
 from arag_search.query.tree import Node
-from tests.examples import examples
-from tests.strategies import SCHEMA, trees
+from tests.support.examples import examples
+from tests.support.strategies import SCHEMA, trees
 
 OURS = {
     "bool", "constant_score", "dis_max", "match_all", "match_phrase", "prefix", "range", "term",

@@ -12,7 +12,7 @@ from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Meta
 from arag_search.errors import IndexDamagedError, IndexVersionError
 from arag_search.manifest import Manifest
-from tests.opensearch_indexes import Site
+from tests.support.opensearch_indexes import Site
 
 METADATA: dict[str, schema.MetadataType] = {"year": "number", "lang": "keyword", "on": "date"}
 CHUNK = Chunk(

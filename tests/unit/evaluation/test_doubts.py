@@ -16,11 +16,11 @@ from arag_search.agent.record import Record
 from arag_search.evaluation.doubts import doubts_of, trust_notes
 from arag_search.evaluation.evidence import sections
 from arag_search.viewer.view import view
-from tests.commands import Command
-from tests.hostile_passages import hostile_chunks, random_record
-from tests.passages import index_of
-from tests.records import record, search
-from tests.viewed_runs import answered, asked, run_folder
+from tests.support.commands import Command
+from tests.support.hostile_passages import hostile_chunks, random_record
+from tests.support.passages import index_of
+from tests.support.records import record, search
+from tests.support.viewed_runs import answered, asked, run_folder
 
 TEXT = "1 of 1 passage for x\n[a.1] Ann\nAnn was a singer.\nFull text: chunk_read."
 OLD = search("a.1", text=TEXT, tokens=6)

@@ -15,9 +15,9 @@ from arag_search.evaluation.evidence import (
     sightings_by_title,
 )
 from arag_search.evaluation.failures import FAILURES, failure_counts, failure_of
-from arag_search.evaluation.question import Hop, Question
 from arag_search.evaluation.resolution import Piece
-from tests.records import read, record, search
+from arag_search.questions.question import Hop, Question
+from tests.support.records import read, record, search
 
 ANN = "1 of 3 passages for ann\n[a.1] Ann, part 1 of 2\nAnn was a singer. ...\nMore: offset=1."
 ANN_READ = "[a.1] Ann, part 1 of 2\n(next: a.2)\nAnn was a singer. Bea was her mother."

@@ -11,11 +11,11 @@ import pytest
 from arag_search.agent.models.base import ModelReply, ModelRequest
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.errors import ArgumentError, ModelUnavailableError, QuestionsError, RunError
-from arag_search.evaluation.agreement import Agreement, agreement, read_labels
-from arag_search.evaluation.judge import Judge, Judgement, Verdict, read_verdict
-from arag_search.evaluation.question import Question
-from arag_search.evaluation.verdict_cache import VerdictCache
-from tests.records import record
+from arag_search.evaluation.judging.agreement import Agreement, agreement, read_labels
+from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict, read_verdict
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.questions.question import Question
+from tests.support.records import record
 
 ASKED = Question("q", "Where did Bea die?", ("Bath", "Bath, England"))
 GONE = Question("g", "Where did Bea die?", ("Bath",), answerable=False)

@@ -9,12 +9,12 @@ import pytest
 from arag_search.agent.record import Record
 from arag_search.evaluation.measure_names import parse_measures
 from arag_search.evaluation.measured import means_by_type, measure_questions
-from arag_search.evaluation.question import Hop, Question
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.ranking import ranking_values
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
-from tests.passages import VIVALDI
-from tests.records import record, search
+from arag_search.questions.question import Hop, Question
+from tests.support.passages import VIVALDI
+from tests.support.records import record, search
 
 NAMES = ("EM", "F1", "ContainAcc", "JudgeAcc", "EvidenceRecall", "FullEvidence",
          "TokensToEvidence", "RetrievedTokens", "Steps", "Seconds", "Cost", "Recall@5")  # fmt: skip

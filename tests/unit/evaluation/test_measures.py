@@ -20,7 +20,7 @@ from arag_search.evaluation.measures import (
     is_refusal,
     normalise,
 )
-from arag_search.evaluation.questions import Question
+from arag_search.questions.files import Question
 
 
 @pytest.mark.parametrize(

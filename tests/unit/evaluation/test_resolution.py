@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from arag_search.corpus import Chunk
-from arag_search.evaluation.question import GoldPassage, Hop, Question
-from arag_search.evaluation.questions import load_questions
 from arag_search.evaluation.resolution import (
     Passages,
     Piece,
@@ -17,8 +15,10 @@ from arag_search.evaluation.resolution import (
     resolve_hops,
     rule_counts,
 )
-from tests.passages import VIVALDI, chunk
-from tests.shared_data import DATA
+from arag_search.questions.files import load_questions
+from arag_search.questions.question import GoldPassage, Hop, Question
+from tests.support.passages import VIVALDI, chunk
+from tests.support.shared_data import DATA
 
 
 def triple(subject: str, answer: str, *, title: str | None = None) -> Hop:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.record import Record, Step
-from arag_search.agent.run_folder import RECORDS_FILE, RunDescription, RunFolder
 from arag_search.errors import RunError
 from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.questions import Question, load_questions, questions_fingerprint
 from arag_search.evaluation.score import Row, score, score_question
-from tests.records import record
+from arag_search.questions.files import Question, load_questions, questions_fingerprint
+from arag_search.runs.folder import RECORDS_FILE, RunDescription, RunFolder
+from tests.support.records import record
 
 ASKED = (
     {"id": "a", "question": "Who?", "answer": "Ann Lee", "question_type": "who",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag_search.evaluation.trajectories import Overlap, Recovery, asked_for, trajectories
-from tests.records import read, record, search
+from tests.support.records import read, record, search
 
 
 def test_consecutive_searches_share_passages_and_reads_lie_between_them() -> None:

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.question import Hop, Question
-from arag_search.evaluation.question_record import plain_record
-from arag_search.evaluation.questions import load_questions
 from arag_search.evaluation.unavailable import (
     GONE,
     IN_QUESTION,
@@ -22,9 +19,12 @@ from arag_search.evaluation.unavailable import (
     YES_NO,
     take_away,
 )
-from tests.commands import Command
-from tests.passages import VIVALDI, index_of
-from tests.shared_data import DATA
+from arag_search.questions.files import load_questions
+from arag_search.questions.question import Hop, Question
+from arag_search.questions.record import plain_record
+from tests.support.commands import Command
+from tests.support.passages import VIVALDI, index_of
+from tests.support.shared_data import DATA
 
 SAMPLE = files("arag_search") / "sample"
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs import arrays
-from index_jobs.arrays import array_records
-from index_jobs.build import build_index
-from index_jobs.options import BuildOptions
-from index_jobs.records import CorpusFile
-from tests.corpus_files import FIX, documents, opened, problems, resumes, source_of
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources import arrays
+from index_jobs.sources.arrays import array_records
+from index_jobs.sources.records import CorpusFile
+from tests.support.corpus_files import FIX, documents, opened, problems, resumes, source_of
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 1 << 40) | st.text('ab"\\,:{}[]\n\u0301😀'),

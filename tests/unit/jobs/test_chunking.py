@@ -12,9 +12,9 @@ from arag_search import tokens
 from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of, split_at
 from arag_search.errors import BuildError
 from arag_search.tokens import count_tokens
-from index_jobs import chunking
-from index_jobs.chunking import cut
-from index_jobs.sentences import LONG_CHARACTERS, WINDOW_CHARACTERS, sentence_ends
+from index_jobs.cutting import chunking
+from index_jobs.cutting.chunking import cut
+from index_jobs.cutting.sentences import LONG_CHARACTERS, WINDOW_CHARACTERS, sentence_ends
 
 PIECES = st.sampled_from(
     [

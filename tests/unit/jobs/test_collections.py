@@ -13,10 +13,10 @@ from arag_search.corpus import Document
 from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import SourceError
-from index_jobs.build import build_index
-from index_jobs.formats import Fields
-from index_jobs.options import BuildOptions
-from tests.corpus_files import FIX, documents, opened, problems, resumes, source_of
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.sources.formats import Fields
+from tests.support.corpus_files import FIX, documents, opened, problems, resumes, source_of
 
 
 @pytest.fixture(autouse=True)

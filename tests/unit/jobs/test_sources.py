@@ -12,13 +12,13 @@ import pytest
 
 from arag_search.corpus import Document, nfc, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
-from index_jobs import records
-from index_jobs.formats import FORMATS, Fields, Format
-from index_jobs.metadata import MetadataReader, parse_metadata
-from index_jobs.report import left_out_words
-from index_jobs.sources import open_source, open_sources
-from tests.corpus_files import FIX, documents, problems, source_of
-from tests.shared_data import DATA
+from index_jobs.build.report import left_out_words
+from index_jobs.sources import records
+from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.metadata import MetadataReader, parse_metadata
+from index_jobs.sources.opening import open_source, open_sources
+from tests.support.corpus_files import FIX, documents, problems, source_of
+from tests.support.shared_data import DATA
 
 ANYTHING = (
     "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"

@@ -11,12 +11,12 @@ import pytest
 from mcp import ClientSession, McpError, types
 from pydantic import AnyUrl
 
-from arag_search.config import changed_preset
-from arag_search.engines.memory import MemoryEngine
+from arag_search.agent.presets import changed_preset
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
-from tests.mcp_servers import (
+from tests.support.mcp_servers import (
     DOWN,
     PRESET,
     MoodyEngine,
@@ -25,7 +25,7 @@ from tests.mcp_servers import (
     text_of,
     until,
 )
-from tests.passages import SCHEMA, VIVALDI, chunk
+from tests.support.passages import SCHEMA, VIVALDI, chunk
 
 NOTIFICATIONS = 2_000
 READ = {"chunk_ids": ["scarlatti.1"]}
@@ -208,7 +208,7 @@ def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> No
 
 
 def test_the_readme_says_how_many_calls_there_may_be_and_how_long() -> None:
-    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    readme = Path(__file__).parents[3].joinpath("README.md").read_text("utf-8")
     assert (
         f"{AT_ONCE} calls run at once, {WAITING} more wait, and each is given up after "
         f"{TIMEOUT_S:g} s."

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.errors import ArgumentError, ConfigError, NotServedError
 from arag_search.mcp_server.catalogue import merged_description
 from arag_search.mcp_server.served import ServedIndex, named_locations, served_preset
-from tests.passages import VIVALDI, index_of
+from tests.support.passages import VIVALDI, index_of
 
 
 @pytest.mark.parametrize(

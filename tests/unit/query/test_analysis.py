@@ -16,7 +16,7 @@ import pytest
 
 from arag_search.query import analysis
 from arag_search.query.analysis import Token, fold, terms, tokens
-from tests.shared_data import DATA
+from tests.support.shared_data import DATA
 
 Analysis = tuple[str, bytes, bytes]
 """Terms, a line each; their starts and their ends in UTF-16 units, as the bytes of an array."""

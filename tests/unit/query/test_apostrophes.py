@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.errors import ArgumentError
-from arag_search.index import checked_keywords
-from arag_search.marking import places
 from arag_search.query import analysis
 from arag_search.query.tree import (
     APOSTROPHES,
@@ -23,8 +21,10 @@ from arag_search.query.tree import (
     all_of,
     inner_apostrophes,
 )
-from tests.examples import examples
-from tests.passages import chunk, index_of
+from arag_search.search.index import checked_keywords
+from arag_search.search.marking import places
+from tests.support.examples import examples
+from tests.support.passages import chunk, index_of
 
 _TEXTS = st.text(
     st.sampled_from("ab1\u05d0'\u2019.,\"_-\u200d\u0301\u6771\u30ab \U0001f600"), max_size=9

@@ -28,12 +28,12 @@ from arag_search.query.tree import (
     Term,
     render,
 )
-from tests import strategies
-from tests.examples import examples
+from tests.support import strategies
+from tests.support.examples import examples
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
 EXAMPLES = examples(1_000)
-TABLES = Path(__file__).parent / "tables"
+TABLES = Path(__file__).parents[2] / "support" / "tables"
 
 READ_AS = [
     ("vivaldi", "vivaldi"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from arag_search.query.parser import parse
 from arag_search.query.pieces import pieces
 from arag_search.query.problems import QueryError
-from tests.strategies import trees
+from tests.support.strategies import trees
 
 
 @pytest.mark.parametrize(

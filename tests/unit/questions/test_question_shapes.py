@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.question_record import read_record
-from arag_search.evaluation.questions import (
+from arag_search.questions.files import (
     GoldPassage,
     GoldSentence,
     Hop,
@@ -20,7 +19,8 @@ from arag_search.evaluation.questions import (
     load_questions,
     read_questions,
 )
-from tests.shared_data import DATA
+from arag_search.questions.record import read_record
+from tests.support.shared_data import DATA
 
 MUSIQUE: dict[str, Any] = {
     "id": "2hop__1_2",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import QuestionsError
-from arag_search.evaluation.questions import (
+from arag_search.questions.files import (
     ALLOWED,
     GoldPassage,
     Hop,
@@ -18,7 +18,7 @@ from arag_search.evaluation.questions import (
     load_questions,
     questions_fingerprint,
 )
-from tests.shared_data import DATA
+from tests.support.shared_data import DATA
 
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
 

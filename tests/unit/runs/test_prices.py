@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import Usage
-from arag_search.agent.prices import Price, Prices, check_cost_limit
 from arag_search.errors import ConfigError
+from arag_search.runs.prices import Price, Prices, check_cost_limit
 
 FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
 

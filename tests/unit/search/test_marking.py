@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.marking import places
 from arag_search.query.parser import parse
 from arag_search.query.tree import TextLeaf, positive_leaves
+from arag_search.search.marking import places
 
 TEXT = "Antonio Vivaldi's Four Seasons. The seasons, of Vivaldi; a librettist 𝒳 wrote."
 

@@ -10,18 +10,18 @@ import pytest
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.faults import fault_of_answer, fault_of_reply
 from arag_search.errors import ArgumentError, QueryTimeoutError
-from arag_search.index import Index, open_index
-from arag_search.narrowing import narrowing
 from arag_search.query.parser import parse
 from arag_search.query.tree import Node, Phrase, Term, any_of
+from arag_search.search.index import Index, open_index
+from arag_search.search.narrowing import narrowing
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from tests.commands import SAMPLE, Command
-from tests.lucene_indexes import METADATA, build, chunk
-from tests.opensearch_server import Server
+from tests.support.commands import SAMPLE, Command
+from tests.support.lucene_indexes import METADATA, build, chunk
+from tests.support.opensearch_server import Server
 
 QUICK = Term("quick")
 ENDLESS = "a b " * 2_000_000 + "c"

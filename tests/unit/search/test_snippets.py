@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
-from arag_search.occurrences import Occurrences, Sentences, within_slop
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term, is_prefix
-from arag_search.results import join_sentences
-from arag_search.snippets import Snippets, keyword_sentences
-from tests.examples import examples
+from arag_search.search.occurrences import Occurrences, Sentences, within_slop
+from arag_search.search.results import join_sentences
+from arag_search.search.snippets import Snippets, keyword_sentences
+from tests.support.examples import examples
 
 SCHEMA = Schema({"year": "number", "lang": "keyword"})
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.durable import write_atomically
-from tests.commands import file_of
+from arag_search.system.durable import write_atomically
+from tests.support.commands import file_of
 
 _LIMITED = (
     "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"

@@ -13,20 +13,20 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.recording import RecordingFile
 from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.records_file import RecordsFile
-from arag_search.agent.run import run
-from arag_search.agent.run_folder import read_records
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.durable import write_atomically
-from arag_search.engines.memory import MemoryEngine
+from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import AragError, RunError
-from arag_search.evaluation.questions import Question
-from arag_search.evaluation.verdict_cache import VerdictCache
-from arag_search.index import Index
-from tests.commands import Command
-from tests.openai_model.asking import QUESTION
-from tests.records import record
+from arag_search.evaluation.judging.verdict_cache import VerdictCache
+from arag_search.questions.files import Question
+from arag_search.runs.folder import read_records
+from arag_search.runs.records_file import RecordsFile
+from arag_search.runs.run import run
+from arag_search.search.index import Index
+from arag_search.system.durable import write_atomically
+from tests.support.commands import Command
+from tests.support.openai_asking import QUESTION
+from tests.support.records import record
 
 
 def keep_record(path: Path) -> None:

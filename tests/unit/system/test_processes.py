@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from arag_search import processes
-from arag_search.cores import share_cores, usable_cores, worker_environment
 from arag_search.engines.opensearch.site import is_at_work, this_builder
-from arag_search.processes import Process, start_of, this_process
-from tests.commands import SAMPLE
+from arag_search.system import processes
+from arag_search.system.cores import share_cores, usable_cores, worker_environment
+from arag_search.system.processes import Process, start_of, this_process
+from tests.support.commands import SAMPLE
 
 WITHOUT_LINUX = """
 import os, sys
@@ -35,7 +35,7 @@ import json, os, sys
 from pathlib import Path
 from arag_search.cli.app import run
 from arag_search.engines.opensearch.site import is_at_work, this_builder
-from arag_search.file_lock import HeldError, hold
+from arag_search.system.lock import HeldError, hold
 
 assert not hasattr(os, "sched_getaffinity")
 try:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from arag_search.cli.app import run
-from arag_search.terminal import visible
-from tests.commands import file_of
-from tests.endpoint import completion, running_endpoint
+from arag_search.system.terminal import visible
+from tests.support.commands import file_of
+from tests.support.endpoint import completion, running_endpoint
 
 OBEYED = {
     "clipboard": "\x1b]52;c;Zm9v\x07",

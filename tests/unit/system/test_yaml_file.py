@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from arag_search.agent.models.base import Usage
-from arag_search.agent.prices import Prices, check_cost_limit
-from arag_search.config import load_preset
+from arag_search.agent.presets import load_preset
 from arag_search.errors import ConfigError
-from arag_search.yaml_file import repeated
+from arag_search.runs.prices import Prices, check_cost_limit
+from arag_search.system.yaml_file import repeated
 from bench.ablation.suite import load_suite
 
 LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_preset(str(path)))

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.errors import AragError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from tests.passages import VIVALDI, chunk, index_of, random_chunks
+from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
 def test_python_code_gets_whole_results_and_errors_instead_of_texts(index: Index) -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
@@ -14,7 +14,7 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.reply_text import ShownPassage, offers_more, passages_in
 from arag_search.tools.search import ReplyStyle
-from tests.passages import VIVALDI, index_of, random_chunks
+from tests.support.passages import VIVALDI, index_of, random_chunks
 
 
 def test_a_search_shows_passages_with_title_and_text(logical: LogicalSearch) -> None:

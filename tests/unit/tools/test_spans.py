@@ -16,9 +16,9 @@ from arag_search.agent.calls import NOTHING_NEW
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
+from arag_search.agent.presets import load_preset
 from arag_search.agent.record import Record, Step
 from arag_search.agent.wording import hits_text
-from arag_search.config import load_preset
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
     Section,
@@ -28,11 +28,11 @@ from arag_search.evaluation.evidence import (
     sightings_by_title,
 )
 from arag_search.evaluation.measures import stands_in, whole_words
-from arag_search.evaluation.question import Question
 from arag_search.evaluation.resolution import Piece
-from arag_search.index import Index
 from arag_search.query.fields import ANY_SCHEMA
-from arag_search.results import join_sentences
+from arag_search.questions.question import Question
+from arag_search.search.index import Index
+from arag_search.search.results import join_sentences
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.logical_search import LogicalSearch
@@ -41,10 +41,10 @@ from arag_search.tools.search import ReplyStyle
 from arag_search.tools.spans import PassageSpan, clipped
 from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts
-from tests.agent.asking import call, calls
-from tests.hostile_passages import IDS, hostile_chunks, random_record
-from tests.passages import VIVALDI, chunk, index_of
-from tests.records import record
+from tests.support.asking import call, calls
+from tests.support.hostile_passages import IDS, hostile_chunks, random_record
+from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.records import record
 
 
 def expected_text(chunk: Chunk, span: PassageSpan) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import MIN_RESULT_TOKENS, ReadSet, Tool, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
@@ -18,7 +18,7 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to
 from arag_search.tools.search import ReplyStyle
-from tests.passages import VIVALDI, chunk, index_of, random_chunks
+from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
 def test_the_longest_snippets_are_shortened_first() -> None:

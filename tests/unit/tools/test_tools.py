@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from arag_search.index import Index
+from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import Description, LogicalSearch
 from arag_search.tools.search import ReplyStyle
-from tests.passages import VIVALDI, chunk, index_of
+from tests.support.passages import VIVALDI, chunk, index_of
 
 
 def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError
-from arag_search.vectors.place import VECTORS_VARIABLE, vectors_root
+from arag_search.vectors.storage.place import VECTORS_VARIABLE, vectors_root
 
 
 def test_vectors_lie_where_is_said_else_where_the_environment_says_else_in_the_index(

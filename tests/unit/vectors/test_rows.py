@@ -1,7 +1,7 @@
 """Which texts have a vector."""
 
-from arag_search.vectors.rows import rows_of
-from tests.passages import chunk
+from arag_search.vectors.storage.rows import rows_of
+from tests.support.passages import chunk
 
 
 def test_each_sentence_with_a_letter_or_digit_is_a_row_without_blanks_around_it() -> None:

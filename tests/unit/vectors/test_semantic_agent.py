@@ -11,19 +11,19 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Usage
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.models.scripted import ScriptedModel
-from arag_search.agent.run import run
-from arag_search.agent.run_folder import read_description, read_records
+from arag_search.agent.presets import load_preset, preset_names
 from arag_search.agent.state import State
 from arag_search.agent.toolbox import tools_of
 from arag_search.agent.wording import hits_text
-from arag_search.config import load_preset, preset_names
 from arag_search.errors import ConfigError, NotServedError, RunError
-from arag_search.evaluation.questions import Question
-from arag_search.index import Index
+from arag_search.questions.files import Question
+from arag_search.runs.folder import read_description, read_records
+from arag_search.runs.run import run
+from arag_search.search.index import Index
 from arag_search.tools.hybrid_search import HybridSearch
 from arag_search.vectors.encoders.hashing import HashingEncoder
-from tests.passages import VIVALDI, chunk, index_of
-from tests.semantic_indexes import TableEncoder, vector_index
+from tests.support.passages import VIVALDI, chunk, index_of
+from tests.support.semantic_indexes import TableEncoder, vector_index
 
 QUESTION = "Who revised the libretto of Griselda?"
 VECTOR_PRESETS = [name for name in preset_names() if load_preset(name).needed_vectors]

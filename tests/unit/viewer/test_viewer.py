@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from arag_search.agent.run_folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.errors import AragError, ArgumentError, QuestionsError, RunError
 from arag_search.query.fields import ANY_SCHEMA
+from arag_search.runs.folder import RECORDS_FILE, StoredRecords, read_records
 from arag_search.viewer.comparison import difference
 from arag_search.viewer.page import SCRIPTS, json_in_html, page
 from arag_search.viewer.reading import reading_of
 from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts, utf16_places
 from arag_search.viewer.view import view
-from tests.commands import Command
-from tests.passages import VIVALDI, index_of
-from tests.records import read, record, search
-from tests.viewed_runs import answered, asked, run_folder
+from tests.support.commands import Command
+from tests.support.passages import VIVALDI, index_of
+from tests.support.records import read, record, search
+from tests.support.viewed_runs import answered, asked, run_folder
 
 GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
 FOUND = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'

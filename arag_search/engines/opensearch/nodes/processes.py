@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from arag_search.processes import Process, start_of
+from arag_search.system.processes import Process, start_of
 
 _POLL_S = 0.05
 _KILL_LIMIT_S = 10.0

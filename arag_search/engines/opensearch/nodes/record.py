@@ -13,7 +13,7 @@ from typing import Any
 
 from arag_search.engines.opensearch.nodes.settings import Place
 from arag_search.errors import EngineError
-from arag_search.processes import Process
+from arag_search.system.processes import Process
 
 RECORD_FILE = "cluster.json"
 RECORD_VERSION = 1

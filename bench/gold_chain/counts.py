@@ -1,7 +1,7 @@
 """What the gold-chain agent starts from: hops, their evidence, and what is known of them.
 
-    python -m bench.gold_chain
-    python -m bench.gold_chain --freeze
+    python -m bench gold_chain
+    python -m bench gold_chain --freeze
 
 Prints counts in Markdown. ``--freeze`` keeps the hash of the policy as it is now; what that means
 is in bench/README.md.
@@ -18,17 +18,17 @@ from pathlib import Path
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.measures import normalise, without_brackets
-from arag_search.evaluation.questions import load_questions
 from arag_search.evaluation.resolution import RULES
-from bench.data_sets import DATA
+from arag_search.questions.files import load_questions
 from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground
 from bench.gold_chain.outcome import half_of
+from bench.quality.data_sets import DATA
 
 SETS = ("2wikimultihopqa", "musique")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print what the arguments name. Exit code 1 for a failure."""
     given = _parser().parse_args(arguments)
     if given.freeze:
@@ -106,7 +106,7 @@ def _kinds(asked: Asked, titles: dict[str, str]) -> Counter[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.gold_chain",
+        prog="python -m bench gold_chain",
         description="Count what the gold-chain agent starts from.",
     )
     add = parser.add_argument
@@ -114,7 +114,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--work", type=Path, help="where indexes are kept (default: the cache)")
     add("--freeze", action="store_true", help="keep the hash of the policy as it is now")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
