@@ -11,7 +11,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,8 +18,6 @@ from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall, Us
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, load_preset
-from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import (
     ArgumentError,
     ConfigError,
@@ -33,20 +30,11 @@ from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
+from tests.support.runs import TEXTS, Noted, index_of, questions, timeless
 
 pytestmark = pytest.mark.engine
 
-TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
 PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
-
-
-def index_of(*texts: str) -> Index:
-    chunks = [
-        Chunk(f"c{at}.1", f"c{at}", f"Title {at}", text, 1, 1, ordinal_of(0, at, 0),
-              (len(text),), {})
-        for at, text in enumerate(texts)
-    ]  # fmt: skip
-    return Index(MemoryEngine(chunks), "memory")
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +45,6 @@ def index() -> Index:
 @pytest.fixture(scope="module")
 def preset() -> Preset:
     return load_preset("logical_read")
-
-
-def questions(count: int) -> list[Question]:
-    return [
-        Question(f"q{at}", f"Who wrote opera {at}?", (f"composer {at}",)) for at in range(count)
-    ]
 
 
 def searching(request: ModelRequest) -> ModelReply:
@@ -88,36 +70,6 @@ def model(*failing: str, error: Exception | None = None) -> ScriptedModel:
 
 def asked(model: ScriptedModel) -> list[str]:
     return list(dict.fromkeys(request.question_id for request in model.requests))
-
-
-def timeless(records: dict[str, Any]) -> dict[str, Any]:
-    """Records by id without their times."""
-    return {
-        name: replace(
-            one,
-            seconds=0.0,
-            trajectory=tuple(replace(step, seconds=0.0) for step in one.trajectory),
-        )
-        for name, one in records.items()
-    }
-
-
-class Noted:
-    """A progress that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.tallies: list[Tally] = []
-        self.notes: list[str] = []
-        self.ended = 0
-
-    def update(self, tally: Tally) -> None:
-        self.tallies.append(tally)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def end(self) -> None:
-        self.ended += 1
 
 
 # A run
@@ -451,7 +403,8 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
-from tests import test_run as given
+from arag_search.agent.presets import load_preset
+from tests.support import runs as given
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
@@ -467,7 +420,7 @@ class Slow(OfflineModel):
         return super().reply(request)
 
 progress = Stopping()
-index, preset = given.index_of(*given.TEXTS), given.load_preset("logical_read")
+index, preset = given.index_of(*given.TEXTS), load_preset("logical_read")
 outcome = run(index, given.questions(40), preset, Slow(), Path(sys.argv[1]),
               options=RunOptions(workers=3), progress=progress)
 print(*progress.notes, sep="\\n")

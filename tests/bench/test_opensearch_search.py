@@ -12,7 +12,7 @@ from bench.cluster import opensearch_search
 from bench.speed.queries import Query, logical_queries
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from tests.bench.test_speed import passages
+from tests.support.bench_passages import passages
 from tests.support.opensearch_indexes import Site
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.bench]

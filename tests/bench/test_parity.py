@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.cluster import parity
@@ -18,18 +17,13 @@ from bench.workbench import CORPUS
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.opensearch_indexes import Site, fresh_site
-from tests.support.passages import chunk
+from tests.support.passages import in_memory
 from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.bench
 
 PASSAGES = 600
 LOGICAL = 30
-
-
-def in_memory(*texts: str, title: str = "Venice", k1: float = 1.2) -> Index:
-    chunks = [chunk(n, f"d{n}", title, text) for n, text in enumerate(texts)]
-    return Index(MemoryEngine(chunks, k1=k1), "memory")
 
 
 @pytest.mark.parametrize(

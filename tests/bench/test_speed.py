@@ -8,7 +8,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from arag_search.corpus import Chunk
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.query.tree import Prefix, leaves
 from arag_search.search.index import Index
@@ -20,31 +19,9 @@ from bench.speed.bare import scan
 from bench.speed.copies import copies
 from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
+from tests.support.bench_passages import chunk, passages
 
 pytestmark = [pytest.mark.engine, pytest.mark.bench]
-
-WORDS = ["the", "opera", "composer", "wrote", "a", "libretto", "about", "Griselda", "in", "Venice"]
-
-
-def chunk(number: int, *sentences: str) -> Chunk:
-    """A chunk of these sentences."""
-    content = "".join(sentences)
-    ends = [sum(map(len, sentences[: n + 1])) for n in range(len(sentences))]
-    identifier = f"c-{number}"
-    title = f"Passage {number}"
-    return Chunk(identifier, identifier, title, content, 1, 1, number << 11, tuple(ends), {})
-
-
-def passages(count: int) -> list[Chunk]:
-    """Chunks of two sentences whose words differ from one to the next."""
-    return [
-        chunk(
-            number,
-            f"{' '.join(WORDS[number % 5 :])} {number}. ",
-            f"{WORDS[number % 7].capitalize()} was shown in {1700 + number}.",
-        )
-        for number in range(count)
-    ]
 
 
 @pytest.fixture(scope="module", autouse=True)

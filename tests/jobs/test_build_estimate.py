@@ -9,8 +9,12 @@ from arag_search.errors import ArgumentError, SourceError
 from index_jobs.build.build import build_index
 from index_jobs.build.estimate import SAMPLE_DOCUMENTS, estimate
 from index_jobs.build.options import BuildOptions
-from tests.jobs.test_build_workers import troublesome
-from tests.support.builds import PLAIN, contents, corpus, in_own_folder  # noqa: F401
+from tests.support.builds import (
+    PLAIN,
+    corpus,
+    in_own_folder,  # noqa: F401
+    troublesome,
+)
 from tests.support.commands import Command
 from tests.support.shared_data import DATA
 

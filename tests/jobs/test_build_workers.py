@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,38 +20,13 @@ from index_jobs.build.progress import SilentProgress
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.reading import Batch, Position
 from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
-from tests.support.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
+from tests.support.builds import ODD, Stopping, corpus, in_own_folder, same_index, troublesome  # noqa: F401
 from tests.support.commands import process
+from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
 pytestmark = pytest.mark.engine
 
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
-ODD = [
-    "Caf\u00e9 and cafe\u0301. Both.",
-    "\u0645\u0631\u062d\u0628\u0627. \u4f60\u597d\u3002 \U0001f469\u200d\U0001f469\u200d\U0001f467",
-    "",
-    "\u2028 line \x00 zero. \ufeffmark",
-    "x" * 5000,
-    "The sea. " * 900,
-]
-
-
-def troublesome(name: str, documents: int) -> str:
-    """A corpus with odd Unicode, bad lines, and ids that come again near and far apart."""
-    lines: list[str] = []
-    for number in range(documents):
-        record = {
-            "id": f"d{number}",
-            "title": f"Title {number}" if number % 3 else "",
-            "text": ODD[number % len(ODD)],
-            "year": number,
-            "other": 1,
-        }
-        lines.append(json.dumps(record, ensure_ascii=number % 2 == 0))
-        if number % 50 == 7:
-            lines += ["oops", '{"text": 3}', lines[-1], json.dumps({"id": "d1", "text": "again"})]
-    Path(name).write_text("\n".join(lines), encoding="utf-8")
-    return name
 
 
 @pytest.mark.engine
@@ -138,28 +112,6 @@ def test_an_error_of_a_worker_is_the_one_that_would_be_raised_here() -> None:
     assert told == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
 
 
-def worker_processes() -> list[int]:
-    """The worker processes of this process."""
-    found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):  # the thread has ended meanwhile
-            found += [int(each) for each in (task / "children").read_text().split()]
-    return [each for each in found if is_worker(each)]
-
-
-def is_worker(process: int) -> bool:
-    try:
-        return b"index_jobs.workers.worker" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-def kill_a_worker() -> None:
-    """Kill one of the worker processes, where there is one."""
-    for worker in worker_processes()[:1]:
-        os.kill(worker, signal.SIGKILL)
-
-
 class KillingAWorker(SilentProgress):
     """Kills a worker when a hundred documents are written."""
 
@@ -223,7 +175,7 @@ def test_no_worker_outlives_its_build(sign: signal.Signals) -> None:
 BUILD = """
 import os, sys
 os.setpgid(0, 0)
-from tests.jobs.test_build_workers import worker_processes
+from tests.support.worker_processes import worker_processes
 from arag_search.cli.index import index_command
 import index_jobs.build.progress
 

@@ -5,15 +5,10 @@ import random
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from arag_search.errors import VectorsDamagedError
 from arag_search.search.index import open_index
-from arag_search.vectors.base import VECTOR_UNITS
-from arag_search.vectors.encoders.choose import open_encoder
-from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.shards import shard_file, vectors_role
 from index_jobs.build.build import build_index
 from index_jobs.embed.embed import embed_index
@@ -28,9 +23,8 @@ from tests.support.embeddings import (
     Noting,
     StoppingAt,
     an_index,
+    check_rows_of_live_chunks,
     only_sidecar,
-    rows_in,
-    rows_wanted,
     with_options,
 )
 
@@ -39,25 +33,6 @@ pytestmark = pytest.mark.engine
 
 def missing(**changes: object) -> EmbedReport:
     return embed_index("index", ENCODER, with_options(only_missing=True, **changes))
-
-
-def newest_sidecar() -> tuple[Path, VectorManifest]:
-    with open_index("index") as index:
-        placement = index.manifest.placement
-    for path, manifest in sidecars(Path("index/vectors")):
-        if isinstance(manifest, VectorManifest) and manifest.placement == placement:
-            return path, manifest
-    raise AssertionError("none of this state")
-
-
-def check_rows_of_live_chunks() -> None:
-    """Of all chunks of the index there are rows, and the right ones."""
-    path, manifest = newest_sidecar()
-    encoder = open_encoder(ENCODER)
-    for unit in VECTOR_UNITS:
-        found = dict(zip(*rows_in(path, manifest, unit), strict=True))
-        for ordinal, vector in zip(*rows_wanted("index", unit, encoder), strict=True):
-            np.testing.assert_allclose(found[ordinal], vector, atol=1e-6)
 
 
 def test_only_what_was_added_is_encoded_and_the_rest_used_again() -> None:

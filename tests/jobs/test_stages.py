@@ -22,11 +22,15 @@ from index_jobs.build.report import BuildReport
 from index_jobs.stages.chunk import Share, chunk_sources
 from index_jobs.stages.chunk_report import folder_status
 from index_jobs.stages.load import load_chunks
-from tests.jobs.test_build_workers import troublesome
-from tests.opensearch.test_build import live, same
-from tests.support.builds import Stopping, corpus, in_own_folder, same_index  # noqa: F401
+from tests.support.builds import (
+    Stopping,
+    corpus,
+    in_own_folder,  # noqa: F401
+    same_index,
+    troublesome,
+)
 from tests.support.commands import Done, file_of, process
-from tests.support.opensearch_indexes import Site
+from tests.support.opensearch_indexes import Site, live, same
 
 pytestmark = pytest.mark.engine
 

@@ -25,30 +25,23 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import AddOptions, add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
+from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command, file_of, process
-from tests.support.updated_corpora import Corpus, killed, random_updates, refusal
+from tests.support.updated_corpora import (
+    INDEX,
+    Corpus,
+    added,
+    document,
+    killed,
+    random_updates,
+    refusal,
+)
 
 pytestmark = pytest.mark.engine
-
-INDEX = Path("index")
-
-
-@pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def document(identifier: str, text: str, **more: object) -> dict[str, object]:
-    return {"id": identifier, "title": "Title", "text": text, **more}
 
 
 def built(*documents: dict[str, object], options: BuildOptions | None = None) -> None:
     build_index([file_of("built.jsonl", *documents)], INDEX, options or BuildOptions())
-
-
-def added(*documents: dict[str, object], **options: object) -> dict[str, object]:
-    report = add_documents([file_of("added.jsonl", *documents)], INDEX, AddOptions(**options))  # type: ignore[arg-type]
-    return json.loads(report.to_json())
 
 
 def ids() -> list[str]:
@@ -430,7 +423,7 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
 def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     built(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
-        "import sys\nfrom tests.jobs.test_updates import *\n"
+        "from tests.support.updated_corpora import added, document\n"
         "for n in range(1, 8): added(document('a', f'State {n}. Sea.'))\n"
     )
     child = process(script, PYTHONPATH=str(Path(__file__).parents[2]))

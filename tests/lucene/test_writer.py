@@ -12,22 +12,11 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.lucene.jvm import java
 from arag_search.engines.lucene.reader import LuceneEngine
-from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import NumberRange, Term
-from tests.support.lucene_indexes import METADATA, build, chunk, final_data
+from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, writer
 
 pytestmark = pytest.mark.engine
-
-CHUNKS = [
-    chunk(
-        number,
-        f"Opera number {number}.\nBorn in Venice.\n",
-        title=f"Title {number % 3}",
-        metadata={"year": number, "lang": ("en", "de")[: 1 + number % 2]},
-    )
-    for number in range(12)
-]
 
 
 def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
@@ -51,10 +40,6 @@ def commits(folder: Path) -> int:
         return len(java("org.apache.lucene.index.DirectoryReader").listCommits(directory))
     finally:
         directory.close()
-
-
-def writer(folder: Path, *, resume: bool, sentences: bool = True) -> LuceneWriter:
-    return LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=resume)
 
 
 def resumed_to_the_end(folder: Path, after: int) -> LuceneEngine:
@@ -93,7 +78,7 @@ def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_bef
     script = """
         import os, sys
         from pathlib import Path
-        from tests.lucene.test_writer import CHUNKS, writer
+        from tests.support.lucene_indexes import CHUNKS, writer
 
         first = writer(Path(sys.argv[1]), resume=False)
         first.add(CHUNKS[:4])

@@ -20,30 +20,22 @@ from arag_search.errors import (
     SourceError,
     UnavailableError,
 )
-from arag_search.manifest import Manifest
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.progress import SilentProgress
-from tests.jobs.test_build_workers import troublesome
-from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa: F401
+from tests.support.builds import (
+    OVERWRITE,
+    PLAIN,
+    corpus,
+    in_own_folder,  # noqa: F401
+    troublesome,
+)
 from tests.support.commands import SAMPLE, Command
-from tests.support.opensearch_indexes import Site
+from tests.support.opensearch_indexes import Site, live, same
 from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.opensearch
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
-
-
-def live(site: Site) -> Manifest:
-    """The manifest of what is searched."""
-    found = site.meta(site.live()[0]).manifest
-    assert found is not None
-    return found
-
-
-def same(manifest: Manifest) -> Manifest:
-    """The manifest without what differs from build to build and engine to engine."""
-    return replace(manifest, created="", engine="", engine_version="", sources=())
 
 
 def refusal(site: Site, source: str, options: BuildOptions = PLAIN) -> str:

@@ -17,8 +17,8 @@ from bench.cluster import faults
 from bench.cluster.cluster import LocalCluster
 from bench.cluster.faults import Clients, Known, Outcome
 from bench.cluster.parity import Question, differences
-from tests.bench.test_parity import in_memory
 from tests.support.opensearch_indexes import fresh_site
+from tests.support.passages import in_memory
 from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.servers

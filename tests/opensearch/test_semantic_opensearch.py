@@ -14,7 +14,7 @@ from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
 from tests.support.opensearch_server import Server
 from tests.support.passages import SCHEMA, VIVALDI
-from tests.vectors.test_semantic_parts import random_corpus
+from tests.support.semantic_indexes import random_corpus
 
 pytestmark = pytest.mark.opensearch
 

@@ -22,10 +22,11 @@ from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import delete_documents
-from tests.jobs.test_updates import document, in_own_folder  # noqa: F401
+from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from tests.support.updated_corpora import document
 
 pytestmark = pytest.mark.servers
 

@@ -18,10 +18,10 @@ from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
 from index_jobs.updates.targets import open_update
-from tests.jobs.test_updates import document, in_own_folder  # noqa: F401
+from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.opensearch_indexes import Site
-from tests.support.updated_corpora import OPTIONS, killed, random_updates, refusal
+from tests.support.updated_corpora import OPTIONS, document, killed, random_updates, refusal
 
 pytestmark = pytest.mark.opensearch
 SHARDED = BuildOptions(shards=2)

@@ -17,8 +17,7 @@ from arag_search.engines.opensearch.client import Client, ConnectionOptions
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
 from arag_search.errors import AragError, BuildError, UnavailableError
-from tests.support.opensearch_indexes import Site
-from tests.unit.engines.test_opensearch_schema import MANIFEST
+from tests.support.opensearch_indexes import MANIFEST, Site
 
 pytestmark = pytest.mark.servers
 

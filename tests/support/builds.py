@@ -186,3 +186,31 @@ def killed_at_random(
     child.kill()
     child.communicate()
     assert child.returncode == -signal.SIGKILL
+
+
+ODD = [
+    "Caf\u00e9 and cafe\u0301. Both.",
+    "\u0645\u0631\u062d\u0628\u0627. \u4f60\u597d\u3002 \U0001f469\u200d\U0001f469\u200d\U0001f467",
+    "",
+    "\u2028 line \x00 zero. \ufeffmark",
+    "x" * 5000,
+    "The sea. " * 900,
+]
+
+
+def troublesome(name: str, documents: int) -> str:
+    """A corpus with odd Unicode, bad lines, and ids that come again near and far apart."""
+    lines: list[str] = []
+    for number in range(documents):
+        record = {
+            "id": f"d{number}",
+            "title": f"Title {number}" if number % 3 else "",
+            "text": ODD[number % len(ODD)],
+            "year": number,
+            "other": 1,
+        }
+        lines.append(json.dumps(record, ensure_ascii=number % 2 == 0))
+        if number % 50 == 7:
+            lines += ["oops", '{"text": 3}', lines[-1], json.dumps({"id": "d1", "text": "again"})]
+    Path(name).write_text("\n".join(lines), encoding="utf-8")
+    return name

@@ -164,3 +164,22 @@ def command(action: str, moment: int, *, workers: int = 0) -> "subprocess.Popen[
         text=True,
         env={**os.environ, "ARAG_JVM_HEAP": "128m"},
     )
+
+
+def newest_sidecar() -> tuple[Path, VectorManifest]:
+    with open_index("index") as index:
+        placement = index.manifest.placement
+    for path, manifest in sidecars(Path("index/vectors")):
+        if isinstance(manifest, VectorManifest) and manifest.placement == placement:
+            return path, manifest
+    raise AssertionError("none of this state")
+
+
+def check_rows_of_live_chunks() -> None:
+    """Of all chunks of the index there are rows, and the right ones."""
+    path, manifest = newest_sidecar()
+    encoder = open_encoder(ENCODER)
+    for unit in VECTOR_UNITS:
+        found = dict(zip(*rows_in(path, manifest, unit), strict=True))
+        for ordinal, vector in zip(*rows_wanted("index", unit, encoder), strict=True):
+            np.testing.assert_allclose(found[ordinal], vector, atol=1e-6)

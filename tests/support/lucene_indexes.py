@@ -71,3 +71,18 @@ def build(
     data = final_data(chunks, sentences=sentences, already_chunked=already_chunked)
     writer.finish(data)
     return LuceneEngine.open(folder, "the test index")
+
+
+CHUNKS = [
+    chunk(
+        number,
+        f"Opera number {number}.\nBorn in Venice.\n",
+        title=f"Title {number % 3}",
+        metadata={"year": number, "lang": ("en", "de")[: 1 + number % 2]},
+    )
+    for number in range(12)
+]
+
+
+def writer(folder: Path, *, resume: bool, sentences: bool = True) -> LuceneWriter:
+    return LuceneWriter(folder, metadata=METADATA, sentences=sentences, resume=resume)

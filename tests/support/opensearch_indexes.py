@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Meta
+from arag_search.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,28 @@ def opensearch(opensearch_url: str) -> Iterator[Site]:
     finally:
         site.remove()
         site.client.close()
+
+
+def live(site: Site) -> Manifest:
+    """The manifest of what is searched."""
+    found = site.meta(site.live()[0]).manifest
+    assert found is not None
+    return found
+
+
+def same(manifest: Manifest) -> Manifest:
+    """The manifest without what differs from build to build and engine to engine."""
+    return replace(manifest, created="", engine="", engine_version="", sources=())
+
+
+MANIFEST = Manifest(
+    engine=schema.ENGINE,
+    engine_version="3.8.0",
+    created="now",
+    documents=1,
+    chunks=1,
+    sentences=2,
+    tokens=8,
+    chunk_tokens=100,
+    fingerprint="0" * 64,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from arag_search.vectors.base import VECTOR_UNITS, Encoder, EncoderIdentity, Vec
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
-from tests.support.passages import SCHEMA
+from tests.support.passages import SCHEMA, chunk
 
 
 class TableEncoder:
@@ -63,3 +64,26 @@ def vector_index(
         None if scope is None else parse_scope(scope, SCHEMA),
         vectors=VectorSource.of(vectors, encoder, note),
     )
+
+
+WORDS = (
+    *("opera", "venice", "vivaldi", "libretto", "goldoni"),
+    *("season", "winter", "born", "died", "griselda"),
+)
+
+
+def random_corpus(random: Random, documents: int) -> list[Chunk]:
+    """Chunks of up to 12 sentences of few words, so that many sentences are equally near."""
+    return [
+        chunk(
+            number,
+            f"d{number}",
+            random.choice(("", "vivaldi", "opera")),
+            *(
+                f"{' '.join(random.choices(WORDS, k=random.choice((1, 2, 5))))}. "
+                for _ in range(random.choice((0, 1, 3, 12)))
+            ),
+            year=number,
+        )
+        for number in range(documents)
+    ]

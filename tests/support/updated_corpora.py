@@ -20,8 +20,9 @@ from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.adding import add_documents
+from index_jobs.updates.adding import AddOptions, add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
+from tests.support.commands import file_of
 
 OPTIONS = BuildOptions(chunk_tokens=24, metadata={"year": "number", "lang": "keyword"})
 QUERIES = (
@@ -191,3 +192,15 @@ def random_updates(
 
 def _typed(location: str) -> str | Path:
     return location if "://" in location else Path(location)
+
+
+INDEX = Path("index")
+
+
+def document(identifier: str, text: str, **more: object) -> dict[str, object]:
+    return {"id": identifier, "title": "Title", "text": text, **more}
+
+
+def added(*documents: dict[str, object], **options: object) -> dict[str, object]:
+    report = add_documents([file_of("added.jsonl", *documents)], INDEX, AddOptions(**options))  # type: ignore[arg-type]
+    return json.loads(report.to_json())

@@ -14,10 +14,9 @@ from index_jobs.build.build import build_index
 from index_jobs.embed.embed import embed_index
 from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import delete_documents
-from tests.jobs.test_embed_missing import check_rows_of_live_chunks
 from tests.support.builds import OVERWRITE, in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
-from tests.support.embeddings import ENCODER, SMALL, Noting, an_index
+from tests.support.embeddings import ENCODER, SMALL, Noting, an_index, check_rows_of_live_chunks
 from tests.support.old_vectors import forget_placement, write_old_vectors
 
 pytestmark = pytest.mark.engine

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from arag_search.corpus import Chunk, chunk_ordinal
+from arag_search.corpus import chunk_ordinal
 from arag_search.errors import IndexClosedError, NotServedError
 from arag_search.query.parser import parse_scope
 from arag_search.search.fusion import Fused, fuse
@@ -17,31 +17,9 @@ from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.storage.rows import row_key, rows_of
 from tests.support.passages import SCHEMA, chunk
-from tests.support.semantic_indexes import TableEncoder
+from tests.support.semantic_indexes import TableEncoder, random_corpus
 
 pytestmark = pytest.mark.vectors
-
-WORDS = (
-    *("opera", "venice", "vivaldi", "libretto", "goldoni"),
-    *("season", "winter", "born", "died", "griselda"),
-)
-
-
-def random_corpus(random: Random, documents: int) -> list[Chunk]:
-    """Chunks of up to 12 sentences of few words, so that many sentences are equally near."""
-    return [
-        chunk(
-            number,
-            f"d{number}",
-            random.choice(("", "vivaldi", "opera")),
-            *(
-                f"{' '.join(random.choices(WORDS, k=random.choice((1, 2, 5))))}. "
-                for _ in range(random.choice((0, 1, 3, 12)))
-            ),
-            year=number,
-        )
-        for number in range(documents)
-    ]
 
 
 # Rank fusion

@@ -28,8 +28,7 @@ from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import NotedVectors, VectorSource
 from arag_search.vectors.storage.rows import rows_of
 from tests.support.passages import VIVALDI, chunk, index_of
-from tests.support.semantic_indexes import TableEncoder, vector_index
-from tests.vectors.test_semantic_parts import random_corpus
+from tests.support.semantic_indexes import TableEncoder, random_corpus, vector_index
 
 pytestmark = pytest.mark.vectors
 

@@ -413,13 +413,14 @@ def test_publishing_again_replaces_what_was_there(tmp_path: Path) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from tests.vectors.test_sidecar import _publish
-from tests.support.vector_shards import chunks_of
+from tests.support.vector_shards import chunks_of, publish_shards
 class Killer:
     def stage(self, name, done, total):
         if (name, done) == (sys.argv[2], int(sys.argv[3])):
             os.kill(os.getpid(), 9)
-_publish(Path(sys.argv[1]), chunks_of(90), index="IVF2,PQ8x4", progress=Killer(), threads=1)
+folder = Path(sys.argv[1])
+options = {"index": "IVF2,PQ8x4", "progress": Killer(), "threads": 1}
+publish_shards(folder / "work", folder / "vectors", chunks_of(90), **options)
 """
 
 

@@ -11,8 +11,7 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Meta
 from arag_search.errors import IndexDamagedError, IndexVersionError
-from arag_search.manifest import Manifest
-from tests.support.opensearch_indexes import Site
+from tests.support.opensearch_indexes import MANIFEST, Site
 
 METADATA: dict[str, schema.MetadataType] = {"year": "number", "lang": "keyword", "on": "date"}
 CHUNK = Chunk(
@@ -25,17 +24,6 @@ CHUNK = Chunk(
     ordinal=1 << 40,
     sentence_ends=(12, 23),
     metadata={"year": -0.0, "lang": ("en", "it"), "on": "1970-01-02", "other": 7},
-)
-MANIFEST = Manifest(
-    engine=schema.ENGINE,
-    engine_version="3.8.0",
-    created="now",
-    documents=1,
-    chunks=1,
-    sentences=2,
-    tokens=8,
-    chunk_tokens=100,
-    fingerprint="0" * 64,
 )
 
 

@@ -1,0 +1,57 @@
+"""Runs of a scripted model over questions about operas, and what they write."""
+
+from dataclasses import replace
+from typing import Any
+
+from arag_search.corpus import Chunk, ordinal_of
+from arag_search.engines.memory.engine import MemoryEngine
+from arag_search.questions.files import Question
+from arag_search.runs.run import Tally
+from arag_search.search.index import Index
+
+TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
+
+
+def index_of(*texts: str) -> Index:
+    chunks = [
+        Chunk(f"c{at}.1", f"c{at}", f"Title {at}", text, 1, 1, ordinal_of(0, at, 0),
+              (len(text),), {})
+        for at, text in enumerate(texts)
+    ]  # fmt: skip
+    return Index(MemoryEngine(chunks), "memory")
+
+
+def questions(count: int) -> list[Question]:
+    return [
+        Question(f"q{at}", f"Who wrote opera {at}?", (f"composer {at}",)) for at in range(count)
+    ]
+
+
+def timeless(records: dict[str, Any]) -> dict[str, Any]:
+    """Records by id without their times."""
+    return {
+        name: replace(
+            one,
+            seconds=0.0,
+            trajectory=tuple(replace(step, seconds=0.0) for step in one.trajectory),
+        )
+        for name, one in records.items()
+    }
+
+
+class Noted:
+    """A progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.tallies: list[Tally] = []
+        self.notes: list[str] = []
+        self.ended = 0
+
+    def update(self, tally: Tally) -> None:
+        self.tallies.append(tally)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self) -> None:
+        self.ended += 1
