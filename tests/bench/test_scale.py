@@ -13,10 +13,9 @@ from bench import BenchError
 from bench.scale import scale, synthetic
 from bench.scale.extrapolation import power_law
 from bench.scale.law import laws
-from bench.scale.sides import CLASSES, Latency, Measured, OpenSearchSide, drawn_queries, measure
+from bench.scale.sides import CLASSES, Latency, Measured, drawn_queries
 from bench.scale.word_statistics import word_statistics
 from tests.support.lucene_indexes import chunk
-from tests.support.opensearch_indexes import Site
 
 pytestmark = [pytest.mark.engine, pytest.mark.bench]
 
@@ -220,16 +219,3 @@ def test_too_little_room_is_told_before_anything_is_built(
     assert scale.main(["--sizes", "300,900000000000", *given]) == 1
     assert capsys.readouterr().err.startswith("There is room for ")
     assert not (tmp_path / "s.json").exists()
-
-
-@pytest.mark.opensearch
-def test_a_server_is_measured_and_left_as_it_was(opensearch: Site, tmp_path: Path) -> None:
-    server, _, name = opensearch.address.rpartition("/")
-    corpus = tmp_path / "corpus.jsonl"
-    synthetic.write(300, corpus)
-    sample = [each.chunk() for each in synthetic.sample(300, 2000)]
-    found = measure(OpenSearchSide(server, name), corpus, sample, 3)
-    assert found.passages == 300
-    assert found.bytes > 100_000
-    assert found.latency["sentence"].queries == 3
-    assert opensearch.indexes() == []

@@ -30,7 +30,6 @@ from tests.support.builds import (
     troublesome,
 )
 from tests.support.commands import Done, file_of, process
-from tests.support.opensearch_indexes import Site, live, same
 
 pytestmark = pytest.mark.engine
 
@@ -122,29 +121,6 @@ def test_text_passages_and_long_documents_come_through_the_files() -> None:
     assert plain(load_chunks(CHUNKS, Path("two"), replace(PLAIN, workers=1))) == plain(one)
     assert same_index("two") == same_index("one")
     assert one.left_out == {".pdf": 1}
-
-
-@pytest.mark.opensearch
-def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
-    sources = [troublesome("a.jsonl", 60), corpus("b.jsonl", 40)]
-    chunk_sources(sources, CHUNKS, ODD)
-    found: list[object] = []
-    for build in (
-        lambda: build_index(sources, opensearch.address, replace(ODD, shards=2)),
-        lambda: load_chunks(CHUNKS, opensearch.address, BuildOptions(shards=2, overwrite=True)),
-    ):
-        build()
-        body = {"query": {"match": {"content": "sea opera w7"}}, "sort": ["_score", "ordinal"]}
-        hits = opensearch.client.call(
-            "POST",
-            f"/{opensearch.name}/_search",
-            body,
-            params={"search_type": "dfs_query_then_fetch"},
-        )["hits"]["hits"]
-        scores = [hit["sort"] for hit in hits]
-        assert len(scores) == 10
-        found.append([same(live(opensearch)), opensearch.chunks(), scores])
-    assert found[0] == found[1]
 
 
 # Stopped

@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,6 +28,7 @@ from arag_search.engines.opensearch.nodes.record import (
 from arag_search.engines.opensearch.nodes.settings import Place, node_settings
 from arag_search.errors import ArgumentError, EngineError
 from tests.support.commands import Command
+from tests.support.opensearch_node import get
 
 pytestmark = pytest.mark.servers
 
@@ -270,11 +270,6 @@ def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None
 # With real nodes
 
 
-def get(url: str) -> Any:
-    with urllib.request.urlopen(url) as reply:
-        return json.load(reply)
-
-
 def put(url: str, body: object) -> None:
     data = json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
@@ -337,23 +332,6 @@ def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data
     assert again["url"] == url
     assert again["nodes"][0]["pid"] != pid
     assert list(get(f"{url}/kept")) == ["kept"]
-
-
-@pytest.mark.opensearch
-def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:
-    (node,) = get(f"{opensearch_url}/_nodes")["nodes"].values()
-    for part in ("http", "transport"):
-        bound = node[part]["bound_address"]
-        assert [address.rpartition(":")[0] for address in bound] == ["127.0.0.1"]
-    settings = node["settings"]["cluster"]["routing"]["allocation"]["disk"]["watermark"]
-    assert settings == {"low": "2gb", "high": "1gb", "flood_stage": "500mb"}
-    assert {each["classname"].rpartition(".")[2] for each in node["plugins"]} == {
-        "Netty4ModulePlugin",
-        "PainlessModulePlugin",
-        "ReindexModulePlugin",
-        "ParentJoinModulePlugin",
-        "MapperExtrasModulePlugin",
-    }
 
 
 @pytest.mark.usefixtures("opensearch_jars")

@@ -1,5 +1,7 @@
 """Corpus files as sources, and what is read from them."""
 
+import csv
+import io
 from pathlib import Path
 
 from arag_search.corpus import Document
@@ -54,3 +56,17 @@ def resumes(source: Source) -> bool:
         [(number, str(entry)) for number, entry in source.documents(done)] == whole[place + 1 :]
         for place, (done, _) in enumerate(whole)
     )
+
+
+ROWS = [
+    ["id", "text", "title"],
+    ["1", 'He said "yes", and\tleft.', "Anna"],
+    ["2", "Two lines\nin one field.", "Anna"],
+    ["3", "Cafe\u0301", 'The "Sea"'],
+]
+
+
+def table(rows: list[list[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written, delimiter="\t", lineterminator="\n").writerows(rows)
+    return written.getvalue()

@@ -3,8 +3,11 @@
 import os
 
 _SHARE_WITHOUT_CI = 10
+_LEAST = 5
 
 
 def examples(in_ci: int) -> int:
-    """So many in CI, a tenth elsewhere."""
-    return in_ci if os.environ.get("CI") else -(-in_ci // _SHARE_WITHOUT_CI)
+    """Return so many in CI, and a tenth elsewhere, but at least 5."""
+    if os.environ.get("CI"):
+        return in_ci
+    return min(in_ci, max(_LEAST, -(-in_ci // _SHARE_WITHOUT_CI)))

@@ -104,3 +104,19 @@ MANIFEST = Manifest(
     chunk_tokens=100,
     fingerprint="0" * 64,
 )
+
+
+METADATA: dict[str, schema.MetadataType] = {"year": "number", "lang": "keyword", "on": "date"}
+
+
+CHUNK = Chunk(
+    id="a.2",
+    doc_id="a",
+    title="The Sea",
+    content="It is wide. It is deep.",
+    part=2,
+    parts=3,
+    ordinal=1 << 40,
+    sentence_ends=(12, 23),
+    metadata={"year": -0.0, "lang": ("en", "it"), "on": "1970-01-02", "other": 7},
+)

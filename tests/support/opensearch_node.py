@@ -1,9 +1,12 @@
 """Real OpenSearch for all tests of a session: one node, or the cluster that is named for them; and
 three nodes."""
 
+import json
 import os
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -62,3 +65,8 @@ def no_server(reason: str) -> None:
     if os.environ.get(REQUIRE_VARIABLE) == "1":
         pytest.fail(f"No OpenSearch: {reason}", pytrace=False)
     pytest.skip(f"no OpenSearch: {reason.splitlines()[0]}")
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url) as reply:
+        return json.load(reply)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from bench.quality.vector_sequences import run_sequence
-from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.engine
 
@@ -19,11 +18,4 @@ def test_searches_by_vectors_are_those_of_vectors_from_scratch_whatever_was_done
     outcome = run_sequence(seed, str(tmp_path / "index"), tmp_path, STEPS)
     assert outcome.differences == []
     assert outcome.steps == STEPS
-    assert outcome.searches > 20
-
-
-@pytest.mark.opensearch
-def test_the_same_holds_of_an_index_on_a_server(opensearch: Site, tmp_path: Path) -> None:
-    outcome = run_sequence(20267, opensearch.address, tmp_path, STEPS)
-    assert outcome.differences == []
     assert outcome.searches > 20

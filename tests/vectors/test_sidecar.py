@@ -28,6 +28,7 @@ from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 from arag_search.vectors.storage.shards import StoredType, shard_file
 from arag_search.vectors.storage.sidecar import open_vectors
+from tests.support.examples import examples
 from tests.support.passages import chunk
 from tests.support.vector_shards import (
     DIMENSION,
@@ -83,7 +84,7 @@ def test_half_precision_is_the_exact_cosine_of_what_is_stored(tmp_path: Path) ->
     queries=st.sampled_from((1, 5)),
     distinct=st.sampled_from((1, 3, 40, 900)),
 )
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 def test_equal_vectors_are_found_in_corpus_order(
     tied: tuple[Path, Iterator[int]], seed: int, n: int, queries: int, distinct: int
 ) -> None:

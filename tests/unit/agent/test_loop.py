@@ -26,7 +26,6 @@ from arag_search.errors import (
 )
 from arag_search.manifest import Manifest
 from arag_search.search.index import Index
-from bench.speed import agent_loop
 from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read, search
 
 # One question
@@ -337,12 +336,3 @@ def test_fingerprints_tell_preset_index_model_and_code(index: Index, preset: Pre
     scope = parse_scope("doc_id:venice", index.manifest.query_schema)
     part = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
     assert part == {**whole, "index": f"{whole['index']} in doc_id:venice"}
-
-
-@pytest.mark.engine
-def test_the_bench_of_the_loop_runs() -> None:
-    figure, _ = agent_loop.measure(rounds=1, steps=2)
-    long, short = figure.rows
-    assert (long.what, long.unit) == ("a step from 60,000 tokens of history on", "ms")
-    assert long.value > 0
-    assert short.value > 0

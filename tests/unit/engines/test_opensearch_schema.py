@@ -5,26 +5,10 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import Meta
 from arag_search.errors import IndexDamagedError, IndexVersionError
-from tests.support.opensearch_indexes import MANIFEST, Site
-
-METADATA: dict[str, schema.MetadataType] = {"year": "number", "lang": "keyword", "on": "date"}
-CHUNK = Chunk(
-    id="a.2",
-    doc_id="a",
-    title="The Sea",
-    content="It is wide. It is deep.",
-    part=2,
-    parts=3,
-    ordinal=1 << 40,
-    sentence_ends=(12, 23),
-    metadata={"year": -0.0, "lang": ("en", "it"), "on": "1970-01-02", "other": 7},
-)
+from tests.support.opensearch_indexes import CHUNK, MANIFEST, METADATA
 
 
 def test_names_tell_the_index_the_time_and_the_build() -> None:
@@ -89,52 +73,3 @@ def test_an_index_without_exact_has_neither_subfields_nor_their_similarity() -> 
     }
     assert body["settings"]["index"]["number_of_shards"] == 3
     assert "exact" not in orjson.dumps(body["mappings"]["properties"]).decode()
-
-
-@pytest.mark.opensearch
-def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
-    client = Client.connect(parse_address(opensearch.address))
-    name = opensearch.name
-    common = {"k1": 1.2, "b": 0.75, "shards": 2}
-    meta = Meta(schema.sentences_name(name)).to_json()
-    client.call("PUT", f"/{name}", schema.chunk_index(METADATA, **common, exact=True, meta=meta))
-    client.call(
-        "PUT",
-        f"/{schema.sentences_name(name)}",
-        schema.sentence_index(METADATA, **common, meta=meta),
-    )
-    document = schema.chunk_document(CHUNK, METADATA)
-    params = {"routing": "a", "refresh": "true"}
-    client.call("PUT", f"/{name}/_create/1", document, params)
-    for sentence in schema.sentence_documents(CHUNK, METADATA):
-        path = f"/{schema.sentences_name(name)}/_create/{sentence['ordinal']}"
-        client.call("PUT", path, sentence, params)
-    mapping = client.call("GET", f"/{name}/_mapping")[name]["mappings"]
-    assert schema.read_meta(mapping, name) == Meta(schema.sentences_name(name))
-    with pytest.raises(Exception, match="mapping set to strict"):
-        client.call("PUT", f"/{name}/_create/2", {**document, "surprise": 1}, params)
-    with pytest.raises(Exception, match="routing is required"):
-        client.call("PUT", f"/{name}/_create/3", document)
-    client.close()
-
-
-@pytest.mark.opensearch
-def test_exact_scores_boost_times_count_a_phrase_once_for_each_of_its_words(
-    opensearch: Site,
-) -> None:
-    client = Client.connect(parse_address(opensearch.address))
-    meta = Meta(None).to_json()
-    body = schema.chunk_index({}, k1=1.2, b=0.75, shards=1, exact=True, meta=meta)
-    client.call("PUT", f"/{opensearch.name}", body)
-    content = "sea wide sea wide sea deep"
-    document = {"content": content, "title": "sea"}
-    path = f"/{opensearch.name}/_create/1"
-    client.call("PUT", path, document, {"routing": "a", "refresh": "true"})
-    for query, score in (
-        ({"match_phrase": {"content.exact": {"query": "sea wide", "boost": 8.0}}}, 2 * 16.0),
-        ({"term": {"content.exact": {"value": "sea", "boost": 3.0}}}, 9.0),
-        ({"term": {"title.exact": {"value": "sea", "boost": 3.0}}}, 3.0),
-    ):
-        reply = client.call("POST", f"/{opensearch.name}/_search", {"query": query})
-        assert reply["hits"]["max_score"] == score
-    client.close()

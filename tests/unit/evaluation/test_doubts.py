@@ -17,6 +17,7 @@ from arag_search.evaluation.doubts import doubts_of, trust_notes
 from arag_search.evaluation.evidence import sections
 from arag_search.viewer.view import view
 from tests.support.commands import Command
+from tests.support.examples import examples
 from tests.support.hostile_passages import hostile_chunks, random_record
 from tests.support.passages import index_of
 from tests.support.records import record, search
@@ -33,7 +34,7 @@ def older(made: Record) -> Record:
 
 
 @given(st.integers(0, 1_000_000).map(Random))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) -> None:
     chunks = hostile_chunks(random)
     made = random_record(index_of(*chunks), random, [chunk.id for chunk in chunks])

@@ -1,8 +1,6 @@
 """Items of a JSON array: each by itself, whatever the others are."""
 
-import gzip
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.build.build import build_index
-from index_jobs.build.options import BuildOptions
 from index_jobs.sources import arrays
 from index_jobs.sources.arrays import array_records
 from index_jobs.sources.records import CorpusFile
-from tests.support.corpus_files import FIX, documents, opened, problems, resumes, source_of
+from tests.support.corpus_files import FIX, documents, problems, resumes, source_of
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 1 << 40) | st.text('ab"\\,:{}[]\n\u0301😀'),
@@ -95,13 +90,6 @@ def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
     assert resumes(source)
 
 
-@pytest.mark.engine
-def test_bad_items_can_be_skipped_and_are_counted() -> None:
-    Path("c.json").write_text('[{"text": "one sea"}, {"text": "two},\n {"text": 3}, {"id": 4}]')
-    report = build_index(["c.json"], "index", BuildOptions(skip_bad_lines=True))
-    assert (report.documents, report.skipped_lines) == (1, 3)
-
-
 @pytest.mark.parametrize(
     ("raw", "what", "after"),
     [
@@ -118,34 +106,3 @@ def test_where_the_rest_cannot_be_read_that_is_said(raw: str, what: str, after: 
         f"{what}\nWhere: c.json, after item {after}\n"
         "Do: Correct the file; nothing after this can be read."
     )
-
-
-@pytest.mark.parametrize(
-    "item", ['"1:' + "x" * (5 << 20) + '"', "[" + "[1, 2], " * (1 << 19) + "3]", "x" * (5 << 20)]
-)
-def test_an_item_that_is_too_long_is_told_and_those_after_it_are_read(
-    item: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
-    Path("c.json.gz").write_bytes(gzip.compress(f'["0:a", {item}, "2:c"]'.encode()))
-    held = [entry for _, entry in opened("c.json.gz").documents()]
-    assert [document.id for document in held if isinstance(document, Document)] == ["0", "2"]
-    assert str(held[1]) == (
-        "The item is longer than 1 MiB.\nWhere: c.json.gz, item 2\n"
-        "Do: Correct it, or leave it out with --skip-bad-lines."
-    )
-
-
-def test_an_item_that_never_ends_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
-    Path("c.json.gz").write_bytes(gzip.compress(b'["0:a", "1:' + b"x" * (50 << 20)))
-    tracemalloc.start()
-    try:
-        with pytest.raises(SourceError, match="The array is not closed"):
-            documents(opened("c.json.gz"))
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20
-    finally:
-        tracemalloc.stop()
-    Path("c.json").write_bytes(b"[" * (2 << 20))
-    with pytest.raises(SourceError, match="An item has more than 1,048,576 open brackets"):
-        opened("c.json")

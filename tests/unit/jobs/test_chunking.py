@@ -1,18 +1,12 @@
 """Sentences and chunks: nothing lost, nothing too long."""
 
-from collections.abc import Callable
-from random import Random
-from typing import Any
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arag_search import tokens
 from arag_search.corpus import MAX_SENTENCES, Document, chunk_ordinal, nfc, ordinal_of, split_at
 from arag_search.errors import BuildError
 from arag_search.tokens import count_tokens
-from index_jobs.cutting import chunking
 from index_jobs.cutting.chunking import cut
 from index_jobs.cutting.sentences import LONG_CHARACTERS, WINDOW_CHARACTERS, sentence_ends
 
@@ -138,35 +132,3 @@ def test_more_chunks_than_an_ordinal_can_number_are_refused() -> None:
         "Allowed: at most 32,768 chunks in one document\n"
         "Do: Split the source into larger or smaller files, or raise --chunk-tokens."
     )
-
-
-@pytest.mark.parametrize(
-    "alphabet", ["abcdefghijklmnopqrstuvwxyz0123456789", "x", "字中é😀", "abcdefghi   "]
-)
-def test_an_endless_word_or_line_is_cut_without_loss_and_its_characters_are_counted_a_few_times(
-    alphabet: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_at = 0
-
-    def counting(function: Callable[[str, Any], Any]) -> Callable[..., Any]:
-        def call(text: str, *arguments: int) -> Any:
-            nonlocal looked_at
-            limit = arguments[0] if function is tokens.count_up_to else None
-            known = len(text) if limit is None else tokens.characters_of(text, limit)
-            looked_at += known
-            return function(text, *arguments)
-
-        return call
-
-    for name in ("count_tokens", "count_up_to", "characters_of"):
-        monkeypatch.setattr(chunking, name, counting(getattr(tokens, name)))
-    chance = Random(1)
-    word = "".join(chance.choice(alphabet) for _ in range(40_000))
-    passages = list(chunking.passages_of(word, None, 500))
-    assert looked_at < 8 * len(word)
-    assert "".join(word[passage.start : passage.end] for passage in passages) == word
-    for passage in passages:
-        assert passage.tokens == tokens.count_tokens(word[passage.start : passage.end]) <= 500
-    once, looked_at = looked_at, 0
-    list(chunking.passages_of(2 * word, None, 500))
-    assert looked_at < 2.2 * once

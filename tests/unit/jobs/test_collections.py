@@ -1,8 +1,6 @@
 """KILT, DPR and BEIR: what retrieval research shares, read as it is."""
 
-import csv
 import gzip
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,13 +8,20 @@ from typing import Any
 import pytest
 
 from arag_search.corpus import Document
-from arag_search.engines.lucene.location import hold_live
-from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.errors import SourceError
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.formats import Fields
-from tests.support.corpus_files import FIX, documents, opened, problems, resumes, source_of
+from tests.support.corpus_files import (
+    FIX,
+    ROWS,
+    documents,
+    opened,
+    problems,
+    resumes,
+    source_of,
+    table,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -93,19 +98,6 @@ def test_a_bad_article_of_kilt_is_named_with_its_line() -> None:
 
 # DPR
 
-ROWS = [
-    ["id", "text", "title"],
-    ["1", 'He said "yes", and\tleft.', "Anna"],
-    ["2", "Two lines\nin one field.", "Anna"],
-    ["3", "Cafe\u0301", 'The "Sea"'],
-]
-
-
-def table(rows: list[list[str]]) -> str:
-    written = io.StringIO()
-    csv.writer(written, delimiter="\t", lineterminator="\n").writerows(rows)
-    return written.getvalue()
-
 
 def test_rows_with_tabs_are_passages_that_keep_their_ids() -> None:
     source = source_of("psgs.tsv.gz", gzip.compress(b"\xef\xbb\xbf" + table(ROWS).encode()))
@@ -172,25 +164,6 @@ def test_a_quote_that_is_not_closed_ends_the_reading() -> None:
 def test_a_field_may_be_longer_than_the_csv_module_allows_by_itself() -> None:
     source = source_of("p.tsv", table([ROWS[0], ["1", 'a "b" ' * 100_000, "T"]]))
     assert len(documents(source)[0].text) == 600_000
-
-
-@pytest.mark.engine
-def test_passages_of_a_table_are_neighbours_in_the_index() -> None:
-    Path("p.tsv").write_text(table(ROWS))
-    build_index(["p.tsv"], "index", BuildOptions())
-    held = hold_live(Path("index"))
-    engine = LuceneEngine.open(held.path, "index")
-    try:
-        chunks = list(engine.scan(None))
-        assert [(chunk.id, chunk.part, chunk.parts) for chunk in chunks] == [
-            ("1", 1, 1),
-            ("2", 1, 1),
-            ("3", 1, 1),
-        ]
-        assert engine.manifest.already_chunked
-    finally:
-        engine.close()
-        held.release()
 
 
 def test_documents_and_passages_that_came_cut_are_not_mixed() -> None:

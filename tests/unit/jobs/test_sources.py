@@ -4,21 +4,17 @@ import gzip
 import json
 import os
 import socket
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from arag_search.corpus import Document, nfc, split_at
+from arag_search.corpus import Document, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_words
-from index_jobs.sources import records
-from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.formats import FORMATS, Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
 from tests.support.corpus_files import FIX, documents, problems, source_of
-from tests.support.shared_data import DATA
 
 ANYTHING = (
     "Allowed: a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs and a"
@@ -112,46 +108,6 @@ def test_the_corpus_of_a_beir_folder_may_not_lead_out_of_it() -> None:
         "corpus.jsonl is a link that leads out of the folder.\nWhere: beir\n"
         "Do: Give the file that it leads to as the source."
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "row", "allowed"),
-    [
-        ("a.jsonl", "", '{{"id": "{}", "text": "{}"}}\n', "JSON lines: one record a line"),
-        ("a.tsv", "id\ttext\ttitle\n", "{}\t{}\ttitle\n", "one row a line"),
-    ],
-)
-@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_a_line_that_is_too_long_is_told_and_those_after_it_are_read(
-    name: str,
-    head: str,
-    row: str,
-    allowed: str,
-    compress: Callable[[bytes], bytes],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(records, "MAX_LINE_BYTES", 1 << 20)
-    texts = ("x", "x" * (40 << 20), "x", "x" * (1 << 20))
-    raw = head + "".join(row.format(number, text) for number, text in enumerate(texts))
-    Path(name).write_bytes(compress(raw.encode()))
-    source = open_source(name, None, Fields(), MetadataReader({}))
-    tracemalloc.start()
-    try:
-        entries = [entry for _, entry in source.documents()]
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20
-    finally:
-        tracemalloc.stop()
-    assert [entry.id if isinstance(entry, Document) else "" for entry in entries] == [
-        "0",
-        "",
-        "2",
-        "",
-    ]
-    line = 2 + bool(head)
-    assert str(entries[1]) == (
-        f"The line is longer than 1 MiB.\nWhere: {name}, line {line}\nAllowed: {allowed}\nDo: {FIX}"
-    )
-    assert [number for number, _ in source.documents(line)] == [line + 1, line + 2]
 
 
 def test_a_single_text_file_is_a_document_and_any_ending_can_be_text() -> None:
@@ -519,20 +475,3 @@ def test_declarations_are_checked(declaration: str, expected: str) -> None:
 
 
 # Real corpora
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("name", "format", "count"),
-    [
-        ("hotpotqa/corpus.jsonl", "passages", 994),
-        ("musique/corpus.jsonl", "documents", 1890),
-        ("2wikimultihopqa/arag_chunks.json", "arag-chunks", 658),
-        ("medical/corpus.json", "graphrag-bench", 1),
-    ],
-)
-def test_the_real_corpora_are_recognised_and_read(name: str, format: Format, count: int) -> None:
-    source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
-    found = documents(source)
-    assert (source.format, len(found)) == (format, count)
-    assert all(document.text and document.text == nfc(document.text) for document in found)

@@ -27,7 +27,6 @@ from tests.support.mcp_servers import (
 )
 from tests.support.passages import SCHEMA, VIVALDI, chunk
 
-NOTIFICATIONS = 2_000
 READ = {"chunk_ids": ["scarlatti.1"]}
 IN_FULL = "[scarlatti.1] Griselda (Scarlatti)\n(year: 1721)\nThis opera is older."
 READ_BEFORE = "[scarlatti.1] This chunk has been read before."
@@ -295,26 +294,6 @@ def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
 
 
 # Several indexes
-
-
-def test_thousands_of_notifications_neither_stop_a_server_nor_stay_with_it() -> None:
-    served = Served()
-
-    async def talk(client: ClientSession) -> None:
-        for number in range(NOTIFICATIONS):
-            await client.send_progress_notification(f"token {number}", number, NOTIFICATIONS)
-            await client.send_notification(
-                types.ClientNotification(
-                    types.CancelledNotification(
-                        params=types.CancelledNotificationParams(requestId=f"none {number}")
-                    )
-                )
-            )
-        found = await client.call_tool("logical_search", {"query": "opera"})
-        assert not found.isError
-        assert served.workers.busy == 0
-
-    served.serve(talk)
 
 
 def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -> None:

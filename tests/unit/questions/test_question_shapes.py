@@ -20,7 +20,6 @@ from arag_search.questions.files import (
     read_questions,
 )
 from arag_search.questions.record import read_record
-from tests.support.shared_data import DATA
 
 MUSIQUE: dict[str, Any] = {
     "id": "2hop__1_2",
@@ -266,17 +265,6 @@ def test_a_hop_without_an_answer_names_its_place(tmp_path: Path) -> None:
         'Where: /q.json, record 1, hops 2, with the fields ["title"]\n'
         "Allowed: steps of answer"
     )
-
-
-@pytest.mark.shared_data
-def test_published_chains_are_complete() -> None:
-    wiki = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
-    assert sum(len(one.hops) for one in wiki) == 1005
-    musique = load_questions(DATA / "musique" / "questions.jsonl")
-    assert sum(len(one.hops) for one in musique) == 145
-    assert all(hop.title and hop.text for one in musique for hop in one.hops)
-    hotpot = load_questions(DATA / "hotpotqa" / "questions.jsonl")
-    assert all(one.supporting_sentences and not one.hops for one in hotpot)
 
 
 KEYS = (

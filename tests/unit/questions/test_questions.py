@@ -18,7 +18,6 @@ from arag_search.questions.files import (
     load_questions,
     questions_fingerprint,
 )
-from tests.support.shared_data import DATA
 
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
 
@@ -113,25 +112,6 @@ def test_gold_titles_are_the_supporting_ones_else_the_subjects() -> None:
 def test_texts_are_nfc(tmp_path: Path) -> None:
     (question,) = load_questions(written(tmp_path, {**PLAIN, "answer": "Cafe\u0301"}))
     assert question.answers == ("Caf\u00e9",)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("name", "count", "titles", "types"),
-    [
-        ("2wikimultihopqa", 400, 992, 4),
-        ("musique", 60, 145, 1),
-        ("hotpotqa", 60, 120, 2),
-        ("medical", 400, 0, 4),
-    ],
-)
-def test_published_sets_are_read_as_they_are(
-    name: str, count: int, titles: int, types: int
-) -> None:
-    questions = load_questions(DATA / name / "questions.jsonl")
-    assert len(questions) == count
-    assert sum(len(one.gold_titles) for one in questions) == titles
-    assert len({one.type for one in questions}) == types
 
 
 # Fingerprints

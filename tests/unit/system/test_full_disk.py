@@ -1,63 +1,11 @@
 """What commands say where a file cannot be written for want of room: which one, and what to do."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from arag_search.system.durable import write_atomically
-from tests.support.commands import file_of
-
-_LIMITED = (
-    "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-    "limit = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit));"
-    "from arag_search.cli.app import main; main()"
-)
-
-
-def limited(limit: int, *arguments: str) -> list[str]:
-    """The last lines of a command whose files may have ``limit`` bytes."""
-    done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, str(limit), *arguments], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-3:]
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize(
-    ("limit", "arguments", "where"),
-    [
-        (0, ["embed", "my-index", "--encoder", "hashing", "--vectors", "v"], "v"),
-        (200, ["embed", "my-index", "--encoder", "hashing", "--vectors", "w"], "w/embedding"),
-        (0, ["index", "c.jsonl", "--to", "new"], "new"),
-        (0, ["delete", "my-index", "goldoni"], "my-index"),
-        (200, ["run", "my-index", "q.jsonl", "--preset", "logical_read", "--model", "offline",
-               "--out", "r"], "r/run.json"),
-        (9, ["ask", "my-index", "Who?", "--model", "offline", "--record", "f.jsonl"], "f.jsonl"),
-        (9, ["ask", "my-index", "Who?", "--model", "offline", "--record-replies", "g.jsonl"],
-         "g.jsonl"),
-    ],
-)  # fmt: skip
-def test_a_full_disk_names_the_path_and_what_to_do(
-    commands_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: int,
-    arguments: list[str],
-    where: str,
-) -> None:
-    monkeypatch.chdir(commands_folder)
-    file_of("c.jsonl", {"id": "z", "title": "T", "text": "An opera."})
-    file_of("q.jsonl", {"id": "q1", "question": "Who?", "answer": "Vivaldi"})
-    what, place, do = limited(limit, *arguments)
-    assert what.startswith("arag-search: ")
-    assert "(File too large)" in what or "(the disk took a part of it)" in what
-    assert place.startswith(f"Where: {where}")
-    assert do.startswith("Do: Make room ")
-    assert "run the same command again" in do
 
 
 def test_a_file_that_cannot_be_written_whole_is_named_and_the_old_one_stays(

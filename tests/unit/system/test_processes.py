@@ -1,8 +1,6 @@
 """Processes and cores, with and without what only Linux has: ``/proc``, ``sched_getaffinity``."""
 
-import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -18,42 +16,6 @@ from arag_search.engines.opensearch.site import is_at_work, this_builder
 from arag_search.system import processes
 from arag_search.system.cores import share_cores, usable_cores, worker_environment
 from arag_search.system.processes import Process, start_of, this_process
-from tests.support.commands import SAMPLE
-
-WITHOUT_LINUX = """
-import os, sys
-del os.sched_getaffinity
-def refuse_proc(event, arguments):
-    if event == "open" and str(arguments[0]).startswith("/proc"):
-        raise FileNotFoundError(arguments[0])
-sys.addaudithook(refuse_proc)
-"""
-"""A ``sitecustomize`` that makes Python, its worker processes too, find neither."""
-
-COMMANDS = """
-import json, os, sys
-from pathlib import Path
-from arag_search.cli.app import run
-from arag_search.engines.opensearch.site import is_at_work, this_builder
-from arag_search.system.lock import HeldError, hold
-
-assert not hasattr(os, "sched_getaffinity")
-try:
-    Path("/proc/self/stat").read_text()
-    sys.exit("/proc is there")
-except FileNotFoundError:
-    pass
-for words in json.loads(sys.argv[1]):
-    code = run(words)
-    assert code == 0, (code, words)
-hold(Path("lock"), "test ")
-try:
-    hold(Path("lock"), "test ")
-    sys.exit("held twice")
-except HeldError as error:
-    assert error.process == str(os.getpid())
-print(json.dumps(this_builder()))
-"""
 
 
 @pytest.fixture
@@ -159,34 +121,3 @@ def test_idle_threads_of_libraries_sleep_unless_the_user_has_set_otherwise(
     assert share_cores() == usable_cores()
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
     assert os.environ["KMP_BLOCKTIME"] == "0"
-
-
-@pytest.mark.vectors
-@pytest.mark.engine
-def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_path: Path) -> None:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(WITHOUT_LINUX)
-    commands = [
-        ["index", SAMPLE, "--to", "i", "--workers", "1"],
-        ["embed", "i", "--encoder", "hashing", "--workers", "1"],
-        ["search", "i", "--tool", "hybrid", "Who revised the libretto of Griselda?"],
-        ["delete", "i", "byron"],
-        ["index", SAMPLE, "--to", "i", "--add"],
-        ["embed", "i", "--encoder", "hashing", "--only-missing"],
-        ["compact", "i"],
-        ["info", "i"],
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    builder = json.loads(done.stdout.splitlines()[-1])
-    assert builder["machine"] == platform.node()
-    assert builder["started"]  # by ps
-    assert not is_at_work(builder)

@@ -1,146 +1,17 @@
 """What a corpus, a model or a server wrote does not reach a terminal as commands to it."""
 
-import errno
-import json
-import os
-import pty
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import chdir
-from pathlib import Path
-
 import pytest
 
-from arag_search.cli.app import run
 from arag_search.system.terminal import visible
-from tests.support.commands import file_of
-from tests.support.endpoint import completion, running_endpoint
-
-OBEYED = {
-    "clipboard": "\x1b]52;c;Zm9v\x07",
-    "title of the window": "\x1b]0;owned\x1b\\",
-    "colour": "\x1b[31m",
-    "colour, in one character of C1": "\x9b31m",
-    "start of the line": "a\rb",
-    "backspace and delete": "\x08\x7f",
-    "nul": "\0",
-    "override of the direction": "\u202eabc\u2066",
-}
-HOSTILE = "griselda " + " ".join(OBEYED.values()) + " opera"
-_COMMANDS = re.compile(
-    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\r?\n)"
-)
-_MAIN = "from arag_search.cli.app import main; main()"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with an index whose only passage gives commands wherever it can."""
-    place = tmp_path_factory.mktemp("terminal")
-    with chdir(place), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NO_PROXY", "127.0.0.1")
-        file_of("c.jsonl", {"id": "g", "title": f"Title {HOSTILE}", "text": f"Text {HOSTILE}."})
-        assert run(["index", "c.jsonl", "--to", "hostile"]) == 0
-        yield place
-
-
-def at_a_terminal(*arguments: str) -> tuple[int, str]:
-    """Run a command with a terminal for stdout and stderr: its exit code, and what came there."""
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(
-        [sys.executable, "-c", _MAIN, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "dumb", "COLUMNS": "120"},
-    )
-    os.close(theirs)
-    pieces: list[bytes] = []
-    try:
-        while piece := os.read(ours, 65_536):
-            pieces.append(piece)
-    except OSError as error:  # how Linux says that the other side was closed
-        assert error.errno == errno.EIO
-    finally:
-        os.close(ours)
-    return done.wait(), b"".join(pieces).decode()
-
-
-def piped(*arguments: str) -> str:
-    command = [sys.executable, "-c", _MAIN, *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout.decode()
+from tests.support.terminal import COMMANDS, OBEYED
 
 
 @pytest.mark.parametrize("what", OBEYED)
 def test_every_character_that_a_terminal_obeys_is_written_out(what: str) -> None:
-    assert not _COMMANDS.search(visible(OBEYED[what]))
+    assert not COMMANDS.search(visible(OBEYED[what]))
 
 
 def test_text_that_gives_no_commands_stays_as_it_is() -> None:
     text = "Il Vero,\tatto 2\nקול עברי \u200f ‘l’art’ 𝄞 e\u0301"
     assert visible(text) == text
     assert visible("two\r\nlines") == "two\nlines"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["search", "hostile", "griselda"], 0),
-        (["search", "hostile", "griselda", "--explain"], 0),
-        (["search", "hostile", "griselda", "--json"], 0),
-        (["search", "hostile", "griselda \x1b]0;x\x07 \x9b AND ("], 2),
-        (["read", "hostile", "g.1"], 0),
-        (["read", "hostile", "\x1b[31m\x9b"], 1),
-        (["check", "\x9b31m ("], 2),
-        (["ask", "hostile", "Who wrote griselda \x1b[31m?", "--model", "offline"], 0),
-        (["info", "no\x1b[31m\x9b"], 1),
-        (["no\x1b[31mcommand\x9b"], 1),
-        (["search", "--no\x1b[31moption\x9b"], 1),
-        (["search", "--help"], 0),
-    ],
-)
-def test_no_command_writes_what_a_terminal_obeys(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: int
-) -> None:
-    monkeypatch.chdir(folder)
-    code, text = at_a_terminal(*arguments)
-    assert (code, _COMMANDS.findall(text)) == (expected, [])
-    assert len(text) > 20
-
-
-def test_json_at_a_terminal_is_still_the_same_json(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    _, text = at_a_terminal("read", "hostile", "g.1", "--json")
-    assert json.loads(text) == json.loads(piped("read", "hostile", "g.1", "--json"))
-    assert HOSTILE[:40] in json.loads(text)[0]["title"]
-
-
-def test_a_pipe_gets_every_character_as_it_is(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    assert OBEYED["clipboard"] in piped("read", "hostile", "g.1")
-
-
-def test_what_a_model_writes_is_shown_by_run_and_show_and_not_obeyed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    search = ("logical_search", json.dumps({"query": "griselda"}))
-    questions = file_of("q.jsonl", {"id": "q\x9b1", "question": HOSTILE, "answer": "x"})
-    with running_endpoint() as endpoint:
-        model = ("--preset", "logical_read", "--model", "m", "--base-url", endpoint.base_url)
-        for out, last in (("answered", completion(f"Answer: {HOSTILE}\nSources: g.1")),
-                          ("failed", completion(None, (HOSTILE, HOSTILE)))):  # fmt: skip
-            endpoint.will(completion(f"Thinking {HOSTILE}", search), last)
-            run_text = at_a_terminal("run", "hostile", questions, *model, "--out", out)[1]
-            shown = at_a_terminal("show", out, "q\x9b1")[1]
-            assert _COMMANDS.findall(run_text + shown) == []
-            assert "\\u001b]52;c;" in shown
-            endpoint.will(completion(f"Thinking {HOSTILE}", search), last)
-            asked = at_a_terminal("ask", "hostile", HOSTILE.replace("\0", ""), *model)[1]
-            assert _COMMANDS.findall(asked) == []

@@ -16,6 +16,7 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
@@ -200,7 +201,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_shown() ->
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.sampled_from((200, 400)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: int) -> None:
     chunks = random_chunks(random)
     tool = ChunkRead(index_of(*chunks), max_result_tokens=bound)

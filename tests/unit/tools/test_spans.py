@@ -42,6 +42,7 @@ from arag_search.tools.spans import PassageSpan, clipped
 from arag_search.viewer.steps import Steps
 from arag_search.viewer.texts import Texts
 from tests.support.asking import call, calls
+from tests.support.examples import examples
 from tests.support.hostile_passages import IDS, hostile_chunks, random_record
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.records import record
@@ -85,7 +86,7 @@ def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.booleans(), st.sampled_from((200, 700, 4000)))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_result_says_where_each_passage_is_whatever_the_passages_hold(
     random: Random, full_text: bool, bound: int
 ) -> None:
@@ -117,7 +118,7 @@ def passages_of_a_page(step: Step) -> list[tuple[str, str]]:
 
 
 @given(st.integers(0, 1_000_000).map(Random))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
     random: Random,
 ) -> None:

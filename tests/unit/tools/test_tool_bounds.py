@@ -18,6 +18,7 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.rendering import MAX_TITLE_TOKENS, cut_to
 from arag_search.tools.search import ReplyStyle
+from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
@@ -129,7 +130,7 @@ def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_what_it_shows(
     random: Random, bound: int, full_text: bool, chunk_read: bool
 ) -> None:

@@ -17,7 +17,7 @@ from tests.support.ablations import Computed, halved, suite_of, suite_values
 
 pytestmark = pytest.mark.bench
 
-SUITES = sorted((Path(__file__).parents[2] / "bench" / "suites").glob("*.yaml"))
+SUITES = sorted((Path(__file__).parents[3] / "bench" / "suites").glob("*.yaml"))
 
 
 def problems(**changes: Any) -> str:

@@ -1,0 +1,29 @@
+"""Published files of questions, read as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.questions.files import (
+    load_questions,
+)
+from tests.support.shared_data import DATA
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("name", "count", "titles", "types"),
+    [
+        ("2wikimultihopqa", 400, 992, 4),
+        ("musique", 60, 145, 1),
+        ("hotpotqa", 60, 120, 2),
+        ("medical", 400, 0, 4),
+    ],
+)
+def test_published_sets_are_read_as_they_are(
+    name: str, count: int, titles: int, types: int
+) -> None:
+    questions = load_questions(DATA / name / "questions.jsonl")
+    assert len(questions) == count
+    assert sum(len(one.gold_titles) for one in questions) == titles
+    assert len({one.type for one in questions}) == types

@@ -1,0 +1,16 @@
+"""The bench of the agent loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.speed import agent_loop
+
+
+@pytest.mark.engine
+def test_the_bench_of_the_loop_runs() -> None:
+    figure, _ = agent_loop.measure(rounds=1, steps=2)
+    long, short = figure.rows
+    assert (long.what, long.unit) == ("a step from 60,000 tokens of history on", "ms")
+    assert long.value > 0
+    assert short.value > 0

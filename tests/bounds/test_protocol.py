@@ -1,0 +1,31 @@
+"""A client that sends thousands of notifications."""
+
+from __future__ import annotations
+
+from mcp import ClientSession, types
+
+from tests.support.mcp_servers import (
+    Served,
+)
+
+NOTIFICATIONS = 2_000
+
+
+def test_thousands_of_notifications_neither_stop_a_server_nor_stay_with_it() -> None:
+    served = Served()
+
+    async def talk(client: ClientSession) -> None:
+        for number in range(NOTIFICATIONS):
+            await client.send_progress_notification(f"token {number}", number, NOTIFICATIONS)
+            await client.send_notification(
+                types.ClientNotification(
+                    types.CancelledNotification(
+                        params=types.CancelledNotificationParams(requestId=f"none {number}")
+                    )
+                )
+            )
+        found = await client.call_tool("logical_search", {"query": "opera"})
+        assert not found.isError
+        assert served.workers.busy == 0
+
+    served.serve(talk)

@@ -1,0 +1,80 @@
+"""Builds, updates, vectors and locks on a system without /proc and affinity."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.opensearch.site import is_at_work
+from tests.support.commands import SAMPLE
+
+WITHOUT_LINUX = """
+import os, sys
+del os.sched_getaffinity
+def refuse_proc(event, arguments):
+    if event == "open" and str(arguments[0]).startswith("/proc"):
+        raise FileNotFoundError(arguments[0])
+sys.addaudithook(refuse_proc)
+"""
+"""A ``sitecustomize`` that makes Python, its worker processes too, find neither."""
+
+
+COMMANDS = """
+import json, os, sys
+from pathlib import Path
+from arag_search.cli.app import run
+from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.system.lock import HeldError, hold
+
+assert not hasattr(os, "sched_getaffinity")
+try:
+    Path("/proc/self/stat").read_text()
+    sys.exit("/proc is there")
+except FileNotFoundError:
+    pass
+for words in json.loads(sys.argv[1]):
+    code = run(words)
+    assert code == 0, (code, words)
+hold(Path("lock"), "test ")
+try:
+    hold(Path("lock"), "test ")
+    sys.exit("held twice")
+except HeldError as error:
+    assert error.process == str(os.getpid())
+print(json.dumps(this_builder()))
+"""
+
+
+@pytest.mark.vectors
+@pytest.mark.engine
+def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(WITHOUT_LINUX)
+    commands = [
+        ["index", SAMPLE, "--to", "i", "--workers", "1"],
+        ["embed", "i", "--encoder", "hashing", "--workers", "1"],
+        ["search", "i", "--tool", "hybrid", "Who revised the libretto of Griselda?"],
+        ["delete", "i", "byron"],
+        ["index", SAMPLE, "--to", "i", "--add"],
+        ["embed", "i", "--encoder", "hashing", "--only-missing"],
+        ["compact", "i"],
+        ["info", "i"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    builder = json.loads(done.stdout.splitlines()[-1])
+    assert builder["machine"] == platform.node()
+    assert builder["started"]  # by ps
+    assert not is_at_work(builder)

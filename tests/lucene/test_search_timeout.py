@@ -1,0 +1,101 @@
+"""A limit on the time of a search, in Lucene and on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from arag_search.engines.base import Granularity, SearchRequest
+from arag_search.engines.deadline import Deadline
+from arag_search.engines.lucene.reader import LuceneEngine
+from arag_search.errors import QueryTimeoutError
+from arag_search.query.parser import parse
+from arag_search.query.tree import Phrase, Term, any_of
+from tests.support.commands import SAMPLE, Command
+from tests.support.lucene_indexes import build, chunk
+
+QUICK = Term("quick")
+
+
+ENDLESS = "a b " * 2_000_000 + "c"
+
+
+LOOSE = Phrase("a b " * 95, slop=20)
+"""Takes minutes in the endless passage, where it is found everywhere."""
+
+
+ABSENT = Phrase("c" + " a b" * 94, slop=20)
+"""The same, where it is found nowhere."""
+
+
+@pytest.fixture(name="long_passage", scope="module")
+def index_of_a_long_passage(tmp_path_factory: pytest.TempPathFactory) -> LuceneEngine:
+    folder = tmp_path_factory.mktemp("long")
+    return build(folder, [chunk(0, "quick\n"), chunk(1, ENDLESS, title="quick")])
+
+
+@pytest.mark.engine
+def test_lucene_stops_within_a_single_document(long_passage: LuceneEngine) -> None:
+    with pytest.raises(QueryTimeoutError):
+        long_passage.search(SearchRequest(LOOSE, deadline=Deadline(0.05)))
+    with pytest.raises(QueryTimeoutError):
+        long_passage.counts([(ABSENT, "chunk")], None, Deadline(0.05))
+    request = SearchRequest(any_of(QUICK, LOOSE), deadline=Deadline(0.05))
+    with pytest.raises(QueryTimeoutError):
+        long_passage.explain(request, ["d1.1"])
+
+
+@pytest.mark.engine
+def test_lucene_searches_on_after_a_query_was_stopped(long_passage: LuceneEngine) -> None:
+    granularities: tuple[Granularity, ...] = ("chunk", "sentence")
+    for granularity in granularities:
+        request = SearchRequest(LOOSE, granularity=granularity, deadline=Deadline(0.02))
+        with pytest.raises(QueryTimeoutError):
+            long_passage.search(request)
+        for deadline in (None, Deadline(60)):
+            request = SearchRequest(QUICK, granularity=granularity, deadline=deadline)
+            assert [hit.id for hit in long_passage.search(request).hits] == ["d0.1", "d1.1"]
+    assert long_passage.counts([(QUICK, "chunk")], None, Deadline(60)) == [2]
+
+
+@pytest.mark.engine
+def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
+    chunks = [chunk(n, f"a b quick w{n % 7} a\nb c a w{n % 5}\n" * (n % 9)) for n in range(3_000)]
+    engine = build(tmp_path, chunks, segments=3)
+    texts = (
+        "a",
+        "quick AND w3",
+        '"a b"~3',
+        "qui* NOT w2",
+        '"w1 a b c"~5 OR "b quick w6"',
+        "c^2 w1",
+    )
+    for text in texts:
+        tree = parse(text).tree
+        pages = [
+            engine.search(SearchRequest(tree, top_k=50, deadline=deadline))
+            for deadline in (None, Deadline(600))
+        ]
+        assert pages[0].hits == pages[1].hits
+        assert pages[0].total == pages[1].total
+        counts = [engine.counts([(tree, "chunk")], None, d) for d in (None, Deadline(600))]
+        assert counts[0] == counts[1]
+    engine.close()
+
+
+@pytest.mark.engine
+def test_the_command_line_takes_a_limit_and_goes_on_with_the_other_queries(
+    arag: Command, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "index")
+    assert arag("index", SAMPLE, "--to", folder).code == 0
+    done = arag("search", folder, "opera", "--search-timeout-s", "1e-9")
+    assert done.code == 1
+    assert "The query took longer than 1e-09 s and was stopped." in done.err
+    assert arag("search", folder, "opera", "--search-timeout-s", "0").code == 0
+    queries = tmp_path / "q.txt"
+    queries.write_text("opera\nvenice\n")
+    done = arag("search", folder, "--queries", str(queries), "--search-timeout-s", "1e-9")
+    assert done.code == 1
+    assert len(done.out.splitlines()) == 2
+    assert '"total":null' in done.out
+    assert "2 queries of 2 took too long." in done.err

@@ -1,0 +1,58 @@
+"""Our mappings and documents, given to a real server."""
+
+import pytest
+
+from arag_search.engines.opensearch import schema
+from arag_search.engines.opensearch.address import parse_address
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.schema import Meta
+from tests.support.opensearch_indexes import CHUNK, METADATA, Site
+
+
+@pytest.mark.opensearch
+def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
+    client = Client.connect(parse_address(opensearch.address))
+    name = opensearch.name
+    common = {"k1": 1.2, "b": 0.75, "shards": 2}
+    meta = Meta(schema.sentences_name(name)).to_json()
+    client.call("PUT", f"/{name}", schema.chunk_index(METADATA, **common, exact=True, meta=meta))
+    client.call(
+        "PUT",
+        f"/{schema.sentences_name(name)}",
+        schema.sentence_index(METADATA, **common, meta=meta),
+    )
+    document = schema.chunk_document(CHUNK, METADATA)
+    params = {"routing": "a", "refresh": "true"}
+    client.call("PUT", f"/{name}/_create/1", document, params)
+    for sentence in schema.sentence_documents(CHUNK, METADATA):
+        path = f"/{schema.sentences_name(name)}/_create/{sentence['ordinal']}"
+        client.call("PUT", path, sentence, params)
+    mapping = client.call("GET", f"/{name}/_mapping")[name]["mappings"]
+    assert schema.read_meta(mapping, name) == Meta(schema.sentences_name(name))
+    with pytest.raises(Exception, match="mapping set to strict"):
+        client.call("PUT", f"/{name}/_create/2", {**document, "surprise": 1}, params)
+    with pytest.raises(Exception, match="routing is required"):
+        client.call("PUT", f"/{name}/_create/3", document)
+    client.close()
+
+
+@pytest.mark.opensearch
+def test_exact_scores_boost_times_count_a_phrase_once_for_each_of_its_words(
+    opensearch: Site,
+) -> None:
+    client = Client.connect(parse_address(opensearch.address))
+    meta = Meta(None).to_json()
+    body = schema.chunk_index({}, k1=1.2, b=0.75, shards=1, exact=True, meta=meta)
+    client.call("PUT", f"/{opensearch.name}", body)
+    content = "sea wide sea wide sea deep"
+    document = {"content": content, "title": "sea"}
+    path = f"/{opensearch.name}/_create/1"
+    client.call("PUT", path, document, {"routing": "a", "refresh": "true"})
+    for query, score in (
+        ({"match_phrase": {"content.exact": {"query": "sea wide", "boost": 8.0}}}, 2 * 16.0),
+        ({"term": {"content.exact": {"value": "sea", "boost": 3.0}}}, 9.0),
+        ({"term": {"title.exact": {"value": "sea", "boost": 3.0}}}, 3.0),
+    ):
+        reply = client.call("POST", f"/{opensearch.name}/_search", {"query": query})
+        assert reply["hits"]["max_score"] == score
+    client.close()

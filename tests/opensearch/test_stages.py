@@ -1,0 +1,48 @@
+"""Cutting and loading in two stages, onto a server."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from index_jobs.build.build import build_index
+from index_jobs.build.options import BuildOptions
+from index_jobs.stages.chunk import chunk_sources
+from index_jobs.stages.load import load_chunks
+from tests.support.builds import (
+    corpus,
+    in_own_folder,  # noqa: F401
+    troublesome,
+)
+from tests.support.opensearch_indexes import Site, live, same
+
+pytestmark = pytest.mark.engine
+
+
+CHUNKS = Path("chunks")
+
+
+ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines=True)
+
+
+@pytest.mark.opensearch
+def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
+    sources = [troublesome("a.jsonl", 60), corpus("b.jsonl", 40)]
+    chunk_sources(sources, CHUNKS, ODD)
+    found: list[object] = []
+    for build in (
+        lambda: build_index(sources, opensearch.address, replace(ODD, shards=2)),
+        lambda: load_chunks(CHUNKS, opensearch.address, BuildOptions(shards=2, overwrite=True)),
+    ):
+        build()
+        body = {"query": {"match": {"content": "sea opera w7"}}, "sort": ["_score", "ordinal"]}
+        hits = opensearch.client.call(
+            "POST",
+            f"/{opensearch.name}/_search",
+            body,
+            params={"search_type": "dfs_query_then_fetch"},
+        )["hits"]["hits"]
+        scores = [hit["sort"] for hit in hits]
+        assert len(scores) == 10
+        found.append([same(live(opensearch)), opensearch.chunks(), scores])
+    assert found[0] == found[1]
