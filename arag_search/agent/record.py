@@ -17,7 +17,7 @@ from arag_search.agent.answers import Citation
 from arag_search.agent.models.base import Usage
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
-from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.reply_text import read_spans
 from arag_search.tools.spans import PassageSpan, check_spans
 
@@ -56,7 +56,7 @@ class Step:
     @property
     def is_read(self) -> bool:
         """Whether the step read passages, and did not search."""
-        return self.tool_name == ChunkRead.name
+        return self.tool_name in READ_TOOLS
 
     def shown_passages(self) -> Sequence[PassageSpan]:
         """Return where each passage is in the output: as it was stored or, in older records, as it

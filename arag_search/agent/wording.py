@@ -13,7 +13,7 @@ def hits_text(step: Step) -> str:
         return "refused"
     shown = len(step.hit_ids)
     if step.total_hits is None:
-        return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
+        return f"{shown} {'read' if step.is_read else 'nearest'}"
     total = f"{step.total_hits:,}"
     if step.total_is_exact is False:
         total = f"more than {total}"
