@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from arag_search.agent.record import Record, Step
+from arag_search.agent.refusal import is_refusal
 from arag_search.engines.base import MAX_TOTAL
-from arag_search.evaluation.measures import is_refusal
 
 
 def hits_text(step: Step) -> str:

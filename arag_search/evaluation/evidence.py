@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from arag_search.agent.answers import normalise
 from arag_search.agent.record import Record, Step
 from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
-from arag_search.evaluation.measures import normalise, stands_in, title_names, whole_words
+from arag_search.evaluation.measures import stands_in, title_names, whole_words
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.question import Question
 
