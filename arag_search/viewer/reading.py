@@ -64,7 +64,7 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
     """Parsed with and without operators, which the preset decides: the reply tells above its
     passages which it was."""
-    above = parts_of(step.tool_output, step.shown_passages()).above
+    above = parts_of(step.tool_output, step.spans()).above
     for operators in (True, False):
         try:
             parsed = parse(query, schema, default_operator=default_operator, operators=operators)
