@@ -7,17 +7,21 @@ leave some out or change their order; what they wrote is kept as it is beside wh
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from arag_search.agent.citations import CitedText, candidates
+from arag_search.corpus import nfc
 
 Citation = Literal["cited", "uncited", "wrong"]
 
 NOT_FOUND = "not found in the corpus"
 """What the prompts ask for where the corpus does not hold the answer."""
 
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _DECORATION = r"[ \t>#*_`-]*"
 _LABEL = re.compile(
     rf"^{_DECORATION}(?:(?:the |my )?(?:final |short )?(?P<answer>answer)"
@@ -113,3 +117,13 @@ def _parts(text: str) -> dict[str, str]:
 def _short(text: str) -> str:
     """An answer without marks of emphasis, on one line."""
     return " ".join(text.strip().strip("*_`").split())
+
+
+def normalise(text: str) -> str:
+    """Return a text as answers are compared (SQuAD; Rajpurkar et al., 2016).
+
+    It is in lower case, without ASCII punctuation and the words a, an, the, and with single
+    spaces. Text is brought to NFC first, so that an accent counts the same however it is written.
+    """
+    bare = nfc(text).lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())

@@ -15,6 +15,7 @@ from arag_search.agent.record import Step
 from arag_search.agent.state import State
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import Tool, ToolResult, error_result, no_such_tool
+from arag_search.tools.registry import READ_TOOLS
 from arag_search.tools.reply_text import NUDGE
 
 STALE_STEPS = 3
@@ -24,7 +25,6 @@ NOTHING_NEW = (
     "answer from what you have."
 )
 NO_ARGUMENTS = "{}"
-_REPEATABLE = frozenset({"chunk_read"})  # its own notice tells what was read before
 _SHOWN_CHARACTERS = 80
 _MAX_LEVELS = 50
 
@@ -66,7 +66,7 @@ class Calls:
         tool = self.tools.get(name)
         if tool is None:
             return no_such_tool(name, self.tools)
-        if not self.guarded or name in _REPEATABLE:
+        if not self.guarded or name in READ_TOOLS:  # reads say themselves what was read before
             return tool.run(arguments, state.read_set)
         key = json.dumps([name, arguments], sort_keys=True)
         earlier = state.calls.get(key)
@@ -77,7 +77,7 @@ class Calls:
 
     def _noted(self, state: State, name: str, result: ToolResult) -> ToolResult:
         """Add what was shown to the state, and the note to the result where it is due."""
-        is_read = name in _REPEATABLE and result.retrieved_tokens > 0
+        is_read = name in READ_TOOLS and result.retrieved_tokens > 0
         is_new = is_read or not state.shown_ids.issuperset(result.ids)
         state.shown_ids.update(result.ids)
         state.stale_steps = 0 if is_new else state.stale_steps + 1

@@ -266,9 +266,7 @@ class Agent:
     def _record(self, state: State, ended: _Ended) -> Record:
         steps = tuple(state.steps)
         answer = self._answer("" if ended.status == "failed" else ended.text, state)
-        read = dict.fromkeys(
-            one for step in steps if step.tool_name == "chunk_read" for one in step.hit_ids
-        )
+        read = dict.fromkeys(id for step in steps if step.is_read for id in step.hit_ids)
         used: dict[str, int] = {}
         for step in steps:
             used[step.tool_name] = used.get(step.tool_name, 0) + 1

@@ -8,33 +8,42 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from arag_search.agent.prompts import SYSTEM_PROMPTS, system_prompt
 from arag_search.engines.base import Matching
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from arag_search.tools.base import MIN_RESULT_TOKENS, allowed_text
-from arag_search.tools.logical_search import Description
+from arag_search.tools.base import MIN_RESULT_TOKENS, Description, allowed_text
+from arag_search.tools.registry import TOOLS
 from arag_search.vectors.base import VectorUnit
-
-ToolName = Literal[
-    "logical_search",
-    "keyword_search",
-    "semantic_search",
-    "hybrid_search",
-    "naive_embedding_search",
-    "chunk_read",
-]
 
 DEFAULT_PRESET = "logical_read"
 _ENDINGS = (".yaml", ".yml")
 _MAX_LOOPS = 1_000
 _MIN_BUDGET = 1_000
 _MAX_GIVEN = 20
+
+
+def _registered(name: str) -> str:
+    if name not in TOOLS:
+        raise ValueError(f"there is no tool {name!r}")
+    return name
+
+
+ToolName = Annotated[
+    str, AfterValidator(_registered), WithJsonSchema({"type": "string", "enum": list(TOOLS)})
+]
 
 
 class Preset(BaseModel):
@@ -87,15 +96,15 @@ class Preset(BaseModel):
 
     @property
     def needed_vectors(self) -> dict[str, VectorUnit]:
-        """What cannot do without vectors, and which vectors it needs."""
-        units: Mapping[str, VectorUnit] = {
-            "semantic_search": "sentence",
-            "hybrid_search": self.vectors,
-            "naive_embedding_search": "passage",
-            "given_passages": "passage",
-        }
-        using = [*self.tools, *(["given_passages"] if self.given_passages else [])]
-        return {name: units[name] for name in using if name in units}
+        """The tools and keys that need vectors, with the unit of the vectors."""
+        needed: dict[str, VectorUnit] = {}
+        for name in self.tools:
+            unit = TOOLS[name].vectors
+            if unit is not None:
+                needed[name] = self.vectors if unit == "chosen" else unit
+        if self.given_passages:
+            needed["given_passages"] = "passage"
+        return needed
 
     @property
     def system_prompt(self) -> str:
@@ -112,7 +121,7 @@ class Preset(BaseModel):
         """Name and hash; the same for two presets that ask a model the same. The description, where
         a prompt is kept, and what is said of vectors where none are used do not count."""
         settings = self.model_dump(mode="json", exclude={"description", "prompt"})
-        if "hybrid_search" not in self.tools:
+        if not any(TOOLS[name].vectors == "chosen" for name in self.tools):
             del settings["vectors"]
         if not self.given_passages:
             del settings["given_passages"]

@@ -17,8 +17,8 @@ from arag_search.agent.answers import Citation
 from arag_search.agent.models.base import Usage
 from arag_search.errors import RunError
 from arag_search.tools.base import Status
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.reply_text import read_spans
+from arag_search.tools.registry import READ_TOOLS
+from arag_search.tools.reply_text import ShownPassage, passages_at, read_spans
 from arag_search.tools.spans import PassageSpan, check_spans
 
 Outcome = Literal["answered", "forced", "failed"]
@@ -56,14 +56,18 @@ class Step:
     @property
     def is_read(self) -> bool:
         """Whether the step read passages, and did not search."""
-        return self.tool_name == ChunkRead.name
+        return self.tool_name in READ_TOOLS
 
-    def shown_passages(self) -> Sequence[PassageSpan]:
+    def spans(self) -> Sequence[PassageSpan]:
         """Return where each passage is in the output: as it was stored or, in older records, as it
         is read from the text."""
         if self.passages is not None:
             return self.passages
         return read_spans(self.tool_output, of_read=self.is_read, ids=self.hit_ids)
+
+    def shown_passages(self) -> list[ShownPassage]:
+        """Return what the output shows of each passage, in its order."""
+        return passages_at(self.tool_output, self.spans())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from arag_search.agent.record import Record, Step
+from arag_search.agent.refusal import is_refusal
 from arag_search.engines.base import MAX_TOTAL
-from arag_search.evaluation.measures import is_refusal
 
 
 def hits_text(step: Step) -> str:
@@ -13,7 +13,7 @@ def hits_text(step: Step) -> str:
         return "refused"
     shown = len(step.hit_ids)
     if step.total_hits is None:
-        return f"{shown} {'read' if step.tool_name == 'chunk_read' else 'nearest'}"
+        return f"{shown} {'read' if step.is_read else 'nearest'}"
     total = f"{step.total_hits:,}"
     if step.total_is_exact is False:
         total = f"more than {total}"

@@ -13,23 +13,24 @@ import typer
 from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
 from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
 from arag_search.errors import ArgumentError
+from arag_search.tools.registry import SEARCH_TOOLS
 
 if TYPE_CHECKING:
     from arag_search.search.index import Index
     from arag_search.search.results import SearchResult
 
-_BY_VECTORS = ("semantic", "hybrid", "naive")
+_TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
+_BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
 _ENCODED_TOGETHER = 1_000
 
 # Engines, tools and tokens are imported where a command needs them: --help is to be fast.
 
 
-class ToolName(StrEnum):
-    logical = "logical"
-    keyword = "keyword"
-    semantic = "semantic"
-    hybrid = "hybrid"
-    naive = "naive"
+def tool_name(text: str) -> str:
+    """Return the short name of a tool. Raises typer.BadParameter for any other text."""
+    if text not in _TOOLS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _TOOLS))}.")
+    return text
 
 
 class DefaultOperator(StrEnum):
@@ -73,7 +74,10 @@ def search_command(
             show_default=False,
         ),
     ] = None,
-    tool: Annotated[ToolName, typer.Option(help="How to search.")] = ToolName.logical,
+    tool: Annotated[
+        str,
+        typer.Option(help="How to search.", parser=tool_name, metavar=f"<{'|'.join(_TOOLS)}>"),
+    ] = "logical",
     top_k: Annotated[int, typer.Option(help="Passages to show, 1 to 1,000.", metavar="N")] = 5,
     offset: Annotated[
         int, typer.Option(help="Passages to skip; offset + top-k is at most 10,000.", metavar="N")
@@ -157,7 +161,7 @@ def search_command(
     Exit code 0 also without hits, 2 for a query with problems, 1 for a failure.
     """
     options = _Options(
-        tool.value,
+        tool,
         top_k,
         offset,
         default_operator.value,
@@ -197,7 +201,7 @@ class _Options:
     """The options of a search, for any tool. ``vectors`` are folder, encoder, and whether they may
     be stale."""
 
-    tool: Literal["logical", "keyword", "semantic", "hybrid", "naive"]
+    tool: str
     top_k: int
     offset: int
     default_operator: Literal["OR", "AND"]

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import normalise, stands_in, whole_words
+from arag_search.evaluation.measures import stands_in, whole_words
 from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
 from arag_search.questions.files import (
     QuestionFile,

@@ -54,7 +54,7 @@ def _step_doubts(step: Step) -> list[str]:
     """What cannot be trusted of the passages of a step that does not say where they are."""
     if step.passages is not None:
         return []
-    spans = step.shown_passages()
+    spans = step.spans()
     doubts: list[str] = []
     if not is_told_apart(step.tool_output, spans):
         doubts.append("several lines could begin the same passage")

@@ -7,21 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from arag_search.agent.record import Record, Step
+from arag_search.agent.answers import normalise
+from arag_search.agent.record import Record
 from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
-from arag_search.evaluation.measures import normalise, stands_in, title_names, whole_words
+from arag_search.evaluation.measures import stands_in, title_names, whole_words
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.question import Question
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What a reply shows of one passage: its id, its title (empty where the reply names the id
-    alone), and the text below."""
-
-    id: str
-    title: str
-    text: str
+from arag_search.tools.reply_text import ShownPassage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +31,9 @@ class Sighting:
     read: int | None
 
 
-def sections(step: Step) -> list[Section]:
-    """Return what the reply of a step shows of each passage, in its order."""
-    return [
-        Section(
-            span.id,
-            "" if span.left_out == "read" else span.title,
-            span.text_in(step.tool_output),
-        )
-        for span in step.shown_passages()
-    ]
-
-
 def shown_titles(record: Record) -> set[str]:
     """Return the titles of all passages that the tools showed."""
-    return {one.title for step in record.trajectory for one in sections(step) if one.title}
+    return {seen.passage.title for seen in _seen(record) if seen.passage.title}
 
 
 def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
@@ -71,9 +51,10 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
     def sighting(title: str) -> Sighting:
         name = normalise(title)
         met = [
-            one
-            for one in seen
-            if (shown := one.section.title) and name in title_names(shown, of_subjects=of_subjects)
+            sight
+            for sight in seen
+            if (shown := sight.passage.title)
+            and name in title_names(shown, of_subjects=of_subjects)
         ]
         return _sighting(title, met, answers.get(name))
 
@@ -87,7 +68,7 @@ def sightings_by_passage(sets: Sequence[Sequence[Piece]], record: Record) -> lis
     seen = _seen(record)
 
     def sighting(piece: Piece) -> Sighting:
-        met = [one for one in seen if one.section.id in piece.chunk_ids]
+        met = [sight for sight in seen if sight.passage.id in piece.chunk_ids]
         return _sighting(piece.name, met, piece.answer)
 
     return [[sighting(piece) for piece in pieces] for pieces in sets]
@@ -98,25 +79,25 @@ class _Seen(NamedTuple):
 
     place: int
     is_read: bool
-    section: Section
+    passage: ShownPassage
 
 
 def _seen(record: Record) -> list[_Seen]:
     return [
-        _Seen(place, step.is_read, one)
+        _Seen(place, step.is_read, passage)
         for place, step in enumerate(record.trajectory)
-        for one in sections(step)
+        for passage in step.shown_passages()
     ]
 
 
 def _sighting(name: str, met: Sequence[_Seen], answer: str | None) -> Sighting:
     """When a piece was met, given all that shows its passage, in order."""
     telling = (
-        one.place
-        for one in met
-        if answer is None or stands_in(answer, whole_words(one.section.text))
+        sight.place
+        for sight in met
+        if answer is None or stands_in(answer, whole_words(sight.passage.text))
     )
-    reads = (one.place for one in met if one.is_read and one.section.text)
+    reads = (sight.place for sight in met if sight.is_read and sight.passage.text)
     shown = met[0].place if met else None
     return Sighting(name, shown, next(telling, None), next(reads, None))
 

@@ -7,44 +7,16 @@ they are against the best of the gold answers.
 from __future__ import annotations
 
 import re
-import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from arag_search.corpus import nfc
+from arag_search.agent.answers import normalise
 from arag_search.query.analysis import terms
 from arag_search.questions.question import Question
 
 _MARKS = re.compile(r"\W+")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-_CONTRACTED = "couldnt|cant|dont|doesnt|didnt|isnt|wasnt|arent|werent|hasnt|havent"
-_NOT = (
-    "found|find|determined?|answer(?:ed)?|know|known|say|tell|have|available|mention(?:ed)?"
-    "|stated?|given?|provided?|specif(?:y|ied)|contain(?:ed)?"
-    "|present|appear|in (?:the )?(?:corpus|passages|documents)"
-)
-_REFUSAL = re.compile(
-    r"(?:(?:the|this|that|an?|i|we|it|there|they|sorry|unfortunately|answer|information|question"
-    r"|corpus|passages?|documents?|sources?|text|is|was|were|are|could|can|does|do|did|has|have) )*"
-    rf"(?:(?:(?:not|cannot|{_CONTRACTED}) (?:be )?(?:{_NOT})\b"
-    r"|unable to\b|insufficient\b|not enough\b"
-    r"|(?:no|isnt any|is not any) (?:answer|information|evidence|relevant|mention)\b)"
-    r"|(?:unknown|none|na|unanswerable)$)"
-)
-_CONTRAST = re.compile(r"\b(?<!nothing )(?<!anything )(?:but|however)\b")
 _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
-_QUOTES = str.maketrans("’‘ʼ“”„«»", '\'\'\'"""""')
-
-
-def normalise(text: str) -> str:
-    """Lower case without ASCII punctuation, without the words a, an, the, single blanks.
-
-    Text is brought to NFC first, so that an accent counts the same however it is written.
-    """
-    bare = nfc(text).lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def whole_words(text: str) -> str:
@@ -128,17 +100,3 @@ def title_names(title: str, *, of_subjects: bool) -> set[str]:
 def without_brackets(title: str) -> str:
     """A title without what stands in brackets at its end."""
     return _BRACKETS.sub("", title)
-
-
-def is_refusal(answer: str) -> bool:
-    """Whether a short answer says that there is none: empty, or beginning with words such as "not
-    found in the corpus", "cannot be determined", "no information", and not going on to give one
-    ("not mentioned in the corpus, but Paris")."""
-    rest = normalise(answer.translate(_QUOTES))
-    while rest:
-        refusal = _REFUSAL.match(rest)
-        if refusal is None:
-            return False
-        contrast = _CONTRAST.search(rest, refusal.end())
-        rest = "" if contrast is None else rest[contrast.end() :].strip()
-    return True

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import cast, get_args
+from typing import cast
 
-from arag_search.agent.presets import ToolName
 from arag_search.agent.record import Record, Step
 from arag_search.tools.base import DEFAULT_TOP_K
+from arag_search.tools.registry import SEARCH_TOOLS
 
-SEARCH_TOOLS = frozenset(get_args(ToolName)) - {"chunk_read"}
 _SIZES = ("top_k", "max_results")
 
 

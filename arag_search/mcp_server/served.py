@@ -13,6 +13,7 @@ from arag_search.engines.opensearch.address import is_address, parse_address
 from arag_search.errors import ArgumentError, ConfigError
 from arag_search.search.index import Index
 from arag_search.tools.base import FULL_TEXT_RESULT_TOKENS, Tool
+from arag_search.tools.registry import READ_TOOLS
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAMED = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
@@ -59,7 +60,7 @@ def served_preset(preset: str | None, tools: str | None) -> Preset:
         return found
     names = [name.strip() for name in tools.split(",")]
     changes: dict[str, object] = {"tools": names}
-    if "chunk_read" not in names:
+    if READ_TOOLS.isdisjoint(names):
         changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
     return changed_preset(found, changes, "--tools")
 

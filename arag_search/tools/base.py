@@ -13,17 +13,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError, QueryTimeoutError
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.rendering import bounded
 from arag_search.tools.spans import PassageSpan, clipped
+from arag_search.vectors.base import VectorUnit
 
 Status = Literal["ok", "empty", "error"]
+Description = Literal["full", "syntax"]
 
 DEFAULT_RESULT_TOKENS = 4_000
 FULL_TEXT_RESULT_TOKENS = 12_000
@@ -86,6 +89,19 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class ToolSettings(Protocol):
+    """The keys of a preset that set up tools."""
+
+    tools: tuple[str, ...]
+    max_result_tokens: int
+    full_text: bool
+    suppress_shown: bool
+    operators: bool
+    tool_description: Description
+    matching: Matching
+    vectors: VectorUnit
+
+
 class Tool(ABC):
     """A tool over one index.
 
@@ -112,6 +128,11 @@ class Tool(ABC):
         self.description = description
         self.max_result_tokens = max_result_tokens
         self.hidden = frozenset(hidden)
+
+    @classmethod
+    @abstractmethod
+    def of(cls, index: Index, settings: ToolSettings) -> Tool:
+        """Set the tool up over an index as a preset says."""
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:

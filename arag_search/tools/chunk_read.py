@@ -18,6 +18,7 @@ from arag_search.tools.base import (
     ReadSet,
     Tool,
     ToolResult,
+    ToolSettings,
     describe,
     error_result,
 )
@@ -65,6 +66,10 @@ class ChunkRead(Tool):
         super().__init__(
             index, description=describe("chunk_read"), max_result_tokens=max_result_tokens
         )
+
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> ChunkRead:
+        return cls(index, max_result_tokens=settings.max_result_tokens)
 
     def _call(self, arguments: ChunkReadArguments, read_set: ReadSet) -> ToolResult:
         started = time.perf_counter()

@@ -6,19 +6,17 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    ReadSet,
-    ToolResult,
-    error_result,
+    ToolSettings,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool, reply
-from arag_search.tools.semantic_search import FILTER, QUERY, given_filter, with_fields
+from arag_search.tools.search import ReplyStyle, SearchTool
+from arag_search.tools.semantic_search import FILTER, QUERY, filter_of, with_fields
 from arag_search.vectors.base import VectorUnit
 
 
@@ -46,15 +44,15 @@ class HybridSearch(SearchTool):
         super().__init__(index, description=with_fields("hybrid_search", index), style=style)
         self.vectors: VectorUnit = vectors
 
-    def _call(self, arguments: HybridSearchArguments, read_set: ReadSet) -> ToolResult:
-        try:
-            result = self.index.hybrid_search(
-                arguments.query,
-                max_results=arguments.max_results,
-                offset=arguments.offset,
-                filter=given_filter(arguments.filter),
-                vectors=self.vectors,
-            )
-        except QueryError as error:
-            return error_result(str(error))
-        return reply(result, self.style, read_set)
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> HybridSearch:
+        return cls(index, vectors=settings.vectors, style=ReplyStyle.of(settings))
+
+    def _search(self, arguments: HybridSearchArguments) -> SearchResult:
+        return self.index.hybrid_search(
+            arguments.query,
+            max_results=arguments.max_results,
+            offset=arguments.offset,
+            filter=filter_of(arguments.filter),
+            vectors=self.vectors,
+        )

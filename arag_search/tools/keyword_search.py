@@ -9,6 +9,7 @@ from pydantic import Field
 from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError
 from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
@@ -16,11 +17,12 @@ from arag_search.tools.base import (
     Arguments,
     ReadSet,
     ToolResult,
+    ToolSettings,
     describe,
     error_result,
     not_run,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool, reply
+from arag_search.tools.search import ReplyStyle, SearchTool
 
 Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
@@ -47,15 +49,21 @@ class KeywordSearch(SearchTool):
         super().__init__(index, description=describe("keyword_search"), style=style)
         self.matching: Matching = matching
 
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> KeywordSearch:
+        return cls(index, matching=settings.matching, style=ReplyStyle.of(settings))
+
+    def _search(self, arguments: KeywordSearchArguments) -> SearchResult:
+        return self.index.keyword_search(
+            arguments.keywords,
+            top_k=arguments.top_k,
+            offset=arguments.offset,
+            matching=self.matching,
+        )
+
     def _call(self, arguments: KeywordSearchArguments, read_set: ReadSet) -> ToolResult:
         try:
-            result = self.index.keyword_search(
-                arguments.keywords,
-                top_k=arguments.top_k,
-                offset=arguments.offset,
-                matching=self.matching,
-            )
+            return super()._call(arguments, read_set)
         except ArgumentError as error:
             problem = f'argument "keywords": {error.what} Allowed: {error.allowed}.'
             return error_result(not_run([problem]))
-        return reply(result, self.style, read_set)

@@ -7,21 +7,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.problems import MAX_CHARACTERS
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    ReadSet,
-    ToolResult,
+    Description,
+    ToolSettings,
     describe,
-    error_result,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool, reply
-
-Description = Literal["full", "syntax"]
+from arag_search.tools.search import ReplyStyle, SearchTool
 
 _ON_GRANULARITY = re.compile(r'(\n- | )granularity "sentence" .*? counts sentences\.')
 
@@ -67,17 +65,22 @@ class LogicalSearch(SearchTool):
         super().__init__(index, description=f"{text}\n{fields}", style=style, hidden=hidden)
         self.operators = operators
 
-    def _call(self, arguments: LogicalSearchArguments, read_set: ReadSet) -> ToolResult:
-        try:
-            result = self.index.logical_search(
-                arguments.query,
-                top_k=arguments.top_k,
-                offset=arguments.offset,
-                default_operator=arguments.default_operator,
-                granularity=arguments.granularity,
-                operators=self.operators,
-                full_text=self.style.full_text,
-            )
-        except QueryError as error:
-            return error_result(str(error))
-        return reply(result, self.style, read_set)
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> LogicalSearch:
+        return cls(
+            index,
+            description=settings.tool_description,
+            operators=settings.operators,
+            style=ReplyStyle.of(settings),
+        )
+
+    def _search(self, arguments: LogicalSearchArguments) -> SearchResult:
+        return self.index.logical_search(
+            arguments.query,
+            top_k=arguments.top_k,
+            offset=arguments.offset,
+            default_operator=arguments.default_operator,
+            granularity=arguments.granularity,
+            operators=self.operators,
+            full_text=self.style.full_text,
+        )

@@ -6,18 +6,16 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_TOP_K,
     Arguments,
-    ReadSet,
-    ToolResult,
+    ToolSettings,
     describe,
-    error_result,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool, reply
+from arag_search.tools.search import ReplyStyle, SearchTool
 from arag_search.tools.semantic_search import QUERY
 
 
@@ -38,9 +36,9 @@ class NaiveEmbeddingSearch(SearchTool):
         style = replace(style or ReplyStyle(), full_text=True, max_offset=0)
         super().__init__(index, description=describe("naive_embedding_search"), style=style)
 
-    def _call(self, arguments: NaiveEmbeddingSearchArguments, read_set: ReadSet) -> ToolResult:
-        try:
-            result = self.index.naive_embedding_search(arguments.query, top_k=arguments.top_k)
-        except QueryError as error:
-            return error_result(str(error))
-        return reply(result, self.style, read_set)
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> NaiveEmbeddingSearch:
+        return cls(index, style=ReplyStyle.of(settings))
+
+    def _search(self, arguments: NaiveEmbeddingSearchArguments) -> SearchResult:
+        return self.index.naive_embedding_search(arguments.query, top_k=arguments.top_k)

@@ -20,6 +20,9 @@ from arag_search.tools.spans import LeftOut, PassageSpan
 NUDGE = "Note: the last "
 """How the line begins that an agent adds after steps that showed nothing new."""
 
+_TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
+_NOTHING = ("No passage", "No sentence")
+_REFUSED = ("Query not run", "Tool not run")
 _HEADER = re.compile(r"\[([^\]\n]+)\][^\n]*")
 _PART = re.compile(r",? ?part \d+ of \d+$")
 _NUDGED = rf"(?:\n{NUDGE}\d+ steps showed nothing new[^\n]*)?\Z"
@@ -120,11 +123,28 @@ def passages_in(
     """The passages in a reply, in its order, without those that chunk_read names because they were
     read before; read as by ``read_spans``."""
     spans = read_spans(reply, of_read=of_read, ids=ids)
+    return passages_at(reply, [span for span in spans if span.left_out != "read"])
+
+
+def passages_at(reply: str, spans: Sequence[PassageSpan]) -> list[ShownPassage]:
+    """Return the passages of a reply at these spans."""
     return [
-        ShownPassage(span.id, span.title, span.text_in(reply))
+        ShownPassage(span.id, "" if span.left_out == "read" else span.title, span.text_in(reply))
         for span in spans
-        if span.left_out != "read"
     ]
+
+
+def total_of(reply: str) -> int | None:
+    """Return how many passages match, as the reply of a search says; None where it does not."""
+    if reply.startswith(_NOTHING):
+        return 0
+    total = _TOTAL.match(reply.partition("\n")[0])
+    return int(total[1].replace(",", "")) if total else None
+
+
+def is_refused(reply: str) -> bool:
+    """Return whether a reply says that the tool did not run."""
+    return reply.startswith(_REFUSED)
 
 
 def offers_more(reply: str) -> bool:

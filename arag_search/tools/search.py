@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.search.results import SearchHit, SearchResult
 from arag_search.tokens import count_tokens
@@ -15,6 +18,8 @@ from arag_search.tools.base import (
     ReadSet,
     Tool,
     ToolResult,
+    ToolSettings,
+    error_result,
 )
 from arag_search.tools.rendering import (
     Block,
@@ -50,6 +55,16 @@ class ReplyStyle:
     max_result_tokens: int | None = None
     max_offset: int = MAX_TOOL_OFFSET
 
+    @staticmethod
+    def of(settings: ToolSettings) -> ReplyStyle:
+        """Return the style that a preset asks for."""
+        return ReplyStyle(
+            full_text=settings.full_text,
+            suppress_shown=settings.suppress_shown,
+            chunk_read="chunk_read" in settings.tools,
+            max_result_tokens=settings.max_result_tokens,
+        )
+
     @property
     def bound(self) -> int:
         """Tokens that a reply may have."""
@@ -76,6 +91,16 @@ class SearchTool(Tool):
             max_result_tokens=self.style.bound,
             hidden=hidden,
         )
+
+    def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult:
+        try:
+            return reply(self._search(arguments), self.style, read_set)
+        except QueryError as error:
+            return error_result(str(error))
+
+    @abstractmethod
+    def _search(self, arguments: Any) -> SearchResult:
+        """Ask the index. Raises QueryError for a query that the model can mend."""
 
 
 def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:

@@ -6,19 +6,18 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.problems import MAX_CHARACTERS
 from arag_search.search.index import Index
+from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,
     MAX_TOOL_OFFSET,
     MAX_TOOL_TOP_K,
     Arguments,
-    ReadSet,
-    ToolResult,
+    ToolSettings,
     describe,
-    error_result,
 )
-from arag_search.tools.search import ReplyStyle, SearchTool, reply
+from arag_search.tools.search import ReplyStyle, SearchTool
 
 QUERY = f"A question or statement, at most {MAX_CHARACTERS:,} characters."
 FILTER = "Metadata clauses that every passage obeys, such as doc_id:a; empty for none."
@@ -34,7 +33,7 @@ class SemanticSearchArguments(Arguments):
 
 
 class SemanticSearch(SearchTool):
-    """Shows of each passage the sentences that are near to the query."""
+    """A search that shows, of each passage, the sentences nearest to the query."""
 
     name = "semantic_search"
     arguments = SemanticSearchArguments
@@ -42,25 +41,25 @@ class SemanticSearch(SearchTool):
     def __init__(self, index: Index, *, style: ReplyStyle | None = None) -> None:
         super().__init__(index, description=with_fields("semantic_search", index), style=style)
 
-    def _call(self, arguments: SemanticSearchArguments, read_set: ReadSet) -> ToolResult:
-        try:
-            result = self.index.semantic_search(
-                arguments.query,
-                top_k=arguments.top_k,
-                offset=arguments.offset,
-                filter=given_filter(arguments.filter),
-            )
-        except QueryError as error:
-            return error_result(str(error))
-        return reply(result, self.style, read_set)
+    @classmethod
+    def of(cls, index: Index, settings: ToolSettings) -> SemanticSearch:
+        return cls(index, style=ReplyStyle.of(settings))
+
+    def _search(self, arguments: SemanticSearchArguments) -> SearchResult:
+        return self.index.semantic_search(
+            arguments.query,
+            top_k=arguments.top_k,
+            offset=arguments.offset,
+            filter=filter_of(arguments.filter),
+        )
 
 
 def with_fields(name: str, index: Index) -> str:
-    """A description, and the fields that a filter may name."""
+    """Return a description with the fields that a filter may name."""
     fields = replace(index.manifest.query_schema, metadata_only=True).describe()
     return f"{describe(name)}\nFields for filter: {fields}."
 
 
-def given_filter(text: str) -> str | None:
-    """None for a filter that is left empty."""
+def filter_of(text: str) -> str | None:
+    """Return the filter, None where it was left empty."""
     return text if text.strip() else None

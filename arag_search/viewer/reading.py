@@ -18,6 +18,7 @@ from arag_search.query.printing import quoted
 from arag_search.query.problems import Problem, QueryError
 from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
 from arag_search.search.by_vectors import words_query
+from arag_search.tools.registry import TOOLS
 from arag_search.tools.reply_text import parts_of
 
 
@@ -42,17 +43,19 @@ class Reading:
 def reading_of(step: Step, schema: Schema) -> Reading | None:
     """The query of a step; None where it has none, or nothing that its tool could read."""
     given = arguments_of(step)
-    if step.tool_name == "keyword_search":
+    tool = TOOLS.get(step.tool_name)
+    form = tool.query_form if tool is not None else None
+    if form == "keywords":
         keywords = _texts(given.get("keywords"))
         return _keywords(keywords) if keywords else None
     query = given.get("query")
     if not isinstance(query, str):
         return None
-    if step.tool_name == "logical_search":
+    if form == "logical":
         return _logical(
             query, "AND" if given.get("default_operator") == "AND" else "OR", step, schema
         )
-    if step.tool_name == "hybrid_search":
+    if form == "words":
         tree, _ = words_query(query)
         return Reading(query, leaves=_text_leaves(tree))
     return Reading(query)
@@ -61,7 +64,7 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
     """Parsed with and without operators, which the preset decides: the reply tells above its
     passages which it was."""
-    above = parts_of(step.tool_output, step.shown_passages()).above
+    above = parts_of(step.tool_output, step.spans()).above
     for operators in (True, False):
         try:
             parsed = parse(query, schema, default_operator=default_operator, operators=operators)

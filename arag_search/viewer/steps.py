@@ -31,7 +31,7 @@ class Steps:
 
     def _step(self, step: Step) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
-        parts = parts_of(step.tool_output, step.shown_passages())
+        parts = parts_of(step.tool_output, step.spans())
         leaves = reading.leaves if reading is not None else ()
         found: dict[str, Any] = {
             "tool": step.tool_name,

@@ -23,12 +23,7 @@ from arag_search.runs.prices import Prices
 from arag_search.runs.run import RunOptions, RunProgress, run
 from arag_search.search.index import Index
 from arag_search.system.yaml_file import numbered
-from arag_search.tools.chunk_read import ChunkRead
-from arag_search.tools.hybrid_search import HybridSearch
-from arag_search.tools.keyword_search import KeywordSearch
-from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
-from arag_search.tools.semantic_search import SemanticSearch
+from arag_search.tools.registry import TOOLS
 from bench.ablation.cells import Cell, CellRow, Key
 from bench.ablation.fixed_arguments import FixedArguments
 from bench.ablation.places import Places
@@ -39,12 +34,6 @@ from bench.quality.packed import PUBLISHED, Packing, open_cut
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint
 
 RUNS = "runs"
-_ARGUMENTS = {
-    tool.name: tool.arguments
-    for tool in (
-        LogicalSearch, KeywordSearch, SemanticSearch, HybridSearch, NaiveEmbeddingSearch, ChunkRead
-    )
-}  # fmt: skip
 
 ChooseModel = Callable[[ModelEntry, int | None, Preset], ChatModel]
 
@@ -279,7 +268,7 @@ def _argument_problems(
     if tool not in preset.tools:
         named = ", ".join(preset.tools) or "none"
         return dict.fromkeys(arguments, f"the preset has no such tool. Tools: {named}.")
-    fields = _ARGUMENTS[tool]
+    fields = TOOLS[tool].tool_class.arguments
     known = {name: value for name, value in arguments.items() if name in fields.model_fields}
     problems = {
         name: f"there is no such argument. Arguments: {', '.join(fields.model_fields)}."

@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from arag_search.agent.answers import normalise
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
-from arag_search.evaluation.measures import normalise, without_brackets
+from arag_search.evaluation.measures import without_brackets
 from arag_search.evaluation.resolution import RULES
 from arag_search.questions.files import load_questions
 from bench.gold_chain.frozen import FROZEN, policy_hash

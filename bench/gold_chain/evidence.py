@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import normalise
 from bench.gold_chain.chain import Evidence
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arag_search.tokens import count_tokens
-from arag_search.tools.reply_text import offers_more, passages_in
+from arag_search.tools.reply_text import is_refused, offers_more, passages_in
 from bench.gold_chain.policy import Call, ReadCall, Reply, Shown
-
-_REFUSED = ("Query not run", "Tool not run")
 
 
 def reply_of(call: Call, text: str, ids: Sequence[str] | None = None) -> Reply:
@@ -17,5 +15,5 @@ def reply_of(call: Call, text: str, ids: Sequence[str] | None = None) -> Reply:
         Shown(one.id, count_tokens(one.title) + count_tokens(one.text), one.text)
         for one in passages_in(text, of_read=isinstance(call, ReadCall), ids=ids)
     )
-    refused = not shown and text.startswith(_REFUSED)
+    refused = not shown and is_refused(text)
     return Reply(shown, offers_more(text), refused, count_tokens(text))

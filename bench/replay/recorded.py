@@ -21,6 +21,7 @@ from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription, read_description, read_records
 from arag_search.runs.run import run
 from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.tools.registry import TOOLS, QueryForm
 from bench import BenchError
 from bench.quality.question_words import words_query
 
@@ -109,7 +110,8 @@ def recorded(text: str, index: Index, *, default_operator: Operator = "OR") -> R
 
 def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[RecordedQuery]:
     for step in record.trajectory:
-        if step.tool_name not in _QUERIES:
+        tool = TOOLS.get(step.tool_name)
+        if tool is None or tool.query_form is None:
             continue
         counts[step.tool_name] += 1
         query = None
@@ -117,7 +119,7 @@ def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[R
             given = cast(dict[str, Any], step.tool_input)
             operator = given.get("default_operator", "OR")
             with suppress(QueryError):  # of an index with other metadata
-                text = _QUERIES[step.tool_name](given)
+                text = _QUERIES[tool.query_form](given)
                 query = recorded(text, index, default_operator=operator)
         if query is None:
             counts["refused or without a word"] += 1
@@ -129,11 +131,10 @@ def _quoted(keyword: str) -> str:
     return '"' + " ".join(keyword.replace("\\", " ").replace('"', " ").split()) + '"'
 
 
-_QUERIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "logical_search": lambda given: given["query"],
-    "keyword_search": lambda given: " ".join(map(_quoted, given["keywords"])),
-    "semantic_search": lambda given: words_query(given["query"]),
-    "hybrid_search": lambda given: words_query(given["query"]),
-    "naive_embedding_search": lambda given: words_query(given["query"]),
+_QUERIES: Mapping[QueryForm, Callable[[Mapping[str, Any]], str]] = {
+    "logical": lambda given: given["query"],
+    "keywords": lambda given: " ".join(map(_quoted, given["keywords"])),
+    "words": lambda given: words_query(given["query"]),
+    "meaning": lambda given: words_query(given["query"]),
 }
-"""What each tool was asked, as a logical query."""
+"""The logical query for what a tool was asked, by the form in which the tool reads its query."""

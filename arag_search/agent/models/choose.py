@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from arag_search.agent.models.base import ChatModel
 from arag_search.agent.models.openai import OpenAIModel
 from arag_search.agent.models.replay import RecordingModel, ReplayModel
+from arag_search.agent.presets import Preset
 from arag_search.endpoints.calls import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, Retry
 from arag_search.endpoints.settings import (
     BASE_URL_VARIABLES,
@@ -30,19 +30,6 @@ HOW_TO_SET = (
 )
 
 
-class PresetTools(Protocol):
-    """What is looked at in a preset."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def tools(self) -> Sequence[str]: ...
-
-    @property
-    def given_passages(self) -> int: ...
-
-
 def choose_model(
     model: str | None = None,
     *,
@@ -53,7 +40,7 @@ def choose_model(
     seed: int | None = None,
     timeout_s: float | None = None,
     max_retries: int | None = None,
-    preset: PresetTools | None = None,
+    preset: Preset | None = None,
     allow_offline: bool = True,
     record_replies: Path | str | None = None,
     on_retry: Callable[[Retry], None] | None = None,
@@ -148,7 +135,7 @@ def _check_unused(model: str, given: Sequence[str]) -> None:
         )
 
 
-def _offline(preset: PresetTools | None) -> ChatModel:
+def _offline(preset: Preset | None) -> ChatModel:
     searches = preset is not None and (preset.tools or preset.given_passages)
     if preset is not None and searches and OFFLINE_TOOL not in preset.tools:
         raise ConfigError(

@@ -6,14 +6,12 @@ import json
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from arag_search.agent.presets import (
     DEFAULT_PRESET,
     Preset,
-    ToolName,
     load_preset,
     preset_folder,
     preset_names,
@@ -25,6 +23,7 @@ from arag_search.cli.ask import ask_command
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ConfigError
 from arag_search.search.index import Index
+from arag_search.tools import registry
 from arag_search.tools.base import Tool
 from tests.support.passages import VIVALDI
 from tests.support.semantic_indexes import vector_index
@@ -141,9 +140,9 @@ def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
     assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
     plain = built("logicalrag_no_operators")["logical_search"].parameters["properties"]
     assert "default_operator" not in plain
-    assert set(get_args(ToolName)) == set(TOOLS.split(", "))
+    assert ", ".join(registry.TOOLS) == TOOLS
     index = vector_index(*VIVALDI)
-    for name in get_args(ToolName):
+    for name in registry.TOOLS:
         preset = load_preset("logical_read").model_copy(update={"tools": (name,)})
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record
 from arag_search.evaluation.doubts import doubts_of, trust_notes
-from arag_search.evaluation.evidence import sections
 from arag_search.viewer.view import view
 from tests.support.commands import Command
 from tests.support.examples import examples
@@ -42,8 +41,8 @@ def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) ->
     read = older(made)
     assert read.is_read_from_text
     if not doubts_of(read):
-        assert [sections(step) for step in read.trajectory] == [
-            sections(step) for step in made.trajectory
+        assert [step.shown_passages() for step in read.trajectory] == [
+            step.shown_passages() for step in made.trajectory
         ]
 
 

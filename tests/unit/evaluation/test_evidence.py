@@ -7,16 +7,15 @@ import pytest
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import (
     EvidenceValues,
-    Section,
     Sighting,
     evidence_values,
-    sections,
     sightings_by_passage,
     sightings_by_title,
 )
 from arag_search.evaluation.failures import FAILURES, failure_counts, failure_of
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.question import Hop, Question
+from arag_search.tools.reply_text import ShownPassage
 from tests.support.records import read, record, search
 
 ANN = "1 of 3 passages for ann\n[a.1] Ann, part 1 of 2\nAnn was a singer. ...\nMore: offset=1."
@@ -45,10 +44,10 @@ def test_a_reply_is_cut_into_what_it_shows_of_each_passage() -> None:
         "[b.2]\nNo title.\n[c.1]close\n[d.1] Dee, part 2 of 2 (shown before)\n"
         "Not shown for want of room: [e.1].\nMore: offset=5. Full text: chunk_read.",
     )
-    assert sections(step) == [
-        Section("a[1]", "Ann, Queen", "Text [b.2] here.\n[x.1] not shown"),
-        Section("b.2", "", "No title.\n[c.1]close"),
-        Section("d.1", "Dee", ""),
+    assert step.shown_passages() == [
+        ShownPassage("a[1]", "Ann, Queen", "Text [b.2] here.\n[x.1] not shown"),
+        ShownPassage("b.2", "", "No title.\n[c.1]close"),
+        ShownPassage("d.1", "Dee", ""),
     ]
 
 

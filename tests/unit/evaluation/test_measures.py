@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arag_search.agent.answers import normalise
+from arag_search.agent.refusal import is_refusal
 from arag_search.corpus import nfc
 from arag_search.evaluation.measures import (
     contains,
     evidence_recall,
     exact_match,
     f1,
-    is_refusal,
-    normalise,
 )
 from arag_search.questions.files import Question
 

@@ -12,7 +12,13 @@ from arag_search.tools.base import ReadSet
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
-from arag_search.tools.reply_text import ShownPassage, offers_more, passages_in
+from arag_search.tools.reply_text import (
+    ShownPassage,
+    is_refused,
+    offers_more,
+    passages_in,
+    total_of,
+)
 from arag_search.tools.search import ReplyStyle
 from tests.support.passages import VIVALDI, index_of, random_chunks
 
@@ -38,6 +44,17 @@ def test_a_read_shows_no_more_than_title_and_text(read: ChunkRead) -> None:
     ]
     again = read.run({"chunk_ids": ["vivaldi.2", "page.1"]}, read_set).text
     assert [one.id for one in passages_in(again, of_read=True)] == ["page.1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "top_k", "total"), [("venice", 1, 2), ("title:nowhere", 5, 0), ("(", 5, None)]
+)
+def test_a_search_says_how_many_passages_match_unless_it_did_not_run(
+    logical: LogicalSearch, query: str, top_k: int, total: int | None
+) -> None:
+    result = logical.run({"query": query, "top_k": top_k})
+    assert (total_of(result.text), result.total) == (total, total)
+    assert is_refused(result.text) == (total is None)
 
 
 def test_a_passage_shown_before_has_no_text(index: Index) -> None:

@@ -21,8 +21,6 @@ from arag_search.agent.record import Record, Step
 from arag_search.agent.wording import hits_text
 from arag_search.corpus import Chunk
 from arag_search.evaluation.evidence import (
-    Section,
-    sections,
     shown_titles,
     sightings_by_passage,
     sightings_by_title,
@@ -37,6 +35,7 @@ from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.tools.rendering import shown_title
+from arag_search.tools.reply_text import ShownPassage
 from arag_search.tools.search import ReplyStyle
 from arag_search.tools.spans import PassageSpan, clipped
 from arag_search.viewer.steps import Steps
@@ -132,7 +131,7 @@ def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
         for step in stored.trajectory
     ]
     for step, texts in zip(stored.trajectory, returned, strict=True):
-        assert {section.id: section.text for section in sections(step)} == texts
+        assert {section.id: section.text for section in step.shown_passages()} == texts
         assert dict(passages_of_a_page(step)) == texts
     for answer in ("Goldoni", "Antonio Vivaldi", "3", "Unknown", "nothing new"):
         for id in IDS:
@@ -181,8 +180,8 @@ def test_a_line_of_a_passage_that_looks_like_ours_is_its_text_and_no_title(line:
     passage = replace(chunk(0, "d", "Opera", f"An opera.\n{line}\nThe end."), id="d.1")
     other = replace(chunk(1, "e", "Tune", "An opera too."), id="0")
     step = searched(passage, other)
-    assert {"d.1", "0"} == {section.id for section in sections(step)}
-    assert Section("d.1", "Opera", f"An opera.\n{line}\nThe end.") in sections(step)
+    assert {"d.1", "0"} == {section.id for section in step.shown_passages()}
+    assert ShownPassage("d.1", "Opera", f"An opera.\n{line}\nThe end.") in step.shown_passages()
     asked_for = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
     ((sighting,),) = sightings_by_title(asked_for, record("q", "x", step))
     assert sighting.shown is None
@@ -191,10 +190,10 @@ def test_a_line_of_a_passage_that_looks_like_ours_is_its_text_and_no_title(line:
 @pytest.mark.parametrize("end", ["\u2028", "\x85", "\v", "\f", "\r"])
 def test_a_line_feed_alone_ends_a_line(end: str) -> None:
     step = searched(chunk(0, "d", "Opera", f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."))
-    (section,) = sections(step)
+    (section,) = step.shown_passages()
     assert section.text == f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."
     older = replace(step, passages=None)
-    assert sections(older) == sections(step)
+    assert older.shown_passages() == step.shown_passages()
 
 
 @pytest.mark.parametrize(
@@ -224,7 +223,7 @@ def test_the_nudge_of_the_loop_is_no_evidence() -> None:
     pieces = [[Piece("A", ("a.1",), "title", "3")]]
     for passages in (None, (PassageSpan("a.1", "A", 21, 29, 35, (1,), True),)):
         step = replace(told, passages=passages)
-        assert [section.text for section in sections(step)] == ["Opera."]
+        assert [section.text for section in step.shown_passages()] == ["Opera."]
         assert sightings_by_passage(pieces, record("q", "x", step))[0][0].visible is None
 
 

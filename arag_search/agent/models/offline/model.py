@@ -12,6 +12,8 @@ from arag_search.agent.models.offline.questions import understood
 from arag_search.agent.models.offline.reader import Call, Reader, Verdict
 from arag_search.agent.models.offline.replies import Reply, read_reply
 from arag_search.errors import ArgumentError
+from arag_search.tools.logical_search import LogicalSearch
+from arag_search.tools.registry import READ_TOOLS
 
 VERSION = "1"
 """Counts up when the same question may get another answer."""
@@ -100,13 +102,13 @@ def _operators(request: ModelRequest) -> bool:
     return all(
         "default_operator" in one["function"]["parameters"]["properties"]
         for one in request.tools
-        if one["function"]["name"] == "logical_search"
+        if one["function"]["name"] == LogicalSearch.name
     )
 
 
 def _read(result: Message, calls: dict[str, ToolCall]) -> Reply:
     call = calls.get(result.tool_call_id or "")
-    return read_reply(result.content, whole=call is not None and call.name == "chunk_read")
+    return read_reply(result.content, whole=call is not None and call.name in READ_TOOLS)
 
 
 def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:

@@ -27,6 +27,8 @@ from arag_search.agent.models.offline.names import (
 from arag_search.agent.models.offline.questions import Question
 from arag_search.agent.models.offline.relations import RELATIONS, related
 from arag_search.agent.models.offline.replies import Passage, Reply
+from arag_search.tools.chunk_read import ChunkRead
+from arag_search.tools.logical_search import LogicalSearch
 
 _HITS = 2
 _HITS_OF_KIN = 3
@@ -234,12 +236,12 @@ class Reader:
     # Calls.
 
     def _search(self, query: str, top_k: int) -> Generator[Call, Reply, Reply]:
-        if not query or "logical_search" not in self.tools:
+        if not query or LogicalSearch.name not in self.tools:
             return Reply((), 0)
         if not self.operators:
             query = queries.without_operators(query)
         if query not in self.found:  # the same search would show the same
-            reply = yield Call("logical_search", {"query": query, "top_k": top_k})
+            reply = yield Call(LogicalSearch.name, {"query": query, "top_k": top_k})
             passages: list[Passage] = []
             for passage in reply.passages:
                 if not passage.text:  # shown before, and therefore not again
@@ -250,11 +252,11 @@ class Reader:
         return self.found[query]
 
     def _read(self, passage: Passage) -> Generator[Call, Reply, Passage]:
-        if "chunk_read" not in self.tools:
+        if ChunkRead.name not in self.tools:
             return passage
         if self.seen[passage.id].whole:
             return self.seen[passage.id]
-        reply = yield Call("chunk_read", {"chunk_ids": [passage.id]})
+        reply = yield Call(ChunkRead.name, {"chunk_ids": [passage.id]})
         for whole in reply.passages:
             if whole.id == passage.id:
                 self.seen[whole.id] = whole

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from arag_search.agent.models.offline.names import plain
-from arag_search.tools.reply_text import ShownPassage, passages_in
-
-_COUNT = re.compile(r"^(?:\d+|Passages?.*?) of (more than )?([\d,]+)(?: passages?)? for ")
+from arag_search.tools.reply_text import ShownPassage, passages_in, total_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +28,10 @@ class Reply:
 
 def read_reply(text: str, *, whole: bool = False) -> Reply:
     """Read a result. ``whole`` is for those of chunk_read, which show passages in full."""
-    lines = text.split("\n")
-    count = _COUNT.match(lines[0])
-    total = int(count.group(2).replace(",", "")) if count else None
-    if lines[0].startswith(("No passage", "No sentence")):
-        total = 0
-    return Reply(tuple(_passage(one, whole) for one in passages_in(text, of_read=whole)), total)
+    shown = passages_in(text, of_read=whole)
+    return Reply(tuple(_passage(passage, whole) for passage in shown), total_of(text))
 
 
-def _passage(one: ShownPassage, whole: bool) -> Passage:
-    text = plain(one.text.replace("\n", " "))
-    return Passage(one.id, one.title, text, whole or "..." not in text)
+def _passage(shown: ShownPassage, whole: bool) -> Passage:
+    text = plain(shown.text.replace("\n", " "))
+    return Passage(shown.id, shown.title, text, whole or "..." not in text)

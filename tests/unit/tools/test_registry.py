@@ -1,0 +1,25 @@
+"""The registry of tools: what it says of a tool is true of its class."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag_search.tools.base import describe
+from arag_search.tools.registry import READ_TOOLS, SEARCH_TOOLS, TOOLS, RegisteredTool
+from arag_search.tools.search import SearchTool
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
+def test_a_registered_tool_has_a_class_of_its_name(tool: RegisteredTool) -> None:
+    assert tool.tool_class.name == tool.name
+    assert issubclass(tool.tool_class, SearchTool) == (tool.name in SEARCH_TOOLS)
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS.keys() - {"logical_search"}))
+def test_a_registered_tool_has_a_description_file(name: str) -> None:
+    assert describe(name)
+
+
+def test_tools_search_or_read_and_have_short_names_of_their_own() -> None:
+    assert sorted(READ_TOOLS) == ["chunk_read"]
+    assert len({tool.short_name for tool in TOOLS.values()}) == len(TOOLS)
