@@ -235,7 +235,12 @@ class RunFolder:
         self._is_open = True
         self._file = RecordsFile(folder / RECORDS_FILE)
         try:
-            self._claim()
+            if not self._file.claim():
+                raise RunError(
+                    "Another run is writing to the folder.",
+                    where=str(folder),
+                    do="Wait until it has ended, or name another folder.",
+                )
             self.earlier = read_description(folder) if (folder / RUN_FILE).exists() else None
             self._describe(description)
             self.dropped_bytes = self._mend()
@@ -267,16 +272,6 @@ class RunFolder:
         if self.earlier is None and self._file.is_empty:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
-
-    def _claim(self) -> None:
-        try:
-            self._file.claim()
-        except BlockingIOError:
-            raise RunError(
-                "Another run is writing to the folder.",
-                where=str(self.folder),
-                do="Wait until it has ended, or name another folder.",
-            ) from None
 
     def _mend(self) -> int:
         try:

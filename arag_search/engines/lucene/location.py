@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from arag_search.errors import (
     IndexVersionError,
 )
 from arag_search.system.durable import room_advice, sync_folder, write_atomically
-from arag_search.system.lock import HeldError, hold, is_at, locked
+from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
 LOCATION_VERSION = 1
@@ -89,7 +88,7 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
         descriptor = os.open(generation / _IN_USE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if locked(descriptor, fcntl.LOCK_SH) and is_at(descriptor, generation / _IN_USE):
+    if try_lock(descriptor, shared=True) and is_at(descriptor, generation / _IN_USE):
         return HeldGeneration(generation, name, descriptor)
     os.close(descriptor)
     return None
@@ -320,7 +319,7 @@ def _delete_unread(generation: Path) -> None:
         shutil.rmtree(generation, ignore_errors=True)
         return
     try:
-        if locked(descriptor, fcntl.LOCK_EX):
+        if try_lock(descriptor):
             shutil.rmtree(generation, ignore_errors=True)
     finally:
         os.close(descriptor)
