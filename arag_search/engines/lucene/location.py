@@ -26,7 +26,7 @@ from arag_search.errors import (
     IndexNotFoundError,
     IndexVersionError,
 )
-from arag_search.system.durable import room_advice, sync_folder, write_atomically
+from arag_search.system.durable import room_advice, sync, write_atomically
 from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
@@ -271,7 +271,7 @@ class BuildSite:
         generation.mkdir()
         (generation / _IN_USE).touch()
         write_atomically(generation / _SIGNATURE, _line(_plain(signature)))
-        sync_folder(self._location)
+        sync(self._location)
         return generation, False, why
 
     def discard(self, generation: Path) -> None:
@@ -281,7 +281,7 @@ class BuildSite:
 
     def publish(self, name: str) -> None:
         """Make a generation the live one, and delete those that nobody reads."""
-        sync_folder(self._location / name)
+        sync(self._location / name)
         live = {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name}
         write_atomically(self._location / _MANIFEST, _line(live))
         (self._location / name / _SIGNATURE).unlink(missing_ok=True)
