@@ -16,7 +16,8 @@ from arag_search.corpus import Chunk, ordinal_of
 from arag_search.endpoints.redaction import Secrets
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import AragError, EngineError, ModelAccessError
 from arag_search.search.index import Index
 from tests.support.commands import Command
