@@ -27,6 +27,15 @@ class ForeignLineError(Exception):
     """The last line of a file is of another kind than those that are appended to it."""
 
 
+def split_lines(content: bytes) -> list[bytes]:
+    """Return the lines in the content of such a file, without their ends.
+
+    The last may be the torn line of a crash, or of a process that is writing. It is as whole as the
+    others where only its end is missing.
+    """
+    return content.removesuffix(b"\n").split(b"\n") if content else []
+
+
 class JsonLinesFile:
     """A file that lines are appended to.
 
