@@ -24,6 +24,7 @@ from arag_search.corpus import nfc
 from arag_search.errors import RunError
 from arag_search.runs.records_file import RecordsFile
 from arag_search.system.durable import write_atomically
+from arag_search.system.journal import split_lines
 from arag_search.tokens import encodable
 from arag_search.vectors.base import EncoderIdentity
 
@@ -190,12 +191,12 @@ def read_records(folder: Path) -> StoredRecords:
     by_id: dict[str, Record] = {}
     earlier: dict[str, list[Record]] = {}
     cost, size = 0.0, 0
-    *lines, rest = raw.split(b"\n")
+    lines = split_lines(raw)
     for number, line in enumerate(lines, 1):
         try:
             record = Record.from_json(orjson.loads(line))
         except orjson.JSONDecodeError as error:
-            if number == len(lines) and not rest:
+            if number == len(lines):
                 break
             raise _broken(f"A record is not JSON ({error}).", path, number) from error
         except RunError as error:
@@ -205,7 +206,7 @@ def read_records(folder: Path) -> StoredRecords:
         by_id[record.question_id] = record
         cost += max(record.total_cost or 0.0, 0.0)
         size += len(line) + 1
-    return StoredRecords(by_id, cost, size, len(raw), earlier)
+    return StoredRecords(by_id, cost, min(size, len(raw)), len(raw), earlier)
 
 
 def _broken(what: str, path: Path, number: int) -> RunError:
@@ -235,7 +236,12 @@ class RunFolder:
         self._is_open = True
         self._file = RecordsFile(folder / RECORDS_FILE)
         try:
-            self._claim()
+            if not self._file.claim():
+                raise RunError(
+                    "Another run is writing to the folder.",
+                    where=str(folder),
+                    do="Wait until it has ended, or name another folder.",
+                )
             self.earlier = read_description(folder) if (folder / RUN_FILE).exists() else None
             self._describe(description)
             self.dropped_bytes = self._mend()
@@ -267,16 +273,6 @@ class RunFolder:
         if self.earlier is None and self._file.is_empty:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
-
-    def _claim(self) -> None:
-        try:
-            self._file.claim()
-        except BlockingIOError:
-            raise RunError(
-                "Another run is writing to the folder.",
-                where=str(self.folder),
-                do="Wait until it has ended, or name another folder.",
-            ) from None
 
     def _mend(self) -> int:
         try:

@@ -34,9 +34,10 @@ class RecordsFile:
         """Whether it holds nothing."""
         return self._lines.size == 0
 
-    def claim(self) -> None:
-        """Keep other processes from appending. Raises BlockingIOError where one has done so."""
-        self._lines.claim()
+    def claim(self) -> bool:
+        """Keep other processes from appending until ``close``. Return whether no other
+        process has done so."""
+        return self._lines.claim()
 
     def mend(self) -> int:
         """Drop what a crash left of a last record; how many bytes that was. Raises RunError for a

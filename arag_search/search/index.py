@@ -390,7 +390,7 @@ def _open_folder(name: str) -> _Opened:
 
 
 def _open_address(location: str, files: tuple[str | None, str | None, str | None]) -> _Opened:
-    from arag_search.engines.opensearch.client import ConnectionOptions
+    from arag_search.engines.opensearch.connection import ConnectionOptions
     from arag_search.engines.opensearch.reader import OpenSearchEngine
 
     address = parse_address(location)

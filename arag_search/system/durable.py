@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,25 +29,41 @@ def naming(path: Path) -> Generator[None]:
         raise
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+@contextmanager
+def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
+    """Replace a file by the one that the block writes at the yielded path, once that is on disk.
+
+    The yielded path is ``<name>.new`` in the same folder; ``shared`` makes it unique, for files
+    that several threads or processes may write at the same time. A crash leaves it behind, and an
+    exception too. Until ``sync`` is called on the folder, a crash of the machine may bring the old
+    file back, but never a part of the new one. Raises OSError that names the file.
+    """
+    suffix = f".{os.getpid()}-{threading.get_ident()}.new" if shared else ".new"
+    temporary = path.with_name(path.name + suffix)
+    with naming(path):
+        yield temporary
+        sync(temporary)
+    os.replace(temporary, path)
+
+
+def write_atomically(path: Path, data: bytes, *, shared: bool = False) -> None:
     """Replace a file: it holds what it held, or all of ``data``, and stays so after a crash.
 
-    What a crash leaves is ``<name>.new`` beside it; a link of that name is not followed. Raises
-    OSError that names the file.
+    See ``replacing``; a symbolic link at the temporary path is not followed. Raises OSError that
+    names the file.
     """
-    temporary = path.with_name(path.name + ".new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with naming(path), open(os.open(temporary, flags, 0o666), "wb") as file:
+    with (
+        replacing(path, shared=shared) as temporary,
+        open(os.open(temporary, flags, 0o666), "wb") as file,
+    ):
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Let what a folder lists be on disk: files that were made, renamed or removed in it."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until a file is on disk, or the list of files that a folder holds. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

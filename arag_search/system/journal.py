@@ -8,15 +8,16 @@ and so are links and whatever is no plain file, since their content belongs to s
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import orjson
+
+from arag_search.system.lock import locked, try_lock
 
 _BLOCK_BYTES = 65_536
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -24,6 +25,15 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | o
 
 class ForeignLineError(Exception):
     """The last line of a file is of another kind than those that are appended to it."""
+
+
+def split_lines(content: bytes) -> list[bytes]:
+    """Return the lines in the content of such a file, without their ends.
+
+    The last may be the torn line of a crash, or of a process that is writing. It is as whole as the
+    others where only its end is missing.
+    """
+    return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
 class JsonLinesFile:
@@ -47,12 +57,12 @@ class JsonLinesFile:
         """How many bytes the file has."""
         return os.fstat(self._descriptor).st_size
 
-    def claim(self) -> None:
-        """Keep other processes from appending until ``close``. Raises BlockingIOError where one
-        of them has done so."""
+    def claim(self) -> bool:
+        """Keep other processes from appending until ``close``. Return whether no other
+        process has done so."""
         with self._threads:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._is_claimed = True
+            self._is_claimed = try_lock(self._descriptor)
+            return self._is_claimed
 
     def mend(self) -> int:
         """Cut off what a crash left of a last line; how many bytes that was."""
@@ -83,14 +93,8 @@ class JsonLinesFile:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Wait until no other thread or process writes."""
-        with self._threads:
-            if not self._is_claimed:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            try:
-                yield
-            finally:
-                if not self._is_claimed:
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        with self._threads, nullcontext() if self._is_claimed else locked(self._descriptor):
+            yield
 
     def _mend(self) -> int:
         """Cut off a torn last line, or end a whole one."""

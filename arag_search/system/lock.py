@@ -1,9 +1,15 @@
-"""Files that one process holds as long as it lives: ``flock``, with the holder's id in the file."""
+"""Locks on files, which end with the process that took them.
+
+All locks but those on bytes are ``flock`` locks: they belong to an open file, so that two openings
+in one process exclude each other too.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -16,35 +22,62 @@ class HeldError(Exception):
 
 
 def hold(path: Path, owner: str) -> int:
-    """Lock a file, which is made where it is not there, and write ``owner`` and our id into it.
+    """Lock a file, created if it is missing, and write ``owner`` and our process id into it.
 
-    The descriptor; closing it gives the file back. Raises HeldError, OSError.
+    Return the descriptor; closing it releases the lock. Raises HeldError, OSError.
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, 0o666)
-        if not locked(descriptor, fcntl.LOCK_EX):
-            told = os.pread(descriptor, 200, len(owner)).decode("ascii", "replace")
+        if not try_lock(descriptor):
+            process = os.pread(descriptor, 200, len(owner)).decode("ascii", "replace")
             os.close(descriptor)
-            raise HeldError(told.strip() or "unknown")
+            raise HeldError(process.strip() or "unknown")
         if is_at(descriptor, path):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{owner}{os.getpid()}\n".encode(), 0)
             return descriptor
-        os.close(descriptor)  # the holder before removed it between the two calls
+        os.close(descriptor)  # the previous holder removed the file between the two calls
 
 
-def locked(descriptor: int, kind: int) -> bool:
-    """Take a lock of this kind (LOCK_SH, LOCK_EX) without waiting; whether it was free."""
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file without waiting. Return whether the lock was free.
+
+    A shared lock excludes only exclusive ones. Closing the file releases it. Raises OSError.
+    """
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
+def try_lock_byte(descriptor: int, offset: int) -> bool:
+    """Lock one byte of an open file, which need not exist, and return whether it was free.
+
+    These locks belong to the process: they exclude other processes, and closing the file anywhere
+    in this process releases all of them. Raises OSError.
+    """
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
+    except (BlockingIOError, PermissionError):  # POSIX allows either
+        return False
+    return True
+
+
+@contextmanager
+def locked(descriptor: int) -> Generator[None]:
+    """Hold an exclusive lock on an open file during the block, after waiting for it. Raises
+    OSError."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one at this path."""
+    """Return whether an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
 from arag_search.system.cores import share_cores
-from arag_search.vectors.storage.files import sync_file
+from arag_search.system.durable import replacing, sync
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.mapped import MappedRows
 
@@ -180,7 +180,7 @@ def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, thread
         index.ntotal = ivf.ntotal = rows
         ivf.replace_invlists(merged, True)
         merged.this.disown()
-        sync_file(lists)
+        sync(lists)
         _write(faiss, index, path)
 
 
@@ -307,13 +307,11 @@ def _last_line(error: Exception) -> str:
 
 
 def _write(faiss: Any, index: Any, path: Path) -> None:
-    temporary = path.with_name(path.name + ".new")
     try:
-        faiss.write_index(index, str(temporary))
+        with replacing(path) as temporary:
+            faiss.write_index(index, str(temporary))
     except RuntimeError as error:
         raise OSError(f"FAISS cannot write {path} ({_last_line(error)})") from error
-    sync_file(temporary)
-    os.replace(temporary, path)
 
 
 def _shares(

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.cluster import NodeStatus
 from bench import BenchError

@@ -26,7 +26,7 @@ from random import Random
 
 import orjson
 
-from arag_search.engines.opensearch.client import REQUEST_BUDGET_S
+from arag_search.engines.opensearch.connection import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult

@@ -9,7 +9,6 @@ the process that cuts it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import IO, Any, cast
 
 from arag_search.errors import ArgumentError, IndexLockedError, SourceError
 from arag_search.system.durable import write_atomically
+from arag_search.system.lock import try_lock_byte
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState
 from index_jobs.sources.formats import FORMATS, Fields, Format
@@ -180,15 +180,13 @@ class ChunkFolder:
         IndexLockedError."""
         if self._lock is None:
             self._lock = (self.path / "lock").open("ab")
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-        except (BlockingIOError, PermissionError):
+        if not try_lock_byte(self._lock.fileno(), number):
             raise IndexLockedError(
                 "Another process is cutting this source.",
                 where=str(self.chunks_under_way(number)),
                 do="Wait for it, or give each process a share of its own: --share 1/2, --share"
                 " 2/2.",
-            ) from None
+            )
 
     def release(self) -> None:
         """Let others cut what was held."""

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from arag_search.system.durable import sync_folder
+from arag_search.system.durable import sync
 from index_jobs.cutting.packing import Packed
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.reading import Position
@@ -78,7 +78,7 @@ class ChunkWriter:
         self._sync()
         self._file.close()
         self._path.replace(self._folder.chunks(self._number))
-        sync_folder(self._folder.path)
+        sync(self._folder.path)
         self.record.finished = True
         self._folder.write_record(self._number, self.record)
 

@@ -16,7 +16,8 @@ from arag_search.endpoints.calls import MAX_REPLY_BYTES
 from arag_search.endpoints.host import HttpHost, UnreadableReplyError
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import (
     AragError,
     ConfigError,

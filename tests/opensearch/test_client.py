@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.faults import deepest_reason
 from arag_search.errors import (
     AccessError,

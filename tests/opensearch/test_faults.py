@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import ConnectionOptions
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.search.index import Index, open_index
 from bench.cluster import faults

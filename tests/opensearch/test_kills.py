@@ -12,7 +12,8 @@ import pytest
 
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import EngineError
 from tests.support.secrets import LOGIN, in_forms
 from tests.support.unruly_server import Answer as ServerAnswer

@@ -14,7 +14,8 @@ import pytest
 
 from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
 from arag_search.query.parser import parse

@@ -10,7 +10,8 @@ from arag_search.corpus import Chunk
 from arag_search.engines.deletions import check_compact
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address, parse_address
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
 from arag_search.manifest import Manifest

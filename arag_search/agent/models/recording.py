@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest
 from arag_search.errors import ConfigError, RunError
 from arag_search.system.durable import room_advice
-from arag_search.system.journal import ForeignLineError, JsonLinesFile
+from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 
 PREVIEW_CHARACTERS = 80
 _SHORT = 8
@@ -146,7 +146,7 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
         raise ConfigError(
             f"The recording cannot be read ({error.strerror}).", where=str(file)
         ) from error
-    lines = data.removesuffix(b"\n").split(b"\n") if data else []
+    lines = split_lines(data)
     calls: list[Recorded] = []
     for number, line in enumerate(lines, start=1):
         call = _parsed(line)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -27,8 +26,8 @@ from arag_search.errors import (
     IndexNotFoundError,
     IndexVersionError,
 )
-from arag_search.system.durable import room_advice, sync_folder, write_atomically
-from arag_search.system.lock import HeldError, hold, is_at, locked
+from arag_search.system.durable import room_advice, sync, write_atomically
+from arag_search.system.lock import HeldError, hold, is_at, try_lock
 
 LOCATION_FORMAT = "arag-index"
 LOCATION_VERSION = 1
@@ -89,7 +88,7 @@ def _hold(generation: Path, name: str) -> HeldGeneration | None:
         descriptor = os.open(generation / _IN_USE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if locked(descriptor, fcntl.LOCK_SH) and is_at(descriptor, generation / _IN_USE):
+    if try_lock(descriptor, shared=True) and is_at(descriptor, generation / _IN_USE):
         return HeldGeneration(generation, name, descriptor)
     os.close(descriptor)
     return None
@@ -272,7 +271,7 @@ class BuildSite:
         generation.mkdir()
         (generation / _IN_USE).touch()
         write_atomically(generation / _SIGNATURE, _line(_plain(signature)))
-        sync_folder(self._location)
+        sync(self._location)
         return generation, False, why
 
     def discard(self, generation: Path) -> None:
@@ -282,7 +281,7 @@ class BuildSite:
 
     def publish(self, name: str) -> None:
         """Make a generation the live one, and delete those that nobody reads."""
-        sync_folder(self._location / name)
+        sync(self._location / name)
         live = {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name}
         write_atomically(self._location / _MANIFEST, _line(live))
         (self._location / name / _SIGNATURE).unlink(missing_ok=True)
@@ -320,7 +319,7 @@ def _delete_unread(generation: Path) -> None:
         shutil.rmtree(generation, ignore_errors=True)
         return
     try:
-        if locked(descriptor, fcntl.LOCK_EX):
+        if try_lock(descriptor):
             shutil.rmtree(generation, ignore_errors=True)
     finally:
         os.close(descriptor)

@@ -12,19 +12,15 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from arag_search.endpoints.redaction import Secrets
 from arag_search.engines.opensearch.address import Address
+from arag_search.engines.opensearch.connection import UNENCRYPTED_VARIABLE, ConnectionOptions
 from arag_search.engines.opensearch.faults import (
-    CA_CERTS_VARIABLE,
-    CLIENT_CERT_VARIABLE,
-    CLIENT_KEY_VARIABLE,
-    PASSWORD_VARIABLE,
-    USERNAME_VARIABLE,
     Fault,
     RefusedError,
     fault_of_reply,
@@ -33,16 +29,9 @@ from arag_search.engines.opensearch.faults import (
 )
 from arag_search.engines.opensearch.hosts import Host, Hosts
 from arag_search.engines.opensearch.shapes import Exchange, fault_of_shape
-from arag_search.engines.opensearch.tls import check_files
 from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 
-ATTEMPT_TIMEOUT_S = 5.0
-REQUEST_BUDGET_S = 60.0
-OPENING_BUDGET_S = 5.0
-"""An address is more often wrong than a server is about to start."""
 MIN_MAJOR_VERSION = 3
-UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
-"""1 lets a password go over http:// to another machine."""
 
 Body = Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None
 """A sequence is sent as lines, bytes as they are."""
@@ -55,7 +44,6 @@ __all__ = [
     "AfterTimeout",
     "Body",
     "Client",
-    "ConnectionOptions",
     "Params",
     "RefusedError",
     "encoded",
@@ -66,49 +54,6 @@ _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _ANSWER_S = 1.0
 """For so long an answer is waited for after the server should have stopped a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """How to connect. ``ca_certs`` is a file of trusted authorities, instead of the usual ones;
-    ``client_cert`` and ``client_key`` are files for servers that ask for a certificate (the key may
-    be in the file of the certificate). ``allow_unencrypted`` lets a password go over http:// to
-    another machine."""
-
-    username: str = ""
-    password: str = field(default="", repr=False)
-    ca_certs: str | None = None
-    client_cert: str | None = None
-    client_key: str | None = None
-    allow_unencrypted: bool = False
-    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
-    request_budget_s: float = REQUEST_BUDGET_S
-    opening_budget_s: float = OPENING_BUDGET_S
-
-    @staticmethod
-    def from_environment(
-        ca_certs: str | None = None, client_cert: str | None = None, client_key: str | None = None
-    ) -> ConnectionOptions:
-        """User and password from the environment, and the files unless given.
-
-        Raises ArgumentError where one of user and password is missing, or a file is, or cannot be
-        used.
-        """
-        username = os.environ.get(USERNAME_VARIABLE, "")
-        password = os.environ.get(PASSWORD_VARIABLE, "")
-        if bool(username) != bool(password):
-            missing = PASSWORD_VARIABLE if username else USERNAME_VARIABLE
-            raise ArgumentError(
-                f"{missing} is not set.",
-                allowed=f"both {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}, or neither",
-                do="Set it, or unset the other.",
-            )
-        ca_certs = ca_certs or os.environ.get(CA_CERTS_VARIABLE) or None
-        client_cert = client_cert or os.environ.get(CLIENT_CERT_VARIABLE) or None
-        client_key = client_key or os.environ.get(CLIENT_KEY_VARIABLE) or None
-        check_files(ca_certs, client_cert, client_key)
-        allowed = os.environ.get(UNENCRYPTED_VARIABLE) == "1"
-        return ConnectionOptions(username, password, ca_certs, client_cert, client_key, allowed)
 
 
 class Client:

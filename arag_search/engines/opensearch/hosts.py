@@ -11,14 +11,12 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from arag_search.engines.opensearch.address import Address
-
-if TYPE_CHECKING:
-    from arag_search.engines.opensearch.client import ConnectionOptions
+from arag_search.engines.opensearch.connection import ConnectionOptions
 
 POOL_SIZE = 64
 """Connections kept to each host; more threads than that at once share no connection."""
@@ -89,7 +87,7 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     from opensearchpy.serializer import JSONSerializer
     from opensearchpy.transport import Transport
 
-    from arag_search.engines.opensearch.connection import HttpConnection
+    from arag_search.engines.opensearch.http_connection import HttpConnection
 
     class Json(JSONSerializer):
         """As the library's, with a faster parser; bodies come as bytes."""

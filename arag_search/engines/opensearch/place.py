@@ -14,8 +14,9 @@ from arag_search.engines.base import Granularity
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import Address
-from arag_search.engines.opensearch.client import OPENING_BUDGET_S, Body, Client, Params
+from arag_search.engines.opensearch.client import Body, Client, Params
 from arag_search.engines.opensearch.compile import Dsl, shard_terms
+from arag_search.engines.opensearch.connection import OPENING_BUDGET_S
 from arag_search.engines.opensearch.copies import Copies
 from arag_search.errors import IndexDamagedError, IndexNotFoundError, NotServedError, RefusedError
 from arag_search.manifest import Manifest

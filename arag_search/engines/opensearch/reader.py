@@ -40,8 +40,9 @@ from arag_search.engines.opensearch.answers import (
     shard_statistics,
     source_filter,
 )
-from arag_search.engines.opensearch.client import Client, ConnectionOptions
+from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.compile import Dsl
+from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.place import REBUILD, Places, Searcher, find_places
 from arag_search.engines.substrings import substring_page
 from arag_search.errors import IndexDamagedError, NotServedError, UnknownChunkError

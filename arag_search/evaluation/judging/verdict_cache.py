@@ -10,7 +10,7 @@ from typing import cast
 import orjson
 
 from arag_search.errors import RunError
-from arag_search.system.journal import ForeignLineError, JsonLinesFile
+from arag_search.system.journal import ForeignLineError, JsonLinesFile, split_lines
 
 
 class VerdictCache:
@@ -50,14 +50,14 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except OSError as error:
         raise _unusable(path, "read", error) from error
-    *lines, _ = raw.split(b"\n")
+    lines = split_lines(raw)
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         match _row(line):
             case {"key": str(key), "verdict": str(verdict)}:
                 found[key] = verdict
-            case None if found or number < len(lines):
-                continue  # what a crash left, and another line was written behind
+            case None if found or number < len(lines) or not raw.endswith(b"\n"):
+                continue  # the torn line of a crash
             case _:
                 raise _foreign(f"{path}, line {number}")
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from arag_search.errors import VectorsDamagedError
+from arag_search.system.durable import replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,13 +32,16 @@ class FileRecord:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A hard link, or a copy where there can be none; what was there is replaced."""
+    """Replace ``target`` by a hard link, or by a copy where the file system has no such links.
+
+    The copy is whole or absent, also after a crash. Raises OSError.
+    """
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
-        sync_file(target)
+        with replacing(target) as temporary:
+            shutil.copyfile(source, temporary)
 
 
 def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
@@ -69,25 +73,15 @@ def _raw(array: NDArray[Any]) -> memoryview:
 
 
 def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
-    """Write a file beside, and rename it when it is on disk. Raises OSError."""
+    """Replace a file once all parts are on disk. Raises OSError that names the file."""
     digest = hashlib.sha256()
     size = 0
-    temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
             digest.update(part)
             size += len(part)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
     return FileRecord(size, digest.hexdigest())
-
-
-def sync_file(path: Path) -> None:
-    """Let what was written to a file be on disk. Raises OSError."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def file_record(path: Path) -> FileRecord:

@@ -18,7 +18,7 @@ import orjson
 
 from arag_search.errors import VectorsLockedError, VectorsMismatchError, VectorsNotFoundError
 from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
-from arag_search.system.durable import sync_folder, write_atomically
+from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
 from arag_search.vectors import faiss_index
@@ -30,7 +30,6 @@ from arag_search.vectors.storage.files import (
     file_record,
     link_or_copy,
     map_array,
-    sync_file,
 )
 from arag_search.vectors.storage.layout import (
     index_files,
@@ -305,7 +304,7 @@ class _Publication:
         if isinstance(ordinals, np.memmap):
             ordinals.flush()
         del ordinals
-        sync_file(path)
+        sync(path)
         return total - len(wanted)
 
     # FAISS
@@ -333,9 +332,7 @@ class _Publication:
                 points = faiss_index.sample(mapped, factory)
                 faiss_index.train(factory, points, trained, self._threads)
             else:
-                temporary = trained.with_name(trained.name + ".new")
-                shutil.copyfile(reused[1], temporary)
-                os.replace(temporary, trained)
+                link_or_copy(reused[1], trained)
         self._tell(f"training {unit} vectors", 1, 1)
         parts: list[Path] = []
         for number in range(len(shards)):
@@ -396,11 +393,11 @@ class _Publication:
         for left in (*self._folder.glob("*.part"), *self._folder.glob("*.new")):
             left.unlink()
         (self._folder / _PLAN).unlink()
-        sync_folder(self._folder)
+        sync(self._folder)
         if self._target.exists():
             os.rename(self._target, self._old)
         os.rename(self._folder, self._target)
-        sync_folder(self._target.parent)
+        sync(self._target.parent)
         shutil.rmtree(self._old, ignore_errors=True)
 
 

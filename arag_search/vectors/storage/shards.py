@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import orjson
 
 from arag_search.errors import ArgumentError, VectorsDamagedError
-from arag_search.system.durable import sync_folder, write_atomically
+from arag_search.system.durable import sync, write_atomically
 from arag_search.vectors.base import VectorUnit
 from arag_search.vectors.storage.files import (
     FileRecord,
@@ -138,7 +138,7 @@ def write_shard(
         role: write_file(shard_file(folder, number, role), npy_bytes(array))
         for role, array in parts.items()
     }
-    sync_folder(folder)
+    sync(folder)
     record = ShardRecord(number, {unit: len(rows) for unit, rows in vectors.items()}, files)
     write_record(folder, record)
     return record

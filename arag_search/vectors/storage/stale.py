@@ -9,8 +9,6 @@ first, set where the index with a given placement does not have it.
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from arag_search.manifest import (
     fingerprint_hex,
 )
 from arag_search.query.tree import Scope
+from arag_search.system.durable import write_atomically
 from arag_search.vectors.storage.files import map_array
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.placement import chunks_file, digests_file
@@ -102,10 +101,8 @@ def write_difference(folder: Path, placement: str, difference: Difference) -> Pa
         sha256=hashlib.sha256(bits).hexdigest(),
     )
     path = difference_file(folder, placement)
-    # a name of its own, for several processes may find out the same at once
-    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
-    temporary.write_bytes(orjson.dumps(record) + b"\n" + bits)
-    os.replace(temporary, path)
+    # Several processes may compare the same index at the same time.
+    write_atomically(path, orjson.dumps(record) + b"\n" + bits, shared=True)
     kept = sorted(folder.glob("served-*.bits"), key=lambda each: each.stat().st_mtime_ns)
     for old in kept[:-_KEPT_DIFFERENCES]:
         old.unlink(missing_ok=True)

@@ -1,11 +1,18 @@
-"""What commands say where a file cannot be written for want of room: which one, and what to do."""
+"""What writers do where a file cannot be written for want of room: name it, and keep the old one."""
 
 import os
+import resource
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from arag_search.engines.opensearch.nodes.record import ClusterRecord, write_record
 from arag_search.system.durable import write_atomically
+from arag_search.vectors.storage.files import link_or_copy, write_file
+from arag_search.vectors.storage.stale import Difference, write_difference
 
 
 def test_a_file_that_cannot_be_written_whole_is_named_and_the_old_one_stays(
@@ -21,3 +28,55 @@ def test_a_file_that_cannot_be_written_whole_is_named_and_the_old_one_stays(
         write_atomically(path, b"new")
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
+
+
+@contextmanager
+def small_files(limit: int) -> Generator[None]:
+    """Let no file of this process grow beyond ``limit`` bytes during the block."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def write_cluster(folder: Path) -> None:
+    write_record(folder, ClusterRecord(()))
+
+
+def write_vectors(folder: Path) -> None:
+    write_file(folder / "vectors.npy", [b"1" * 50, b"2" * 50])
+
+
+def write_changes(folder: Path) -> None:
+    write_difference(folder, "abcdef" * 8, Difference(np.zeros(800, np.bool_), 0))
+
+
+@pytest.mark.parametrize("write", [write_cluster, write_vectors, write_changes])
+def test_every_file_that_is_written_whole_is_named_and_the_old_one_stays(
+    tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path)
+    (path,) = tmp_path.iterdir()
+    before = path.read_bytes()
+    with small_files(10), pytest.raises(OSError, match="File too large") as caught:
+        write(tmp_path)
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == before
+
+
+def test_a_copy_that_does_not_fit_is_not_left_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise OSError(18, os.strerror(18))
+
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"a" * 100)
+    monkeypatch.setattr(os, "link", no_links)
+    with small_files(10), pytest.raises(OSError, match="File too large"):
+        link_or_copy(source, target)
+    assert not target.exists()
+    link_or_copy(source, target)
+    assert target.read_bytes() == source.read_bytes()

@@ -10,7 +10,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.offline import OfflineModel
-from arag_search.agent.models.recording import RecordingFile
+from arag_search.agent.models.recording import RecordingFile, read_recording
 from arag_search.agent.models.replay import RecordingModel
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import load_preset
@@ -177,6 +177,36 @@ def test_a_whole_last_record_without_its_line_end_counts(tmp_path: Path) -> None
     assert run(*asked, OfflineModel(), tmp_path).tally.asked == 0
     assert path.read_bytes() == whole
     assert set(read_records(tmp_path).by_id) == {"q0"}
+
+
+def count_records(path: Path) -> int:
+    stored = read_records(path.parent)
+    assert (stored.size == stored.read_bytes) is bool(stored.by_id)
+    return len(stored.by_id)
+
+
+def count_replies(path: Path) -> int:
+    return len(read_recording(path)[0])
+
+
+def count_verdicts(path: Path) -> int:
+    return len(VerdictCache(path))
+
+
+@pytest.mark.parametrize(
+    ("write", "count"),
+    [(keep_record, count_records), (keep_reply, count_replies), (keep_verdict, count_verdicts)],
+)
+def test_readers_count_a_whole_last_line_without_its_end_and_not_a_torn_one(
+    tmp_path: Path, write: Callable[[Path], None], count: Callable[[Path], int]
+) -> None:
+    path = tmp_path / "records.jsonl"
+    write(path)
+    line = path.read_bytes()
+    path.write_bytes(line[:-1])
+    assert count(path) == 1
+    path.write_bytes(line[:-2])
+    assert count(path) == 0
 
 
 def test_ask_leaves_a_file_of_other_lines_as_it_is(

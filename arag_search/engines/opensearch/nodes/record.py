@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Generator
@@ -13,6 +12,8 @@ from typing import Any
 
 from arag_search.engines.opensearch.nodes.settings import Place
 from arag_search.errors import EngineError
+from arag_search.system.durable import write_atomically
+from arag_search.system.lock import locked
 from arag_search.system.processes import Process
 
 RECORD_FILE = "cluster.json"
@@ -83,9 +84,8 @@ def read_record(data: Path) -> ClusterRecord | None:
 
 def write_record(data: Path, record: ClusterRecord) -> None:
     """Put the record in place of the one before, all of it or nothing."""
-    staging = data / f".{RECORD_FILE}"
-    staging.write_text(json.dumps({"version": RECORD_VERSION, **asdict(record)}, indent=2))
-    os.replace(staging, data / RECORD_FILE)
+    content = json.dumps({"version": RECORD_VERSION, **asdict(record)}, indent=2)
+    write_atomically(data / RECORD_FILE, content.encode())
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def held(data: Path) -> Generator[None]:
             do="Name another folder with --data.",
         ) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        with locked(lock):
+            yield
     finally:
         os.close(lock)
