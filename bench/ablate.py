@@ -21,17 +21,17 @@ from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
 from bench import BenchError
-from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
-from bench.ablation.analysis import analyse
-from bench.ablation.cells import Experiment
-from bench.ablation.design import Design
-from bench.ablation.papers import paper_tables
-from bench.ablation.places import Places
-from bench.ablation.plots import check_matplotlib
-from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
-from bench.ablation.runner import chosen_keys, named, run_cells
-from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
-from bench.ablation.values import load_values
+from bench.ablation.analysis.analysis import analyse
+from bench.ablation.analysis.design import Design
+from bench.ablation.analysis.values import load_values
+from bench.ablation.experiment.agent_runs import AgentExperiment, ChooseModel, named_model
+from bench.ablation.experiment.cells import Experiment
+from bench.ablation.experiment.places import Places
+from bench.ablation.experiment.runner import chosen_keys, named, run_cells
+from bench.ablation.experiment.suite import AgentRuns, Suite, checked_suite, load_suite
+from bench.ablation.report.papers import paper_tables
+from bench.ablation.report.plots import check_matplotlib
+from bench.ablation.report.report import Report, claim_lines, declaration, figure, write_report
 from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rows import circumstances, write_results

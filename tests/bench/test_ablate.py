@@ -22,8 +22,8 @@ from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset
 from arag_search.runs.folder import read_records
 from bench.ablate import main
-from bench.ablation.cells import cell_files, read_cell
-from bench.ablation.suite import ModelEntry
+from bench.ablation.experiment.cells import cell_files, read_cell
+from bench.ablation.experiment.suite import ModelEntry
 from bench.report.fingerprints import missing
 from tests.support.ablations import suite_values
 
