@@ -7,6 +7,8 @@ from pathlib import Path
 
 from arag_search.errors import AragError
 
+DATA = Path("..") / "shared" / "data"
+"""The folder of the data sets, unless a command names another with --data."""
 RESULTS_FOLDER = Path(__file__).parent / "results"
 """Where benches write their results, and guides take their figures from."""
 

@@ -11,14 +11,16 @@ import ast
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
+
+from bench import BenchError
+
+ROOT = Path(__file__).parents[1]
 
 BENCHES = {
     "ablate": "bench.ablate",
     "agent_loop": "bench.speed.agent_loop",
     "agent_run": "bench.speed.agent_run",
-    "build_cost": "bench.replay.build_cost",
     "efficiency": "bench.speed.efficiency",
     "embedding": "bench.speed.embedding",
     "faults": "bench.cluster.faults",
@@ -43,35 +45,32 @@ BENCHES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the bench that the first argument names and return its exit code (2: no such bench)."""
-    name, *words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    """Run the bench that the first argument names and return its exit code: 2 for no such bench."""
+    name, *options = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if name in ("-h", "--help"):
         print(listing())
         return 0
     if name not in BENCHES:
-        print(
-            f"There is no bench {name!r}.\n"
-            f"  Allowed: {', '.join(BENCHES)}\n"
-            "  What to do: run python -m bench for a list that says what each one measures.",
-            file=sys.stderr,
+        error = BenchError(
+            f'There is no bench "{name}".',
+            allowed=", ".join(BENCHES),
+            do="Run python -m bench for a list of what each one measures.",
         )
+        print(error, file=sys.stderr)
         return 2
-    return importlib.import_module(BENCHES[name]).main(words)
+    return importlib.import_module(BENCHES[name]).main(options)
 
 
 def listing() -> str:
-    """Return all names with the first line of what their modules say, importing none of them."""
+    """Return all names with the first line of their modules' docstrings; no module is imported."""
     width = max(map(len, BENCHES))
     lines = [f"  {name:<{width}}  {_summary(module)}" for name, module in BENCHES.items()]
     return "\n".join(["Usage: python -m bench NAME [OPTION...]", "", *lines])
 
 
 def _summary(module: str) -> str:
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        return ""
-    tree = ast.parse(Path(spec.origin).read_text("utf-8"))
-    return (ast.get_docstring(tree) or "").partition("\n")[0].partition(": python -m")[0]
+    source = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -1,44 +1,38 @@
-"""Ablations: measure a suite, and say what may be said of it.
+"""Measure a suite of conditions and report what its figures show.
 
     python -m bench ablate bench/suites/gold_chain.yaml
     python -m bench ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --limit 20
 
-Prints what is asked before it starts, then what may be said, and writes a report. The same command
-goes on where it was stopped. See bench/README.md.
+Prints what will be compared before it starts, then the claims that the figures support, and writes
+a report. Run the same command again to resume an interrupted run. See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from arag_search.agent.models.choose import choose_model
-from arag_search.cli.output.messages import INTERRUPTED
 from arag_search.cli.output.run_progress import open_run_progress
-from arag_search.engines.lucene.jvm import cache_folder
-from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
 from bench import BenchError
-from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
-from bench.ablation.analysis import analyse
-from bench.ablation.cells import Experiment
-from bench.ablation.design import Design
-from bench.ablation.papers import paper_tables
-from bench.ablation.places import Places
-from bench.ablation.plots import check_matplotlib
-from bench.ablation.report import Report, claim_lines, declaration, figure, write_report
-from bench.ablation.runner import chosen_keys, named, run_cells
-from bench.ablation.suite import AgentRuns, Suite, checked_suite, load_suite
-from bench.ablation.values import load_values
-from bench.arguments import command_line, positive
-from bench.quality.data_sets import DATA
+from bench.ablation.analysis.analysis import analyse
+from bench.ablation.analysis.design import Design
+from bench.ablation.analysis.values import load_values
+from bench.ablation.experiment.agent_runs import AgentExperiment, ChooseModel, named_model
+from bench.ablation.experiment.cells import Experiment
+from bench.ablation.experiment.places import Places
+from bench.ablation.experiment.runner import chosen_keys, named, run_cells
+from bench.ablation.experiment.suite import AgentRuns, Suite, checked_suite, load_suite
+from bench.ablation.report.papers import paper_tables
+from bench.ablation.report.plots import check_matplotlib
+from bench.ablation.report.report import Report, claim_lines, declaration, figure, write_report
+from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import code_fingerprint
 from bench.report.rows import circumstances, write_results
 from bench.workbench import say
@@ -49,34 +43,25 @@ VERDICTS = "verdicts.jsonl"
 
 
 def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
-    """Measure what the arguments name. Exit code 1 for a failure, 130 interrupted."""
-    given = _parser().parse_args(arguments)
-    command = command_line("ablate", arguments)
-    try:
-        return _ablate(given, command, choose)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        again = shlex.join(["python", "-m", "bench", "ablate", *arguments])
-        print(f"Interrupted. Go on with: {again}", file=sys.stderr)
-        return INTERRUPTED
+    """Measure the suite and return the exit code."""
+    parser = _parser()
+    return parser.run(arguments, lambda options, command: _ablate(options, command, choose))
 
 
-def _ablate(given: argparse.Namespace, command: str, choose: ChooseModel) -> int:
-    if not given.no_plots:
+def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> int:
+    if not options.no_plots:
         check_matplotlib()
-    suite = with_models(load_suite(given.suite), given.model)
-    root: Path = given.work or cache_folder() / "bench" / "ablate"
-    limited = f"-limit-{given.limit}" if given.limit else ""
-    places = Places(given.data, root / "sets", root / f"{suite.name}{limited}")
-    judge = None if given.judge is None else open_judge(given.judge, root)
-    experiment = open_experiment(suite, places, given, choose, judge)
+    suite = with_models(load_suite(options.suite), options.model)
+    root: Path = options.work
+    limited = f"-limit-{options.limit}" if options.limit else ""
+    places = Places(options.data, root / "sets", root / f"{suite.name}{limited}")
+    judge = None if options.judge is None else open_judge(options.judge, root)
+    experiment = open_experiment(suite, places, options, choose, judge)
     design = Design(suite, experiment.keys)
     print("\n".join(declaration(design)), end="\n\n", flush=True)
     try:
-        keys = chosen_keys(experiment.keys, dict(given.only or ()))
-        if given.dry_run:
+        keys = chosen_keys(experiment.keys, dict(options.only or ()))
+        if options.dry_run:
             print("\n".join(f"- {named(key)}" for key in keys))
             print(f"{len(keys):,} cells, nothing was run.")
             return 0
@@ -90,9 +75,9 @@ def _ablate(given: argparse.Namespace, command: str, choose: ChooseModel) -> int
     analysis = analyse(design, sets)
     run = {**circumstances(command), **fingerprints(suite)}
     report = Report(analysis, missing, paper_tables(suite.name), places.work, run)
-    path = write_report(report, given.out or places.work / REPORT, pictures=not given.no_plots)
-    if given.json:
-        write_results(given.json, [figure(report)], run)
+    path = write_report(report, options.out or places.work / REPORT, pictures=not options.no_plots)
+    if options.json:
+        write_results(options.json, [figure(report)], run)
     print("\n".join(claim_lines(analysis)))
     print(f"\nReport: {path}")
     return 0
@@ -122,7 +107,7 @@ def open_judge(name: str, root: Path) -> Judge:
 def open_experiment(
     suite: Suite,
     places: Places,
-    given: argparse.Namespace,
+    options: argparse.Namespace,
     choose: ChooseModel,
     judge: Judge | None,
 ) -> Experiment:
@@ -131,15 +116,15 @@ def open_experiment(
         return AgentExperiment(
             suite.experiment,
             places,
-            limit=given.limit,
-            prices=None if given.prices is None else Prices.load(given.prices),
+            limit=options.limit,
+            prices=None if options.prices is None else Prices.load(options.prices),
             choose=choose,
             judge=judge,
             progress=open_run_progress,
         )
     from bench.gold_chain.experiment import GoldChainExperiment
 
-    return GoldChainExperiment(suite.experiment, places, limit=given.limit)
+    return GoldChainExperiment(suite.experiment, places, limit=options.limit)
 
 
 def fingerprints(suite: Suite) -> Mapping[str, Any]:
@@ -154,25 +139,22 @@ def _level(text: str) -> tuple[str, str]:
     return factor, level
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench ablate",
-        description="Measure a suite and report what may be said. See bench/README.md.",
-    )
+def _parser() -> BenchParser:
+    parser = BenchParser("ablate", __doc__, resumes=True)
     add = parser.add_argument
     add("suite", type=Path, metavar="SUITE.yaml", help="such as those in bench/suites")
-    add("--work", type=Path, help="where indexes, records and cells are kept (default: the cache)")
+    parser.add_kept_work("indexes, records and cells", "ablate")
     add("--out", type=Path, help="folder of the report (default: in that of the suite)")
     add(
         "--only", type=_level, action="append", metavar="FACTOR=LEVEL",
-        help="measure these cells only; may be given again",
+        help="measure these cells only; may be repeated",
     )  # fmt: skip
-    add("--limit", type=positive, metavar="N", help="so many questions a data set, kept apart")
-    add("--model", action="append", metavar="MODEL", help="in place of the suite's; again for more")
+    add("--limit", type=positive, metavar="N", help="questions of each data set, kept apart")
+    add("--model", action="append", metavar="MODEL", help="in place of the suite's; repeatable")
     add("--judge", metavar="MODEL", help="a model that judges answers: JudgeAcc")
     add("--prices", type=Path, metavar="FILE", help="prices, as arag-search run takes them")
-    add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
-    add("--json", type=Path, metavar="FILE", help="write the figures there too, with what is in it")
+    parser.add_data()
+    add("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     add("--no-plots", action="store_true", help="a report without pictures")
     add("--dry-run", action="store_true", help="check and list, run nothing")
     return parser

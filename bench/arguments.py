@@ -1,18 +1,128 @@
-"""What the command lines of benches share."""
+"""The command line of a bench: shared options, errors, exit codes and the command as typed."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+
+from arag_search.cli.output.messages import INTERRUPTED
+from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.errors import AragError
+from bench import DATA, RESULTS_FOLDER
+
+Measure = Callable[[argparse.Namespace, str], int]
+"""Runs a bench with its options and its command as typed, and returns the exit code."""
+
+
+class BenchParser(argparse.ArgumentParser):
+    """The parser of one bench, described by the docstring of its module.
+
+    A bench that ``resumes`` keeps what it has measured when it is interrupted.
+    """
+
+    def __init__(self, name: str, description: str | None, *, resumes: bool = False) -> None:
+        super().__init__(
+            prog=f"python -m bench {name}",
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._name = name
+        self._resumes = resumes
+
+    def add_data(self) -> None:
+        """Add --data, the folder of the data sets."""
+        self.add_argument(
+            "--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)"
+        )
+
+    def add_work(self) -> None:
+        """Add --work, the folder for temporary files; None stands for the system's."""
+        self.add_argument(
+            "--work", type=Path, help="folder for temporary files (default: the system's)"
+        )
+
+    def add_kept_work(self, contents: str, folder: str) -> None:
+        """Add --work, the folder where ``contents`` are kept (default: ``folder`` in the cache)."""
+        self.add_argument(
+            "--work",
+            type=Path,
+            default=cache_folder() / "bench" / folder,
+            help=f"where {contents} are kept (default: in the cache)",
+        )
+
+    def add_rounds(self, default: int) -> None:
+        """Add --rounds, how many interleaved rounds are measured."""
+        self.add_argument(
+            "--rounds",
+            type=positive,
+            default=default,
+            help="interleaved rounds (default %(default)s)",
+        )
+
+    def add_results(self, option: str = "--json", file: str | None = None) -> None:
+        """Add the option that names the file of results, by default that of the bench's name."""
+        file = f"{file or self._name}.json"
+        self.add_argument(
+            option,
+            type=Path,
+            default=RESULTS_FOLDER / file,
+            help=f"file of results (default bench/results/{file})",
+        )
+
+    def add_printed_json(self, file: str | None = None) -> None:
+        """Add --json, which prints the figure as JSON, and --results, the file of results."""
+        self.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        self.add_results("--results", file)
+
+    def run(self, arguments: Sequence[str], measure: Measure) -> int:
+        """Parse the arguments, run ``measure`` and return its exit code.
+
+        An AragError is printed to stderr and becomes exit code 1; an interrupt becomes 130.
+        """
+        options = self.parse_args(arguments)
+        try:
+            return measure(options, command_line(self._name, arguments))
+        except AragError as error:
+            print(error, file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            again = shlex.join([*self.prog.split(), *arguments])
+            todo = f" Resume with: {again}" if self._resumes else ""
+            print(f"Interrupted.{todo}", file=sys.stderr)
+            return INTERRUPTED
 
 
 def positive(text: str) -> int:
-    """A whole number from 1, for argparse."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
-    return int(text)
+    """Convert a whole number from 1, for argparse."""
+    return whole_from(1)(text)
+
+
+def whole_from(least: int) -> Callable[[str], int]:
+    """Return a converter for argparse that takes whole numbers from ``least``."""
+
+    def convert(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
+        return int(text)
+
+    return convert
+
+
+def names_from(choices: Collection[str], least: int = 1) -> Callable[[str], tuple[str, ...]]:
+    """Return a converter for argparse that takes ``least`` or more of the choices, with commas
+    between them, and drops duplicates."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(text.split(",")))
+        if len(names) < least or not set(names) <= set(choices):
+            needed = f"{least} or more of " if least > 1 else "of "
+            raise argparse.ArgumentTypeError(f"{text} is not {needed}{','.join(choices)}")
+        return names
+
+    return convert
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:

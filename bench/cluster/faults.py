@@ -1,19 +1,19 @@
-"""Searching while nodes of a cluster die or hang: whether every answer is right, and comes in time.
+"""Correctness and delay of answers while nodes of a cluster die or hang.
 
     python -m bench faults
     python -m bench faults --hang-s 60 --json
 
-Three OpenSearch processes, three shards, each with one replica. Several clients ask all the time,
-and compare every answer with that of embedded Lucene. Each node in turn is killed (the first host
-of the address and the cluster manager among them) and started again, one is stopped for a while,
-and in the end all are killed. Exit code 1 where an answer was wrong or missing.
+Runs three OpenSearch processes and an index of three shards, each with one replica; takes about
+five minutes. Several clients search all the time and compare every answer with that of embedded
+Lucene. Each node in turn is killed and started again (the first host of the address and the cluster
+manager among them), two are suspended for a while, and finally all are killed. The exit code is 1
+where an answer was wrong or missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -24,18 +24,15 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-import orjson
-
 from arag_search.engines.opensearch.connection import REQUEST_BUDGET_S
 from arag_search.errors import AragError, UnavailableError
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line, positive
+from bench.arguments import BenchParser, positive
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster, local_cluster
 from bench.cluster.parity import Question
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED
 from bench.workbench import say
 from index_jobs.build.build import build_index
@@ -45,7 +42,6 @@ CLIENTS = 4
 REQUESTS = 500
 HANG_S = 60.0
 NODES = 3
-RESULTS = RESULTS_FOLDER / "faults.json"
 
 _QUESTIONS = 200
 _SETTLE_S = 1.0
@@ -213,43 +209,43 @@ def build_with_copies(cluster: LocalCluster, corpus: Path, name: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do all harm in turn, and print what became of the requests."""
-    given = _parser().parse_args(arguments)
-    try:
-        outcomes, gave_up_s, run = _measure(given, command_line("faults", arguments))
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    figure = _figure(outcomes, gave_up_s)
-    write_results(given.results, [figure], run)
-    if given.json:
-        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
-    else:
-        print(table([figure]))
+    """Inject every fault in turn and return the exit code: 1 for a wrong or missing answer."""
+    parser = BenchParser("faults", __doc__)
+    add = parser.add_argument
+    add("--corpus", type=Path, default=parity.CORPUS_FILE, help="to search (default %(default)s)")
+    add("--clients", type=positive, default=CLIENTS, help="threads (default %(default)s)")
+    add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
+    parser.add_printed_json()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    outcomes, gave_up_s, run = _measure(options, command)
+    show(options.results, [_figure(outcomes, gave_up_s)], run, as_json=options.json)
     for outcome in outcomes:
-        for each in (*outcome.wrong[:3], *outcome.failed[:3]):
-            say(f"{outcome.fault}: {each}")
-    good = all(each.good for each in outcomes) and 0 < gave_up_s <= REQUEST_BUDGET_S
+        for problem in (*outcome.wrong[:3], *outcome.failed[:3]):
+            say(f"{outcome.fault}: {problem}")
+    good = all(outcome.good for outcome in outcomes) and 0 < gave_up_s <= REQUEST_BUDGET_S
     return 0 if good else 1
 
 
 def _measure(
-    given: argparse.Namespace, command: str
+    options: argparse.Namespace, command: str
 ) -> tuple[list[Outcome], float, dict[str, object]]:
     with tempfile.TemporaryDirectory(prefix="arag-faults-") as name:
         folder = Path(name)
         with (
-            known_answers(given.corpus, folder / "index", _QUESTIONS) as known,
+            known_answers(options.corpus, folder / "index", _QUESTIONS) as known,
             local_cluster(folder / "cluster", NODES) as cluster,
             open_index(
-                build_with_copies(cluster, given.corpus, _NAME), search_timeout_s=None
+                build_with_copies(cluster, options.corpus, _NAME), search_timeout_s=None
             ) as index,
         ):
             run = circumstances(command, index.manifest, seed=SEED)
             outcomes: list[Outcome] = []
 
             def done(name: str, fault: Fault) -> None:
-                outcomes.append(Clients(index, known, given.clients).run(name, fault, REQUESTS))
+                outcomes.append(Clients(index, known, options.clients).run(name, fault, REQUESTS))
                 say(f"{name}: {outcomes[-1].requests:,} requests")
 
             for node in range(NODES):
@@ -258,7 +254,7 @@ def _measure(
             manager = cluster.manager()
             other = next(node for node in range(NODES) if node != manager)
             for what, node in ((f"node {other + 1}", other), ("the manager", manager)):
-                done(f"{what} hung", lambda node=node: hang(cluster, node, given.hang_s))
+                done(f"{what} hung", lambda node=node: hang(cluster, node, options.hang_s))
             seconds, error = give_up_without_nodes(cluster, known[0].question, index)
             say(str(error))
             return outcomes, seconds if error else 0.0, run
@@ -277,17 +273,3 @@ def _figure(outcomes: Sequence[Outcome], gave_up_s: float) -> Figure:
         ]
     rows.append(Row("all nodes killed: until the error", gave_up_s, "s", target=budget))
     return Figure("faults", tuple(rows))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench faults",
-        description="Search a cluster of three nodes while they die and hang. Takes five minutes.",
-    )
-    add = parser.add_argument
-    add("--corpus", type=Path, default=parity.DATA, help="what to search (default %(default)s)")
-    add("--clients", type=positive, default=CLIENTS, help="threads (default %(default)s)")
-    add("--hang-s", type=float, default=HANG_S, help="how long nodes hang (default %(default)g)")
-    add("--json", action="store_true", help="print JSON")
-    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
-    return parser

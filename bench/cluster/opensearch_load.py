@@ -1,18 +1,18 @@
-"""Our whole build on OpenSearch against ``parallel_bulk`` fed with the same ready-made actions.
+"""Rate of our build on OpenSearch over that of ``parallel_bulk``.
 
     python -m bench opensearch_load
     python -m bench opensearch_load --passages 12000 --rounds 2 --json load.json
 
-Ours reads the corpus, cuts, counts, serialises, sends, verifies and publishes. The other side has
-its actions in memory and only sends them, in bulks of at most as many bytes, as many at once, into
-indexes with the same settings; both end with everything refreshed. Copies of a corpus are loaded:
-for the server each is as much work as any text, and that is all that is measured.
+Our side reads the corpus, chunks it, counts tokens, serialises, sends, verifies and publishes. The
+other side has the same actions ready in memory and only sends them, with the same limit on the
+bytes of a bulk and on concurrent requests, into indexes with the same settings. Both end with a
+refresh. The passages are copies of a corpus, which cost the server as much work as any text.
+See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
@@ -25,14 +25,12 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.bulk import BULK_TIMEOUT_S, MAX_BULK_BYTES, SENDERS
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.nodes import cluster
-from arag_search.errors import AragError
 from arag_search.search.index import open_index
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.report.rounds import Side, Timings, interleaved, timed
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.copies import SEED, copies, write
-from bench.speed.efficiency import DATA
 from bench.workbench import CORPUS, say, set_up
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
@@ -40,33 +38,29 @@ from index_jobs.build.report import BuildReport
 
 PASSAGES = 100_000
 ROUNDS = 5
-RESULTS = RESULTS_FOLDER / "opensearch_load.json"
 OURS, BARE = "ours", "parallel_bulk"
 TARGET = Target("at least", 0.7)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure. Exit code 1 for a failure; a missed target is none."""
-    given = parser().parse_args(arguments)
-    command = command_line("opensearch_load", arguments)
-    try:
-        with set_up(given.data / CORPUS, given.work) as bench, bench.room() as room:
-            source = room / "copies.jsonl"
-            times = -(-given.passages // len(bench.chunks))
-            passages = write(islice(copies(bench.chunks, times), given.passages), source)
-            run = circumstances(command, bench.manifest, seed=SEED)
-            data = Path(tempfile.mkdtemp(dir=room))
-            started = cluster.up(data, port=0, heap=given.heap, owned=True)
-            try:
-                name = f"arag-bench-{uuid.uuid4().hex[:8]}"
-                figure = measure(source, passages, f"{started.url}/{name}", given)
-            finally:
-                cluster.down(data)
-        write_results(given.json, [figure], run)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(table([figure]))
+    """Measure and return the exit code; a missed target is not a failure."""
+    return parser().run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    with set_up(options.data / CORPUS, options.work) as bench, bench.room() as room:
+        source = room / "copies.jsonl"
+        times = -(-options.passages // len(bench.chunks))
+        passages = write(islice(copies(bench.chunks, times), options.passages), source)
+        run = circumstances(command, bench.manifest, seed=SEED)
+        data = Path(tempfile.mkdtemp(dir=room))
+        started = cluster.up(data, port=0, heap=options.heap, owned=True)
+        try:
+            name = f"arag-bench-{uuid.uuid4().hex[:8]}"
+            figure = measure(source, passages, f"{started.url}/{name}", options)
+        finally:
+            cluster.down(data)
+    show(options.json, [figure], run)
     return 0
 
 
@@ -187,19 +181,16 @@ class _Load:
             self._client.call("DELETE", f"/{','.join(found)}", attempt_timeout_s=60)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench opensearch_load",
-        description="Measure our build on OpenSearch against parallel_bulk. See bench/README.md.",
-    )
+def parser() -> BenchParser:
+    """Return the parser of the command."""
+    parser = BenchParser("opensearch_load", __doc__)
     add = parser.add_argument
     add("--passages", type=positive, default=PASSAGES, help="to load (default %(default)s)")
-    add("--rounds", type=positive, default=ROUNDS, help="interleaved rounds (default %(default)s)")
+    parser.add_rounds(ROUNDS)
     add("--warm-up", type=int, default=1, help="rounds that do not count (default %(default)s)")
     add("--workers", type=int, help="worker processes of ours (default: as in arag-search index)")
     add("--heap", default="1g", help="of the node (default %(default)s)")
-    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default %(default)s)")
-    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
+    parser.add_data()
+    parser.add_results()
+    parser.add_work()
     return parser

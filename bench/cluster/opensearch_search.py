@@ -1,18 +1,17 @@
-"""Our search of an OpenSearch index against bare opensearch-py that sends the same requests.
+"""Throughput of our search on OpenSearch over that of bare opensearch-py.
 
     python -m bench opensearch_search
     python -m bench opensearch_search --rounds 3 --queries 200 --json
 
-Ours begins with the text of a query and ends with hits and snippets; the bare loop has the bodies
-of the requests ready, and ends with the parsed JSON. One client and sixteen; embedded Lucene runs
-the same queries. Every round runs every side, in an order that is turned round.
+Our side begins with the text of a query and ends with hits and snippets. The bare loop has the
+bodies of the requests ready and ends with the parsed JSON. One client and sixteen are measured, and
+embedded Lucene runs the same queries. Every round runs every side, in alternating order.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -20,21 +19,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from arag_search.engines.base import SearchRequest
 from arag_search.engines.opensearch.compile import Dsl
 from arag_search.engines.opensearch.reader import OpenSearchEngine
-from arag_search.errors import AragError
 from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.cluster import parity
 from bench.cluster.cluster import local_cluster
 from bench.report.latencies import Ask, Latencies, threads
 from bench.report.rounds import Side, Timings, interleaved, percentile
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, Query, logical_queries
 from bench.workbench import say
 from index_jobs.build.build import build_index
@@ -46,7 +42,6 @@ QUERIES = 500
 ROUNDS = 5
 WARM_UP = 3
 TOP_K = 5
-RESULTS = RESULTS_FOLDER / "opensearch.json"
 
 _NAME = "arag-search-figure"
 
@@ -169,23 +164,23 @@ def _figure(timings: Timings, latencies: Latencies, count: int) -> Figure:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure. Exit code 1 for a failure; a missed target is none."""
-    given = _parser().parse_args(arguments)
-    try:
-        with _indexes(given.corpus) as (indexes, url):
-            command = command_line("opensearch_search", arguments)
-            run = circumstances(command, indexes[0].manifest, seed=SEED)
-            queries = logical_queries(list(indexes[0].scan()), given.queries)
-            say(f"{len(queries):,} queries, {WARM_UP} + {given.rounds} rounds")
-            figure = measure(indexes, url, queries, given.rounds, WARM_UP)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    write_results(given.results, [figure], run)
-    if given.json:
-        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
-    else:
-        print(table([figure]))
+    """Measure and return the exit code; a missed target is not a failure."""
+    parser = BenchParser("opensearch_search", __doc__)
+    add = parser.add_argument
+    add("--corpus", type=Path, default=parity.CORPUS_FILE, help="to search (default %(default)s)")
+    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    parser.add_rounds(ROUNDS)
+    parser.add_printed_json("opensearch")
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    with _indexes(options.corpus) as (indexes, url):
+        run = circumstances(command, indexes[0].manifest, seed=SEED)
+        queries = logical_queries(list(indexes[0].scan()), options.queries)
+        say(f"{len(queries):,} queries, {WARM_UP} + {options.rounds} rounds")
+        figure = measure(indexes, url, queries, options.rounds, WARM_UP)
+    show(options.results, [figure], run, as_json=options.json)
     return 0
 
 
@@ -205,17 +200,3 @@ def _indexes(corpus: Path) -> Generator[tuple[tuple[Index, Index], str]]:
             open_index(location, search_timeout_s=None) as served,
         ):
             yield (embedded, served), cluster.url
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench opensearch_search",
-        description="Measure our search of OpenSearch against bare opensearch-py.",
-    )
-    add = parser.add_argument
-    add("--corpus", type=Path, default=parity.DATA, help="what to search (default %(default)s)")
-    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
-    add("--rounds", type=positive, default=ROUNDS, help="interleaved (default %(default)s)")
-    add("--json", action="store_true", help="print JSON")
-    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
-    return parser

@@ -1,18 +1,17 @@
-"""Whether engines that hold the same corpus give the same answers.
+"""Differences between the answers of engines that hold the same corpus.
 
     python -m bench parity --nodes 3
     python -m bench parity my-index http://127.0.0.1:9200/arag-wiki
 
-Indexes of a corpus are built on the engines asked for, or those of the locations are taken. The
-same queries run on all, and every answer is compared with that of the first. Exit code 1 where
-any differs.
+Compares the indexes at the locations, or builds indexes of a corpus on the chosen engines. All run
+the same queries, and every answer is compared with that of the first index. The exit code is 1
+where any differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -21,19 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import orjson
-
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
-from arag_search.errors import AragError
 from arag_search.query import analysis
 from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import DATA, BenchError
+from bench.arguments import BenchParser, names_from, positive
 from bench.cluster.cluster import local_cluster
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, keyword_sets, logical_queries
 from bench.workbench import CORPUS, say
 from index_jobs.build.build import build_index
@@ -47,8 +43,7 @@ TOLERANCE = 1e-4
 """How far scores may differ, as a share of them."""
 KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
 """What two answers may differ in."""
-DATA = Path("..") / "shared" / "data" / CORPUS
-RESULTS = RESULTS_FOLDER / "parity.json"
+CORPUS_FILE = DATA / CORPUS
 
 _GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
 _EXAMPLES = 20
@@ -239,58 +234,72 @@ def built(corpus: Path, engines: Sequence[str], nodes: int) -> Generator[list[In
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare what the arguments name. Exit code 1 for a difference or a failure."""
-    given = _parser().parse_args(arguments)
-    try:
-        with _indexes(given) as indexes:
-            check_same_corpus(indexes)
-            for index in indexes:
-                check_comparable(index)
-            chunks = list(indexes[0].scan())
-            asked = questions(chunks, given.queries, given.seed, phrases=given.phrases)
-            if not indexes[0].manifest.has_sentences:
-                asked = [each for each in asked if each.granularity == "chunk"]
-            command = command_line("parity", arguments)
-            run = circumstances(command, indexes[0].manifest, seed=given.seed)
-            found = compare(indexes, asked)
-            figure = _figure(_name(given, indexes), asked, found)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    write_results(given.results, [figure], run)
-    if given.json:
-        sys.stdout.write(orjson.dumps({**figure.to_dict(), "run": run}).decode() + "\n")
-    else:
-        print(table([figure]))
-        for each in found[:_EXAMPLES]:
-            print(f"{each.kind}: {each.question.query}\n  {each.expected}\n  {each.found}")
-    return 1 if found else 0
+    """Compare the indexes and return the exit code: 1 for a difference or a failure."""
+    parser = BenchParser("parity", __doc__)
+    add = parser.add_argument
+    add("locations", nargs="*", help="indexes to compare, instead of building some")
+    add(
+        "--engines",
+        type=names_from(ENGINES, least=2),
+        default=ENGINES,
+        help="to build on (default lucene,opensearch)",
+    )
+    add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
+    add("--corpus", type=Path, default=CORPUS_FILE, help="what to build (default %(default)s)")
+    add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
+    add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
+    add("--seed", type=int, default=SEED, help="of the queries (default %(default)s)")
+    parser.add_printed_json()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    with _indexes(options) as indexes:
+        check_same_corpus(indexes)
+        for index in indexes:
+            check_comparable(index)
+        chunks = list(indexes[0].scan())
+        asked = questions(chunks, options.queries, options.seed, phrases=options.phrases)
+        if not indexes[0].manifest.has_sentences:
+            asked = [question for question in asked if question.granularity == "chunk"]
+        run = circumstances(command, indexes[0].manifest, seed=options.seed)
+        differing = compare(indexes, asked)
+        figure = _figure(_name(options, indexes), asked, differing)
+    show(options.results, [figure], run, as_json=options.json)
+    if not options.json:
+        for difference in differing[:_EXAMPLES]:
+            print(
+                f"{difference.kind}: {difference.question.query}\n"
+                f"  {difference.expected}\n  {difference.found}"
+            )
+    return 1 if differing else 0
 
 
 @contextmanager
-def _indexes(given: argparse.Namespace) -> Generator[list[Index]]:
-    if not given.locations:
-        with built(given.corpus, given.engines, given.nodes) as indexes:
+def _indexes(options: argparse.Namespace) -> Generator[list[Index]]:
+    if not options.locations:
+        with built(options.corpus, options.engines, options.nodes) as indexes:
             yield indexes
         return
-    if len(given.locations) < 2:
+    if len(options.locations) < 2:
         raise BenchError(
             "One index alone has nothing to be compared with.",
-            where=given.locations[0],
+            where=options.locations[0],
             do="Name two locations or more, or none to build indexes.",
         )
     with ExitStack() as stack:
         yield [
-            stack.enter_context(open_index(each, search_timeout_s=None)) for each in given.locations
+            stack.enter_context(open_index(each, search_timeout_s=None))
+            for each in options.locations
         ]
 
 
-def _name(given: argparse.Namespace, indexes: Sequence[Index]) -> str:
+def _name(options: argparse.Namespace, indexes: Sequence[Index]) -> str:
     """What the figure is called: which engines, and how many nodes OpenSearch had."""
     engines = ", ".join(index.manifest.engine for index in indexes)
-    if given.locations:
+    if options.locations:
         return f"{engines}, as named"
-    return f"{engines}, {given.nodes} node{'s' if given.nodes > 1 else ''}"
+    return f"{engines}, {options.nodes} node{'s' if options.nodes > 1 else ''}"
 
 
 def _figure(name: str, asked: Sequence[Question], found: Sequence[Difference]) -> Figure:
@@ -308,28 +317,3 @@ def _figure(name: str, asked: Sequence[Question], found: Sequence[Difference]) -
         ],
     }  # fmt: skip
     return Figure(name, tuple(rows), details)
-
-
-def _engines(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    if len(names) < 2 or not set(names) <= set(ENGINES):
-        raise argparse.ArgumentTypeError(f"{text} is not two of {', '.join(ENGINES)}")
-    return names
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench parity",
-        description="Compare the answers of engines that hold the same corpus.",
-    )
-    add = parser.add_argument
-    add("locations", nargs="*", help="indexes to compare, instead of building some")
-    add("--engines", type=_engines, default=ENGINES, help="to build on (default lucene,opensearch)")
-    add("--nodes", type=int, choices=(1, 3), default=1, help="and shards of OpenSearch (default 1)")
-    add("--corpus", type=Path, default=DATA, help="what to build (default %(default)s)")
-    add("--queries", type=positive, default=QUERIES, help="logical ones (default %(default)s)")
-    add("--phrases", type=positive, default=PHRASES, help="of titles (default %(default)s)")
-    add("--seed", type=int, default=SEED, help="of the queries (default %(default)s)")
-    add("--json", action="store_true", help="print JSON")
-    add("--results", type=Path, default=RESULTS, help="file of results (default %(default)s)")
-    return parser

@@ -1,50 +1,49 @@
-"""What the gold-chain agent starts from: hops, their evidence, and what is known of them.
+"""Counts of hops, evidence and names that the gold-chain agent starts from.
 
     python -m bench gold_chain
     python -m bench gold_chain --freeze
 
-Prints counts in Markdown. ``--freeze`` keeps the hash of the policy as it is now; what that means
-is in bench/README.md.
+Prints the counts in Markdown. ``--freeze`` stores the hash of the policy as it is today;
+bench/README.md explains what that means.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from arag_search.agent.answers import normalise
-from arag_search.engines.lucene.jvm import cache_folder
-from arag_search.errors import AragError
 from arag_search.evaluation.measures import without_brackets
 from arag_search.evaluation.resolution import RULES
 from arag_search.questions.files import load_questions
+from bench.arguments import BenchParser
 from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground
 from bench.gold_chain.outcome import half_of
-from bench.quality.data_sets import DATA
 
 SETS = ("2wikimultihopqa", "musique")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what the arguments name. Exit code 1 for a failure."""
-    given = _parser().parse_args(arguments)
-    if given.freeze:
+    """Print the counts, or freeze the policy, and return the exit code."""
+    parser = BenchParser("gold_chain", __doc__)
+    parser.add_data()
+    parser.add_kept_work("indexes", "ablate/sets")
+    parser.add_argument("--freeze", action="store_true", help="store the hash of today's policy")
+    return parser.run(arguments, _printed)
+
+
+def _printed(options: argparse.Namespace, _: str) -> int:
+    if options.freeze:
         FROZEN.write_text(f"{policy_hash()}\n", "ascii")
         print(f"The policy is frozen: {policy_hash()}.")
         return 0
-    work: Path = given.work or cache_folder() / "bench" / "ablate" / "sets"
-    try:
-        columns = {name: _counts(name, given.data, work) for name in SETS}
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+    columns = {name: _counts(name, options.data, options.work) for name in SETS}
     print(f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
     for what in next(iter(columns.values())):
-        print(f"| {what} | {' | '.join(f'{each[what]:,}' for each in columns.values())} |")
+        print(f"| {what} | {' | '.join(f'{counts[what]:,}' for counts in columns.values())} |")
     return 0
 
 
@@ -103,15 +102,3 @@ def _kinds(asked: Asked, titles: dict[str, str]) -> Counter[str]:
         ):  # fmt: skip
             found[what] += holds
     return found
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench gold_chain",
-        description="Count what the gold-chain agent starts from.",
-    )
-    add = parser.add_argument
-    add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
-    add("--work", type=Path, help="where indexes are kept (default: the cache)")
-    add("--freeze", action="store_true", help="keep the hash of the policy as it is now")
-    return parser

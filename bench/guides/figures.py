@@ -1,15 +1,15 @@
-"""The tables of numbers in the guides are written from the files of results.
+"""Update the tables of numbers in the guides from the files of results.
 
     python -m bench figures
     python -m bench figures --check
 
-A table stands between two marks in a document, and nobody writes there by hand:
+A table is between two marks in a document, and nobody edits it by hand:
 
     <!-- figures: speed -->
     <!-- end of figures -->
 
-bench/guides/figure_tables.py says what the tables hold. With --check nothing is written, and exit
-code 1 says that a table differs from the results.
+bench/guides/figure_tables.py defines the tables. With --check nothing is written, and the exit code
+is 1 where a table differs from the results.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arag_search.errors import AragError
 from bench import RESULTS_FOLDER, BenchError
+from bench.arguments import BenchParser
 from bench.guides.figure_tables import TABLES, Table
 from bench.report.fingerprints import ROOT
 from bench.report.result_files import Kept
 
 DOCUMENTS = ("README.md", "bench/README.md")
-RESULTS = RESULTS_FOLDER
 
 _END = "<!-- end of figures -->"
 _BEGIN = re.compile(r"^<!-- figures: (?P<name>[^>\n]*?) -->$", re.MULTILINE)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the tables, or compare them. Exit code 1 for a failure, or a table that is old."""
-    given = _parser().parse_args(arguments)
-    try:
-        old = outdated(given.root, Kept(given.results), write=not given.check)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    for name in old:
-        print(f"{name}: {'not what the results are' if given.check else 'written'}")
-    if given.check and old:
-        print("Do: python -m bench figures", file=sys.stderr)
+    """Write or check the tables and return the exit code: with --check, 1 for an outdated table."""
+    parser = BenchParser("figures", __doc__)
+    add = parser.add_argument
+    add("--check", action="store_true", help="write nothing; fail where a table is outdated")
+    add("--root", type=Path, default=ROOT, help="of the documents (default: this checkout)")
+    add("--results", type=Path, default=RESULTS_FOLDER, help="folder (default bench/results)")
+    return parser.run(arguments, _updated)
+
+
+def _updated(options: argparse.Namespace, _: str) -> int:
+    names = outdated(options.root, Kept(options.results), write=not options.check)
+    for name in names:
+        print(f"{name}: {'differs from the results' if options.check else 'updated'}")
+    if options.check and names:
+        print("Do: Run python -m bench figures.", file=sys.stderr)
         return 1
     return 0
 
@@ -87,15 +90,3 @@ def rewritten(text: str, kept: Kept, tables: Mapping[str, Table], *, where: str)
 def _broken(what: str, begin: re.Match[str], text: str, where: str, allowed: str) -> BenchError:
     line = text.count("\n", 0, begin.start()) + 1
     return BenchError(what, where=f"{where}, line {line}: {begin[0]}", allowed=allowed)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench figures",
-        description="Write the tables of the guides from the files of results.",
-    )
-    add = parser.add_argument
-    add("--check", action="store_true", help="write nothing; fail where a table is old")
-    add("--root", type=Path, default=ROOT, help="of the documents (default: this checkout)")
-    add("--results", type=Path, default=RESULTS, help="folder of results (default bench/results)")
-    return parser

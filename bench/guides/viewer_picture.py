@@ -1,16 +1,17 @@
-"""The picture of the viewer in README: a question of the sample corpus, as offline answers it.
+"""Take the picture of the viewer for README in a real browser.
 
     python -m bench viewer_picture
 
-Needs the Chromium of the system, and Playwright (group dev), which drives it.
+The picture shows a question of the sample corpus as the offline model answers it. Chromium must be
+installed, and Playwright (group dev), which drives it.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from arag_search.agent.models.choose import choose_model
 from arag_search.agent.presets import load_preset
-from arag_search.errors import AragError
 from arag_search.questions.files import load_questions
 from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import open_index
 from arag_search.system.durable import write_atomically
 from arag_search.viewer.view import view
 from bench import RESULTS_FOLDER, BenchError
+from bench.arguments import BenchParser
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 
@@ -37,14 +38,14 @@ QUESTION = "s01"
 SIZE = (1280, 800)
 
 
-def main() -> int:
-    """Write the picture. Exit code 1 for a failure."""
-    try:
-        with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
-            write_atomically(PICTURE, picture(browser, sample_page(Path(folder))))
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+def main(arguments: Sequence[str]) -> int:
+    """Write the picture and return the exit code."""
+    return BenchParser("viewer_picture", __doc__).run(arguments, _written)
+
+
+def _written(_options: argparse.Namespace, _command: str) -> int:
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        write_atomically(PICTURE, picture(browser, sample_page(Path(folder))))
     print(PICTURE)
     return 0
 

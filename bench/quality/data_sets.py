@@ -20,7 +20,6 @@ from index_jobs.embed.plan import EmbedOptions
 from index_jobs.embed.progress import open_embed_progress
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
-DATA = Path("..") / "shared" / "data"
 
 
 def corpus_file(folder: Path) -> Path:

@@ -1,9 +1,11 @@
-"""Where keyword_search by tokens and A-RAG's substring count agree, and why where they do not.
+"""Agreement of keyword_search by tokens with A-RAG's substring counts.
 
-    uv run python -m bench matching [--data ../shared/data] [--keywords 1000] [--json FILE]
+    python -m bench matching
+    python -m bench matching --keywords 300 --json matching.json
 
-Keywords are drawn (seeded) from an A-RAG chunk file: single words and runs of two or three, as they
-stand in the text. For each, the scores of all chunks by both ways of matching are compared.
+Keywords are drawn with a seed from an A-RAG chunk file: single words and runs of two or three words
+of the text. For each keyword the scores of all chunks by both ways of matching are compared, and
+differences are counted by their reason.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Literal
 from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.search.index import Index, open_index
-from bench import RESULTS_FOLDER
+from bench.arguments import BenchParser, positive
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 
@@ -150,12 +152,15 @@ def _reason(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the report; exit code 1 where fewer than 300 keywords on boundaries agree."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--keywords", type=int, default=1_000)
-    parser.add_argument("--json", type=Path, default=RESULTS_FOLDER / "matching.json")
-    options = parser.parse_args(arguments)
+    """Compare and return the exit code: 1 where fewer than 300 keywords on boundaries agree."""
+    parser = BenchParser("matching", __doc__)
+    parser.add_data()
+    parser.add_argument("--keywords", type=positive, default=1_000, help="(default %(default)s)")
+    parser.add_results()
+    return parser.run(arguments, _compared)
+
+
+def _compared(options: argparse.Namespace, command: str) -> int:
     source = options.data / "2wikimultihopqa" / "arag_chunks.json"
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "index"
@@ -179,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"  differ, {reason}: {count}, such as {shown}")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     record = {
-        "command": "python -m bench matching",
+        "command": command,
         "corpus_fingerprint": fingerprint,
         "keywords": len(rows),
         "agree": sum(row.agree for row in rows),

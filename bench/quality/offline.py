@@ -1,17 +1,15 @@
-"""The figures of the offline model: evidence and answers over real questions.
+"""Evidence and answers of the offline model on real questions.
 
     python -m bench offline
     python -m bench offline 2wikimultihopqa --limit 100 --json offline.json
 
-Prints a table, and adds what it measured to a JSON file. See bench/README.md.
+Prints a table and adds the figures to the file of results. See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -19,15 +17,13 @@ from arag_search.agent.loop import Agent
 from arag_search.agent.models.offline import RULES, OfflineModel
 from arag_search.agent.models.offline.questions import understood
 from arag_search.agent.presets import load_preset
-from arag_search.errors import AragError
 from arag_search.evaluation.measures import evidence_recall, exact_match
 from arag_search.evaluation.score import QuestionScore, score_question
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line
+from bench.arguments import BenchParser, positive
 from bench.quality.question_words import words_query
 from bench.report.fingerprints import agent_fingerprints
 from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
@@ -39,31 +35,43 @@ PRESET = "logical_read"
 NO_PASSAGES = "direct_answer"
 CHAINED = ("compositional", "inference")
 MAX_TOKENS = 1_200
-DATA = Path("..") / "shared" / "data"
-RESULTS = RESULTS_FOLDER / "offline.json"
 
 _HITS = 20
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what the arguments name. Exit code 1 for a failure; a missed target is none."""
-    given = _parser().parse_args(arguments)
-    parts = PARTS if given.part == "all" else (given.part,)
+    """Measure the chosen data sets and return the exit code; a missed target is not a failure."""
+    parser = BenchParser("offline", __doc__)
+    add = parser.add_argument
+    add("part", nargs="?", choices=(*PARTS, "all"), default="all")
+    add(
+        "--no-rules",
+        dest="rules",
+        action="store_const",
+        const=(),
+        default=tuple(RULES),
+        help="do not measure what each rule contributes",
+    )
+    add("--limit", type=positive, help="take the first questions only")
+    parser.add_data()
+    parser.add_results()
+    parser.add_work()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    parts = PARTS if options.part == "all" else (options.part,)
     figures: list[Figure] = []
-    try:
-        for part in parts:
-            folder = given.data / part
-            with set_up(folder / "corpus.jsonl", given.work) as bench:
-                questions = load_questions(folder / "questions.jsonl")[: given.limit]
-                with open_index(bench.index, search_timeout_s=None) as index:
-                    made = measure_main if part == MAIN else measure_other
-                    figures.append(made(index, questions, part, given.rules))
-                run = circumstances(command_line("offline", arguments), bench.manifest)
-            run |= agent_fingerprints(questions, load_preset(PRESET), OfflineModel())
-            write_results(given.json, figures[-1:], run)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+    for part in parts:
+        folder = options.data / part
+        with set_up(folder / "corpus.jsonl", options.work) as bench:
+            questions = load_questions(folder / "questions.jsonl")[: options.limit]
+            with open_index(bench.index, search_timeout_s=None) as index:
+                measure = measure_main if part == MAIN else measure_other
+                figures.append(measure(index, questions, part, options.rules))
+            run = circumstances(command, bench.manifest)
+        run |= agent_fingerprints(questions, load_preset(PRESET), OfflineModel())
+        write_results(options.json, figures[-1:], run)
     print(table(figures))
     return 0
 
@@ -216,25 +224,3 @@ def by_type(scores: Sequence[QuestionScore]) -> dict[str, list[QuestionScore]]:
     """The scores by the type of their question, in order of the names."""
     kinds = sorted({one.type or "all" for one in scores})
     return {kind: [one for one in scores if (one.type or "all") == kind] for kind in kinds}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench offline",
-        description="Measure the offline model. See bench/README.md.",
-    )
-    add: Callable[..., Any] = parser.add_argument
-    add("part", nargs="?", choices=(*PARTS, "all"), default="all")
-    add(
-        "--no-rules",
-        dest="rules",
-        action="store_const",
-        const=(),
-        default=tuple(RULES),
-        help="do not measure what each rule gives",
-    )
-    add("--limit", type=int, help="take the first questions only")
-    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
-    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
-    return parser

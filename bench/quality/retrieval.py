@@ -1,32 +1,26 @@
-"""First-stage retrieval: how much evidence one search with the question itself finds, in how many
-tokens, by words and by vectors.
+"""Evidence and tokens of one search with the question itself, by kind of search.
 
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
 
-Prints tables in Markdown, and adds what it measured to a JSON file. See bench/README.md.
+Prints tables in Markdown and adds the figure to the file of results. See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-from arag_search.engines.lucene.jvm import cache_folder
-from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line, positive
-from bench.quality.data_sets import DATA, SETS, drawn, open_kept
+from bench.arguments import BenchParser, names_from, positive
+from bench.quality.data_sets import SETS, drawn, open_kept
 from bench.quality.first_stage import (
     BY_WORDS,
     CONTRAST_LEVEL,
@@ -46,33 +40,51 @@ from bench.report.rows import Figure, Row, circumstances, corpus_of, write_resul
 from bench.workbench import say
 
 NAME = "retrieval"
-RESULTS = RESULTS_FOLDER / "retrieval.json"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what the arguments name. Exit code 1 for a failure."""
-    given = _parser().parse_args(arguments)
-    work: Path = given.work or cache_folder() / "bench" / NAME
+    """Measure the chosen data sets and return the exit code."""
+    parser = BenchParser(NAME, __doc__)
+    add = parser.add_argument
+    add(
+        "--sets",
+        type=_names,
+        default=SETS,
+        metavar="A,B",
+        help=f"folders of --data with corpus.jsonl and questions.jsonl (default {','.join(SETS)})",
+    )
+    add(
+        "--searches",
+        type=names_from(SEARCHES),
+        default=tuple(SEARCHES),
+        metavar="A,B",
+        help=f"of {','.join(SEARCHES)} (default all); {','.join(sorted(BY_WORDS))} need no vectors",
+    )
+    add("--questions", type=positive, metavar="N", help="how many of each, drawn by a seed")
+    add("--encoder", default=OFFLINE_PACKAGE, help="of the vectors (default %(default)s)")
+    parser.add_data()
+    parser.add_kept_work("indexes and vectors", NAME)
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
     sets: list[Measured] = []
     made_of: dict[str, dict[str, Any]] = {}
-    try:
-        for name in given.sets:
-            everything = load_questions(given.data / name / "questions.jsonl")
-            questions = drawn(everything, given.questions, name)
-            corpus = given.data / name / "corpus.jsonl"
-            encoder = None if set(given.searches) <= BY_WORDS else given.encoder
-            with open_kept(corpus, work / name, encoder) as index:
-                sets.append(measure(name, index, questions, say, given.searches))
-                made_of[name] = fingerprints(index, everything, questions, encoder)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+    for name in options.sets:
+        everything = load_questions(options.data / name / "questions.jsonl")
+        questions = drawn(everything, options.questions, name)
+        corpus = options.data / name / "corpus.jsonl"
+        encoder = None if set(options.searches) <= BY_WORDS else options.encoder
+        with open_kept(corpus, options.work / name, encoder) as index:
+            sets.append(measure(name, index, questions, say, options.searches))
+            made_of[name] = fingerprints(index, everything, questions, encoder)
     found = estimates(sets)
-    run = circumstances(command_line("retrieval", arguments), seed=SEED)
-    if not set(given.searches) <= BY_WORDS:
+    run = circumstances(command, seed=SEED)
+    if not set(options.searches) <= BY_WORDS:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
-    write_results(given.json, [figure(sets, found, made_of)], run)
-    print(tables(sets, found, given.encoder))
+    write_results(options.json, [figure(sets, found, made_of)], run)
+    print(tables(sets, found, options.encoder))
     return 0
 
 
@@ -213,38 +225,3 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise argparse.ArgumentTypeError("no data set is named")
     return names
-
-
-def _searches(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    if not set(names) <= set(SEARCHES):
-        raise argparse.ArgumentTypeError(f"{text} is not of {', '.join(SEARCHES)}")
-    return names
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench retrieval",
-        description="Measure the evidence that one search with the question finds.",
-    )
-    add = parser.add_argument
-    add(
-        "--sets",
-        type=_names,
-        default=SETS,
-        metavar="A,B",
-        help=f"folders of --data with corpus.jsonl and questions.jsonl (default {','.join(SETS)})",
-    )
-    add(
-        "--searches",
-        type=_searches,
-        default=tuple(SEARCHES),
-        metavar="A,B",
-        help=f"of {','.join(SEARCHES)} (default all); {','.join(sorted(BY_WORDS))} need no vectors",
-    )
-    add("--questions", type=positive, metavar="N", help="so many of each, drawn by a seed")
-    add("--encoder", default=OFFLINE_PACKAGE, help="of the vectors (default %(default)s)")
-    add("--data", type=Path, default=DATA, help="folder of the data sets (default %(default)s)")
-    add("--work", type=Path, help="where indexes and vectors are kept (default: in the cache)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
-    return parser

@@ -1,14 +1,15 @@
-"""Whether vectors stay with their texts, whatever is done to an index.
+"""Differences of vector searches after random changes to an index.
 
     python -m bench vector_sequences
     python -m bench vector_sequences --sequences 100 --engine lucene
 
-Each sequence takes random steps: documents are built anew (also in another order, or others),
-added, changed, changed back, deleted, compacted; embedded in every form, also stopped in the
-middle; and a second index of the same documents in another order shares the folder of vectors.
-After each step semantic, hybrid and naive search, inside and outside of scopes, are compared with
-the same searches over vectors that are made from scratch. The rows that were encoded are compared
-with those whose text had no vector. Exit code 1 where anything differs.
+Each sequence takes random steps: documents are rebuilt (also in another order, or other documents),
+added, changed, changed back, deleted and compacted; they are embedded in every form, with
+interruptions too; and a second index of the same documents in another order shares the folder of
+vectors. After each step semantic, hybrid and naive search, with and without a scope, are compared
+with the same searches over vectors that are encoded from scratch. The number of rows encoded is
+compared with the number of rows whose text had no vector. The exit code is 1 where anything
+differs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from arag_search.corpus import Chunk
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.errors import (
-    AragError,
     VectorsError,
     VectorsMismatchError,
     VectorsNotFoundError,
@@ -47,8 +47,7 @@ from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line, positive
+from bench.arguments import BenchParser, positive
 from bench.cluster.cluster import local_cluster
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
@@ -68,7 +67,6 @@ SEED = 20260
 SEQUENCES = 1_000
 STEPS = 7
 ENGINES = ("lucene", "opensearch")
-RESULTS = RESULTS_FOLDER / "vector_sequences.json"
 
 Engine = Literal["lucene", "opensearch"]
 
@@ -433,56 +431,51 @@ def _comparable(result: SearchResult) -> list[object]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the bench; 1 where anything differs."""
-    given = _parser().parse_args(arguments)
-    engines: Sequence[Engine] = ENGINES if given.engine == "both" else (given.engine,)
+    """Run the sequences and return the exit code: 1 where anything differs."""
+    parser = BenchParser("vector_sequences", __doc__)
+    add = parser.add_argument
+    add("--sequences", type=positive, default=SEQUENCES, help="of all engines")
+    add("--steps", type=positive, default=STEPS, help="of a sequence")
+    add("--engine", choices=("both", *ENGINES), default="both")
+    add("--seed", type=int, default=SEED)
+    parser.add_work()
+    parser.add_results()
+    return parser.run(arguments, _compared)
+
+
+def _compared(options: argparse.Namespace, command: str) -> int:
+    engines: Sequence[Engine] = ENGINES if options.engine == "both" else (options.engine,)
     figures: list[Figure] = []
     differences: list[str] = []
-    try:
-        with ExitStack() as stack:
-            url = ""
-            if "opensearch" in engines:
-                data = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.work)))
-                url = stack.enter_context(local_cluster(data, 1, short_lived=True)).url
-            seeds = range(given.seed, given.seed + given.sequences)
-            shares = [
-                [seed for seed in seeds if len(engines) == 1 or _engine_of(seed) == engine]
-                for engine in engines
-            ]
-            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(len(engines)))
-            tasks = [
-                (engine, url, share, given.steps, given.work)
-                for engine, share in zip(engines, shares, strict=True)
-            ]
-            for engine, share, outcome in zip(
-                engines, shares, pool.starmap(_run, tasks, 1), strict=True
-            ):
-                figures.append(_figure(engine, len(share), outcome))
-                differences += outcome.differences
-    except AragError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
+    with ExitStack() as stack:
+        url = ""
+        if "opensearch" in engines:
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
+            url = stack.enter_context(local_cluster(data, 1, short_lived=True)).url
+        seeds = range(options.seed, options.seed + options.sequences)
+        shares = [
+            [seed for seed in seeds if len(engines) == 1 or _engine_of(seed) == engine]
+            for engine in engines
+        ]
+        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(len(engines)))
+        tasks = [
+            (engine, url, share, options.steps, options.work)
+            for engine, share in zip(engines, shares, strict=True)
+        ]
+        for engine, share, outcome in zip(
+            engines, shares, pool.starmap(_run, tasks, 1), strict=True
+        ):
+            figures.append(_figure(engine, len(share), outcome))
+            differences += outcome.differences
     for difference in differences[:_EXAMPLES]:
         print(difference, file=sys.stderr)
-    command = command_line("vector_sequences", arguments)
-    show(given.json, figures, circumstances(command, seed=given.seed))
+    show(options.json, figures, circumstances(command, seed=options.seed))
     return 1 if differences else 0
 
 
 def _engine_of(seed: int) -> Engine:
     """Every fifth sequence runs on OpenSearch, where a step takes five times as long."""
     return "opensearch" if seed % 5 == 0 else "lucene"
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench vector_sequences", description=__doc__)
-    parser.add_argument("--sequences", type=positive, default=SEQUENCES, help="of all engines")
-    parser.add_argument("--steps", type=positive, default=STEPS, help="of a sequence")
-    parser.add_argument("--engine", choices=("both", *ENGINES), default="both")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--work", type=Path, help="where temporary files go")
-    parser.add_argument("--json", type=Path, default=RESULTS)
-    return parser
 
 
 def _run(engine: Engine, url: str, seeds: Sequence[int], steps: int, work: Path | None) -> Outcome:

@@ -1,7 +1,9 @@
-"""What it costs to build each side of the replay: seconds, bytes on disk, peak memory.
+"""Cost of building each side of the replay: seconds, bytes on disk, peak memory.
 
-Every build has a process of its own, so that its peak is its own and Java is as cold for one as for
-the other. Seconds are those of the build alone, without the start of the process.
+    python -m bench.replay.build_cost SIDE CORPUS FOLDER OUT [ARGUMENT...]
+
+Every build runs in a process of its own, so that its peak memory is its own and Java starts equally
+cold for every side. The seconds are those of the build alone, without the start of the process.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def cost(side: str, sources: Sources, out: str, extra: Sequence[str] = ()) -> Co
     """Build a side of ``BUILDS`` in a process of its own. Raises BenchError where it fails."""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "bench", "build_cost", side),
+            *(sys.executable, "-m", "bench.replay.build_cost", side),
             *(str(sources.corpus), str(sources.folder), out, *extra),
         ],
         capture_output=True,
@@ -166,3 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     written = 0 if "://" in out else size_of(Path(out))
     print(json.dumps(asdict(Cost(seconds, written, peak_resident()))))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,10 @@
-"""Queries of recorded runs, asked again of us and of peers: what building and searching cost.
+"""Speed of our search and of peers on queries that agents really asked.
 
     python -m bench replay
     python -m bench replay --records my-run --queries 200 --without OpenSearch,pyserini
 
-Without --records the offline model answers the questions of 2WikiMultiHopQA first, and its searches
-are replayed. Prints tables, and adds what it measured to a JSON file. See bench/README.md.
+Without --records the offline model first answers the questions of 2WikiMultiHopQA, and its searches
+are replayed. Prints tables and adds the figures to the file of results. See bench/README.md.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from typing import Any
 
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import DEFAULT_PRESET, load_preset
-from arag_search.errors import AragError
 from arag_search.questions.files import load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line, positive
+from bench.arguments import BenchParser, names_from, positive
 from bench.replay import agreement
 from bench.replay.agreement import Bm25
 from bench.replay.build_cost import Sources, searched_words
@@ -46,21 +44,42 @@ QUERIES = 500
 ROUNDS = 5
 WARM_UP = 2
 BUILD_ROUNDS = 3
-DATA = Path("..") / "shared" / "data"
-RESULTS = RESULTS_FOLDER / "replay.json"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure. Exit code 1 for a failure; a peer that cannot be had is none."""
-    given = _parser().parse_args(arguments)
-    command = command_line("replay", arguments)
-    try:
-        with ExitStack() as stack:
-            figures, run = _measured(given, command, stack)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    show(given.json, figures, run)
+    """Measure and return the exit code; a peer that is not available is not a failure."""
+    parser = BenchParser("replay", __doc__)
+    add = parser.add_argument
+    add("--records", type=Path, nargs="+", metavar="RUN", help="folders of arag-search run")
+    add("--limit", type=positive, help="without --records: answer only the first questions")
+    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
+    parser.add_rounds(ROUNDS)
+    add("--warm-up", type=int, default=WARM_UP, help="that do not count (default %(default)s)")
+    add("--build-rounds", type=positive, default=BUILD_ROUNDS, help="(default %(default)s)")
+    add(
+        "--without",
+        type=names_from(OPTIONAL),
+        default=(),
+        metavar="A,B",
+        help=f"of {','.join(OPTIONAL)}",
+    )
+    add("--encoder", default=OFFLINE_PACKAGE, help="of hybrid (default %(default)s)")
+    add(
+        "--pyserini-python",
+        default=sys.executable,
+        metavar="PYTHON",
+        help="an interpreter that has pyserini (default: this one)",
+    )
+    parser.add_data()
+    parser.add_work()
+    parser.add_results()
+    return parser.run(arguments, _replayed)
+
+
+def _replayed(options: argparse.Namespace, command: str) -> int:
+    with ExitStack() as stack:
+        figures, run = _measured(options, command, stack)
+    show(options.json, figures, run)
     return 0
 
 
@@ -229,45 +248,3 @@ def _one_field(builds: Builds) -> Index:
     )
     build_index([str(builds.sources.words)], location, options)
     return open_index(location, search_timeout_s=None)
-
-
-# Command line
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench replay",
-        description="Ask queries of recorded runs again, of us and of peers.",
-    )
-    add = parser.add_argument
-    add("--records", type=Path, nargs="+", metavar="RUN", help="folders of arag-search run")
-    add("--limit", type=positive, help="without --records: answer the first questions alone")
-    add("--queries", type=positive, default=QUERIES, help="a round (default %(default)s)")
-    add("--rounds", type=positive, default=ROUNDS, help="interleaved (default %(default)s)")
-    add("--warm-up", type=int, default=WARM_UP, help="that do not count (default %(default)s)")
-    add("--build-rounds", type=positive, default=BUILD_ROUNDS, help="(default %(default)s)")
-    add(
-        "--without",
-        type=_sides,
-        default=(),
-        metavar="A,B",
-        help=f"of {','.join(OPTIONAL)}",
-    )
-    add("--encoder", default=OFFLINE_PACKAGE, help="of hybrid (default %(default)s)")
-    add(
-        "--pyserini-python",
-        default=sys.executable,
-        metavar="PYTHON",
-        help="an interpreter that has pyserini (default: this one)",
-    )
-    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
-    return parser
-
-
-def _sides(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    if not set(names) <= set(OPTIONAL):
-        raise argparse.ArgumentTypeError(f"{text} is not of {', '.join(OPTIONAL)}")
-    return names

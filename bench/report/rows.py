@@ -185,11 +185,17 @@ def _git(*words: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def show(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:
-    """Print the figures as a table, and keep them in a file."""
-    print(table(figures))
+def show(
+    path: Path, figures: Sequence[Figure], run: Mapping[str, Any], *, as_json: bool = False
+) -> None:
+    """Write the figures to a file and print them as a table, or each as a line of JSON."""
     write_results(path, figures, run)
-    print(f"Kept in {path}.", file=sys.stderr)
+    if as_json:
+        for figure in figures:
+            print(orjson.dumps({**figure.to_dict(), "run": run}).decode())
+    else:
+        print(table(figures))
+    print(f"Results are in {path}.", file=sys.stderr)
 
 
 def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any]) -> None:

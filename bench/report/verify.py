@@ -1,13 +1,13 @@
-"""Runs figures again and compares them with what is expected.
+"""Run figures again and compare them with their expected values.
 
     python -m bench verify
     python -m bench verify --only words --only offline
     python -m bench verify --all
 
-Commands, values and tolerances stand in bench/expected.yaml. What takes a minute or less runs by
-default. Values of kind "deterministic" come out the same for the same code, data and versions;
-those of kind "ratio" compare two times, hold on any machine about, and have a wide tolerance. Exit
-code 1 where a value is off, or could not be had.
+Commands, values and tolerances are in bench/expected.yaml. Without options, whatever takes a minute
+or less runs. Values of kind "deterministic" are the same for the same code, data and versions.
+Those of kind "ratio" compare two times; they hold roughly on any machine and have a wide tolerance.
+The exit code is 1 where a value is off or missing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arag_search.errors import AragError, ArgumentError
+from arag_search.errors import ArgumentError
+from bench.arguments import BenchParser
 from bench.report.expected import EXPECTED, Expectation, read_expected
-from bench.report.rounds import timed
 from bench.report.rows import aligned, read_results, shown_number
 from bench.workbench import say
 
@@ -49,24 +50,29 @@ class Verdict:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Verify what the arguments name. Exit code 1 for a value that is off, and for a failure."""
-    given = _parser().parse_args(arguments)
-    try:
-        chosen = _chosen(read_expected(given.expected), given.only, all_of_them=given.all)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+    """Verify the chosen figures and return the exit code: 1 where a value is off or missing."""
+    parser = BenchParser("verify", __doc__)
+    add = parser.add_argument
+    add("--only", action="append", default=[], metavar="NAME", help="only this; may be repeated")
+    add("--all", action="store_true", help="also what takes longer than a minute")
+    add("--expected", type=Path, default=EXPECTED, help="file (default bench/expected.yaml)")
+    return parser.run(arguments, _verified)
+
+
+def _verified(options: argparse.Namespace, _: str) -> int:
+    chosen = _chosen(read_expected(options.expected), options.only, all_of_them=options.all)
     verdicts: list[Verdict] = []
-    for name, each in chosen.items():
-        say(f"{name}: python -m bench {each.command} (about {each.seconds:g} s)")
-        began = len(verdicts)
-        seconds = timed(lambda one=each, of=name: verdicts.extend(verified(of, one)))
-        off = sum(not verdict.good for verdict in verdicts[began:])
-        say(f"{name}: {off or 'none'} of {len(each.expected)} off, {seconds:.0f} s")
+    for name, expectation in chosen.items():
+        say(f"{name}: python -m bench {expectation.command} (about {expectation.seconds:g} s)")
+        began = time.perf_counter()
+        verdicts += (of_name := list(verified(name, expectation)))
+        off = sum(not verdict.good for verdict in of_name)
+        seconds = time.perf_counter() - began
+        say(f"{name}: {off or 'none'} of {len(expectation.expected)} off, {seconds:.0f} s")
     head = ("figure", "value", "found", "expected", "")
     print(aligned([head, *(verdict.cells() for verdict in verdicts)]))
     off = sum(not verdict.good for verdict in verdicts)
-    ratios = sum(each.kind == "ratio" for each in chosen.values())
+    ratios = sum(expectation.kind == "ratio" for expectation in chosen.values())
     print(
         f"{len(verdicts) - off} of {len(verdicts)} values are as expected;"
         f" {ratios} of {len(chosen)} figures are ratios of times, the others deterministic."
@@ -119,15 +125,3 @@ def _chosen(
         for name, each in expected.items()
         if (name in only if only else all_of_them or each.is_quick)
     }
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench verify",
-        description="Run figures again and compare them with what is expected.",
-    )
-    add = parser.add_argument
-    add("--only", action="append", default=[], metavar="NAME", help="this one; may be repeated")
-    add("--all", action="store_true", help="those too that take longer than a minute")
-    add("--expected", type=Path, default=EXPECTED, help="file (default bench/expected.yaml)")
-    return parser

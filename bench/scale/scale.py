@@ -1,21 +1,20 @@
-"""How building and searching grow with the corpus, and what that says of KILT.
+"""Growth of build time, size and latency with the corpus, extrapolated to KILT.
 
     python -m bench scale
     python -m bench scale --sizes 10000,30000,100000 --engine opensearch --out scale.json
 
-Builds synthetic corpora of several sizes on both engines, measures each size once, and lays a power
-law through the sizes. What is measured is kept in a JSON file: a size that is there is not measured
-again, so that a run that was stopped goes on. A table goes to stdout, a plot beside the JSON file.
+Builds synthetic corpora of several sizes on both engines, measures each size once, and fits a power
+law to the sizes. Every measurement is kept in a JSON file and not repeated, so that the same
+command resumes an interrupted run. A table goes to stdout, a plot beside the JSON file.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ import orjson
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
 from arag_search.system.durable import write_atomically
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line
+from bench import BenchError
+from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.report.rows import Figure, Row, circumstances, table
 from bench.scale import synthetic
 from bench.scale.law import TARGET_PASSAGES, laws
@@ -49,39 +48,59 @@ QUERIES = 200
 SAMPLE = 2_000
 """Passages from all over a corpus, of which queries are drawn."""
 MAX_BUILD_S = 7_200.0
-RESULTS = RESULTS_FOLDER / "scale.json"
 RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
 """Room for a passage while an index is built, its corpus file included: twice what stays."""
 MIN_ROOM = 1 << 30
-INTERRUPTED = 130
 
 _ALIKE = 0.1
 """A synthetic corpus is like the real one where no figure is farther from it."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the sizes that are not measured yet. Exit code 1 for a failure, 130 for Ctrl-C."""
-    given = _parser().parse_args(arguments)
-    try:
-        results = _Results.read(given.out, given.queries)
-        command = command_line("scale", arguments)
-        results.run = circumstances(command, seed=synthetic.SEED)
-        if not results.corpus and (given.data / CORPUS).is_file():
-            results.corpus = compared(given.data / CORPUS)
-        _measure_all(given, results)
-        figures = results.figures()
-        from bench.scale.plot import plot
+    """Measure the sizes that are not measured yet, and return the exit code."""
+    parser = BenchParser("scale", __doc__, resumes=True)
+    add = parser.add_argument
+    add(
+        "--sizes",
+        type=_sizes,
+        default=SIZES,
+        help=f"passages, at least 100 (default {','.join(map(str, SIZES))})",
+    )
+    add(
+        "--engine",
+        type=names_from(ENGINES),
+        default=ENGINES,
+        help="lucene,opensearch, or one of them (default both)",
+    )
+    add("--queries", type=positive, default=QUERIES, help="of each class (default %(default)s)")
+    parser.add_results("--out")
+    add("--again", action="store_true", help="measure again sizes that the file already has")
+    parser.add_work()
+    add("--url", help="an OpenSearch to use (default: a node of our own, stopped afterwards)")
+    add("--heap", default="1g", help="memory of our own node (default %(default)s)")
+    add(
+        "--max-build-s",
+        type=float,
+        default=MAX_BUILD_S,
+        help="longest time for one index (default %(default)g)",
+    )
+    parser.add_data()
+    return parser.run(arguments, _grown)
 
-        pictures = plot(results.measured, given.out)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        say("Stopped. What was measured is kept; the same command goes on.")
-        return INTERRUPTED
+
+def _grown(options: argparse.Namespace, command: str) -> int:
+    results = _Results.read(options.out, options.queries)
+    results.run = circumstances(command, seed=synthetic.SEED)
+    if not results.corpus and (options.data / CORPUS).is_file():
+        results.corpus = compared(options.data / CORPUS)
+    _measure_all(options, results)
+    figures = results.figures()
+    from bench.scale.plot import plot
+
+    pictures = plot(results.measured, options.out)
     print(table(figures))
-    say(f"Kept in {given.out}, {', '.join(map(str, pictures))}.")
+    say(f"Results are in {options.out}, {', '.join(map(str, pictures))}.")
     return 0
 
 
@@ -219,21 +238,21 @@ def compared(real: Path) -> dict[str, Any]:
     }
 
 
-def _measure_all(given: argparse.Namespace, results: _Results) -> None:
-    for engine in given.engine:
-        known = {} if given.again else results.measured.get(engine, {})
-        missing = [size for size in given.sizes if size not in known]
+def _measure_all(options: argparse.Namespace, results: _Results) -> None:
+    for engine in options.engine:
+        known = {} if options.again else results.measured.get(engine, {})
+        missing = [size for size in options.sizes if size not in known]
         if not missing:
             say(f"{engine}: everything is measured.")
             continue
-        with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=given.work) as name:
+        with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=options.work) as name:
             folder = Path(name)
             check_room(folder, missing[-1] * BYTES_NEEDED + MIN_ROOM)
-            with open_side(engine, folder, given.url, given.heap) as side:
+            with open_side(engine, folder, options.url, options.heap) as side:
                 first = min(WARM_UP_PASSAGES, missing[0])
-                _measured(side, folder, first, given, engine, FIRST_ROUNDS)
+                _measured(side, folder, first, options, engine, FIRST_ROUNDS)
                 for size in missing:
-                    found = _measured(side, folder, size, given, engine, WARM_UP_ROUNDS)
+                    found = _measured(side, folder, size, options, engine, WARM_UP_ROUNDS)
                     results.add(engine, found)
 
 
@@ -241,7 +260,7 @@ def _measured(
     side: Side,
     folder: Path,
     size: int,
-    given: argparse.Namespace,
+    options: argparse.Namespace,
     engine: EngineName,
     warm_up_rounds: int,
 ) -> Measured:
@@ -252,66 +271,13 @@ def _measured(
     say(f"{engine}: {size:,} passages, {written >> 20:,} MB of text")
     try:
         sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
-        progress = BoundedProgress(given.max_build_s)
-        found = measure(side, corpus, sample, given.queries, progress, warm_up_rounds)
+        progress = BoundedProgress(options.max_build_s)
+        found = measure(side, corpus, sample, options.queries, progress, warm_up_rounds)
     finally:
         corpus.unlink()
     say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
     return found
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench scale",
-        description="Measure building and searching at several sizes. See bench/README.md.",
-    )
-    add = parser.add_argument
-    add(
-        "--sizes",
-        type=_sizes,
-        default=SIZES,
-        help="passages, at least 100 (default 10000,30000,100000,300000,1000000)",
-    )
-    add("--engine", type=_engines, default=ENGINES, help="lucene,opensearch, or one (default both)")
-    add("--queries", type=_queries, default=QUERIES, help="of each class (default %(default)s)")
-    add("--out", type=Path, default=RESULTS, help="file (default bench/results/scale.json)")
-    add("--again", action="store_true", help="measure sizes again that are in the file")
-    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
-    add("--url", help="an OpenSearch to use (default: a node of our own, ended afterwards)")
-    add("--heap", default="1g", help="memory of our own node (default %(default)s)")
-    add(
-        "--max-build-s",
-        type=float,
-        default=MAX_BUILD_S,
-        help="longest time for one index (default %(default)g)",
-    )
-    add(
-        "--data",
-        type=Path,
-        default=Path("..") / "shared" / "data",
-        help="folder of real corpora, whose words are compared (default %(default)s)",
-    )
-    return parser
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
-        return int(text)
-
-    return parse
-
-
-_queries = _whole(1)
-
-
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(sorted({_whole(100)(piece) for piece in text.split(",")}))
-
-
-def _engines(text: str) -> tuple[EngineName, ...]:
-    named = text.split(",")
-    if not set(named) <= set(ENGINES):
-        raise argparse.ArgumentTypeError(f"{text} is not of {','.join(ENGINES)}")
-    return tuple(engine for engine in ENGINES if engine in named)
+    return tuple(sorted({whole_from(100)(piece) for piece in text.split(",")}))

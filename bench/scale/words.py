@@ -1,43 +1,37 @@
-"""What the words of a real corpus are like, and of the synthetic one that stands in for it.
+"""Statistics of the words of a real corpus and of the synthetic one.
 
     python -m bench words
     python -m bench words --data FOLDER --json words.json
 
-The statistics are those of bench/scale/word_statistics.py; `bench scale` compares them before it
-measures.
+bench/scale/word_statistics.py defines the statistics; `python -m bench scale` compares them before
+it measures.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from arag_search.errors import AragError
-from bench import RESULTS_FOLDER
-from bench.arguments import command_line
+from bench.arguments import BenchParser
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.scale import synthetic
 from bench.scale.scale import compared
 from bench.workbench import CORPUS, check_corpus
 
-DATA = Path("..") / "shared" / "data"
-RESULTS = RESULTS_FOLDER / "words.json"
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Count. Exit code 1 for a failure."""
-    given = _parser().parse_args(arguments)
-    corpus = given.data / CORPUS
-    try:
-        check_corpus(corpus)
-        figure = counted(corpus)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    run = circumstances(command_line("words", arguments), seed=synthetic.SEED)
-    show(given.json, [figure], run)
+    """Count the words of both corpora and return the exit code."""
+    parser = BenchParser("words", __doc__)
+    parser.add_data()
+    parser.add_results()
+    return parser.run(arguments, _counted)
+
+
+def _counted(options: argparse.Namespace, command: str) -> int:
+    check_corpus(options.data / CORPUS)
+    figure = counted(options.data / CORPUS)
+    show(options.json, [figure], circumstances(command, seed=synthetic.SEED))
     return 0
 
 
@@ -51,14 +45,3 @@ def counted(corpus: Path) -> Figure:
     ]
     unlike = [name for name, each in both.items() if not each["alike"]]
     return Figure("words", tuple(rows), {"corpus": corpus.parent.name, "unlike": unlike})
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench words",
-        description="Count the words of a real corpus and of the synthetic one.",
-    )
-    add = parser.add_argument
-    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
-    return parser

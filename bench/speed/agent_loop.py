@@ -1,8 +1,11 @@
-"""What the agent loop costs beside model and tools: python -m bench agent_loop
+"""Time of a step of the agent loop without its model and tools.
 
-A question is brought to a history of so many tokens and its state written out. In every round the
-loop goes on from that state for some steps, whose time, less that of model and tools, is divided by
-their number. The requests grow; what the loop does with them must not.
+    python -m bench agent_loop
+
+The agent first works on a question until its history has a number of tokens, and its state is
+saved. In every round the loop resumes from that state for a number of steps. The time of a round,
+less that of model and tools, is divided by the number of steps. Requests grow from step to step;
+the overhead of the loop must not.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ import json
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from arag_search.agent.calls import Calls
@@ -28,12 +30,11 @@ from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ReadSet, ToolResult
 from arag_search.tools.chunk_read import ChunkRead
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line
+from bench import BenchError
+from bench.arguments import BenchParser
 from bench.report.fingerprints import preset_fingerprints
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 
-RESULTS = RESULTS_FOLDER / "agent_loop.json"
 PRESET = "logical_read"
 HISTORY_TOKENS = 60_000
 SHORT_HISTORY_TOKENS = 2_000
@@ -148,17 +149,15 @@ def measure(rounds: int = ROUNDS, steps: int = STEPS) -> tuple[Figure, Index]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and write the results."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench agent_loop",
-        description="Measure what the agent loop costs beside model and tools.",
-    )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--json", type=Path, default=RESULTS, help="file of results")
-    given = parser.parse_args(arguments)
-    figure, index = measure(given.rounds)
-    run = circumstances(command_line("agent_loop", arguments), index.manifest)
-    run |= preset_fingerprints(load_preset(PRESET))
-    write_results(given.json, [figure], run)
-    print(table([figure]))
+    """Measure a step with a long and with a short history, and return the exit code."""
+    parser = BenchParser("agent_loop", __doc__)
+    parser.add_rounds(ROUNDS)
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    figure, index = measure(options.rounds)
+    run = circumstances(command, index.manifest) | preset_fingerprints(load_preset(PRESET))
+    show(options.json, [figure], run)
     return 0

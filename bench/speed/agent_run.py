@@ -1,8 +1,10 @@
-"""What workers gain: python -m bench agent_run
+"""Time of a run with one worker over that with several workers.
 
-A run of questions with a scripted model whose replies take as long as those of an endpoint: two
-searches and an answer each. One worker and several do the same run, in turns, each into a folder
-of its own, over a Lucene index of the sample corpus.
+    python -m bench agent_run
+
+The run asks questions of a scripted model whose replies take as long as those of an endpoint: two
+searches and an answer for each question. One worker and several workers alternate, each run into a
+folder of its own, over a Lucene index of the sample corpus.
 """
 
 from __future__ import annotations
@@ -20,16 +22,15 @@ from arag_search.questions.files import Question
 from arag_search.runs.folder import read_records
 from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import Index, open_index
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import preset_fingerprints
 from bench.report.rounds import Side, interleaved, timed
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 
-RESULTS = RESULTS_FOLDER / "agent_run.json"
 PRESET = "logical_read"
 QUESTIONS = 200
 WORKERS = 16
@@ -41,18 +42,26 @@ QUERIES = ('"antonio vivaldi" AND librett*', "opera AND venice NOT title:griseld
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print a table, and add the figure to the file of results."""
-    given = _parser().parse_args(arguments)
+    """Measure runs with one worker and with several, and return the exit code."""
+    parser = BenchParser("agent_run", __doc__)
+    add = parser.add_argument
+    add("--questions", type=positive, default=QUESTIONS, help="of a run (default %(default)s)")
+    add("--workers", type=positive, default=WORKERS, help="against one (default %(default)s)")
+    parser.add_rounds(ROUNDS)
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
     with tempfile.TemporaryDirectory(prefix="arag-bench-") as name:
         folder = Path(name)
         with as_file(files("arag_search") / "sample" / "corpus.jsonl") as corpus:
             build_index([str(corpus)], folder / "index", BuildOptions())
         with open_index(folder / "index", search_timeout_s=None) as index:
-            about = circumstances(command_line("agent_run", arguments), index.manifest)
+            about = circumstances(command, index.manifest)
             about |= preset_fingerprints(load_preset(PRESET))
-            measured = figure(index, folder, given.questions, given.workers, given.rounds)
-    write_results(given.json, [measured], about)
-    print(table([measured]))
+            measured = figure(index, folder, options.questions, options.workers, options.rounds)
+    show(options.json, [measured], about)
     return 0
 
 
@@ -101,15 +110,3 @@ def _script(request: ModelRequest) -> ModelReply:
 def _quoted(text: str) -> str:
     escaped = text.replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench agent_run", description="Measure what workers gain."
-    )
-    add = parser.add_argument
-    add("--questions", type=int, default=QUESTIONS, help="of a run (default %(default)s)")
-    add("--workers", type=int, default=WORKERS, help="against one (default %(default)s)")
-    add("--rounds", type=int, default=ROUNDS, help="in turns (default %(default)s)")
-    add("--json", type=Path, default=RESULTS, help="file of results (default bench/results)")
-    return parser

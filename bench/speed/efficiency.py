@@ -1,21 +1,18 @@
-"""The figures of the search core: indexing, search, keyword search, startup.
+"""Time of indexing, search, keyword search and startup over that of bare loops.
 
     python -m bench efficiency all
     python -m bench efficiency search --rounds 3 --json search.json
 
-Prints a table, and adds what it measured to a JSON file.
+Prints a table and adds the figures to the file of results. See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from arag_search.errors import AragError
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.report.rows import Figure, circumstances, table, write_results
 from bench.speed import indexing, keyword, search, startup
 from bench.speed.queries import SEED
@@ -23,59 +20,16 @@ from bench.workbench import CORPUS, Workbench, say, set_up
 
 PARTS = ("indexing", "search", "keyword", "startup")
 ROUNDS = 7
-DATA = Path("..") / "shared" / "data"
-RESULTS = RESULTS_FOLDER / "efficiency.json"
 
 _QUIET_LOAD = 0.5
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what the arguments name. Exit code 1 for a failure; a missed target is none."""
-    given = _parser().parse_args(arguments)
-    parts = PARTS if given.part == "all" else (given.part,)
-    try:
-        if given.json.is_dir():
-            raise BenchError(
-                "The file of results is a folder.",
-                where=str(given.json),
-                do="Name a file, such as efficiency.json in it.",
-            )
-        with set_up(given.data / CORPUS, given.work) as bench:
-            command = command_line("efficiency", arguments)
-            run = circumstances(command, bench.manifest, seed=SEED)
-            if run["load"] > _QUIET_LOAD:
-                say(f"The machine is not quiet (load {run['load']}): times will be off.")
-            measure = _measures(given)
-            figures: list[Figure] = []
-            for part in parts:
-                figures.append(measure[part](bench))
-                write_results(given.json, figures[-1:], run)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(table(figures))
-    return 0
-
-
-def _measures(given: argparse.Namespace) -> dict[str, Callable[[Workbench], Figure]]:
-    return {
-        "indexing": lambda bench: indexing.measure(bench, given.rounds),
-        "search": lambda bench: search.measure(bench, given.rounds, count=given.queries),
-        "keyword": lambda bench: keyword.measure(
-            bench, given.rounds, scales=given.scales, max_build_s=given.max_build_s
-        ),
-        "startup": lambda bench: startup.measure(bench),
-    }
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench efficiency",
-        description="Measure the search core against bare loops. See bench/README.md.",
-    )
+    """Measure the chosen parts and return the exit code; a missed target is not a failure."""
+    parser = BenchParser("efficiency", __doc__)
     add = parser.add_argument
     add("part", nargs="?", choices=(*PARTS, "all"), default="all")
-    add("--rounds", type=positive, default=ROUNDS, help="interleaved rounds (default %(default)s)")
+    parser.add_rounds(ROUNDS)
     add("--queries", type=positive, default=search.QUERIES, help="of search (default %(default)s)")
     add(
         "--scales",
@@ -89,15 +43,42 @@ def _parser() -> argparse.ArgumentParser:
         default=keyword.MAX_BUILD_S,
         help="of keyword: longest time for one index (default %(default)g)",
     )
-    add("--data", type=Path, default=DATA, help="folder of the corpora (default %(default)s)")
-    add(
-        "--json",
-        type=Path,
-        default=RESULTS,
-        help="file of results (default bench/results/efficiency.json)",
-    )
-    add("--work", type=Path, help="folder for temporary files (default: that of the system)")
-    return parser
+    parser.add_data()
+    parser.add_results()
+    parser.add_work()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    parts = PARTS if options.part == "all" else (options.part,)
+    if options.json.is_dir():
+        raise BenchError(
+            "The file of results is a folder.",
+            where=str(options.json),
+            do="Name a file, such as efficiency.json in it.",
+        )
+    with set_up(options.data / CORPUS, options.work) as bench:
+        run = circumstances(command, bench.manifest, seed=SEED)
+        if run["load"] > _QUIET_LOAD:
+            say(f"The machine is not quiet (load {run['load']}): times will be off.")
+        measure = _measures(options)
+        figures: list[Figure] = []
+        for part in parts:
+            figures.append(measure[part](bench))
+            write_results(options.json, figures[-1:], run)
+    print(table(figures))
+    return 0
+
+
+def _measures(options: argparse.Namespace) -> dict[str, Callable[[Workbench], Figure]]:
+    return {
+        "indexing": lambda bench: indexing.measure(bench, options.rounds),
+        "search": lambda bench: search.measure(bench, options.rounds, count=options.queries),
+        "keyword": lambda bench: keyword.measure(
+            bench, options.rounds, scales=options.scales, max_build_s=options.max_build_s
+        ),
+        "startup": lambda bench: startup.measure(bench),
+    }
 
 
 def _scales(text: str) -> tuple[int, ...]:

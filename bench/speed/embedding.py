@@ -1,61 +1,65 @@
-"""Our encoder against a bare SentenceTransformer over the same sentences in the same batches.
+"""Time of our encoder over that of a bare SentenceTransformer.
 
     python -m bench embedding
     python -m bench embedding --sentences 500 --rounds 3 --json embedding.json
 
-Prints a table, and adds what it measured to a JSON file. See bench/README.md.
+Both encode the same sentences in the same batches. Prints a table and adds the figure to the file
+of results. See bench/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import Chunk
-from arag_search.errors import AragError, EncoderNotFoundError
+from arag_search.errors import EncoderNotFoundError
 from arag_search.vectors.encoders.hub import OFFLINE_PACKAGE
 from arag_search.vectors.encoders.model_folder import local_folder
 from arag_search.vectors.encoders.sentence_transformer import (
     DEFAULT_BATCH_SIZE,
     SentenceTransformerEncoder,
 )
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import encoder_of
 from bench.report.rounds import Side, Timings, interleaved, timed
-from bench.report.rows import Figure, Row, Target, circumstances, table, write_results
+from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import CORPUS, say, set_up
 
 TARGET = Target("at least", 0.9)
 SENTENCES = 2_000
 ROUNDS = 5
 QUERIES = 100
-DATA = Path("..") / "shared" / "data"
-RESULTS = RESULTS_FOLDER / "embedding.json"
 
 _TOLERANCE = 1e-6
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and write the results. Exit code 1 for a failure; a missed target is none."""
-    given = _parser().parse_args(arguments)
-    try:
-        with set_up(given.data / CORPUS, given.work) as bench:
-            sentences = drawn(bench.chunks, given.sentences)
-            manifest = bench.manifest
-        figure = measure(given.encoder, sentences, given.rounds, batch_size=given.batch_size)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
-    run = circumstances(command_line("embedding", arguments), manifest)
+    """Measure and return the exit code; a missed target is not a failure."""
+    parser = BenchParser("embedding", __doc__)
+    add = parser.add_argument
+    add("--encoder", default=OFFLINE_PACKAGE, help="a folder or installed package")
+    add("--sentences", type=positive, default=SENTENCES, help="to encode (default %(default)s)")
+    add("--batch-size", type=positive, default=DEFAULT_BATCH_SIZE, help="(default %(default)s)")
+    parser.add_rounds(ROUNDS)
+    parser.add_data()
+    parser.add_work()
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    with set_up(options.data / CORPUS, options.work) as bench:
+        sentences = drawn(bench.chunks, options.sentences)
+        run = circumstances(command, bench.manifest)
     for package in ("sentence-transformers", "torch"):
         run[package] = version(package)
-    write_results(given.json, [figure], run)
-    print(table([figure]))
+    figure = measure(options.encoder, sentences, options.rounds, batch_size=options.batch_size)
+    show(options.json, [figure], run)
     return 0
 
 
@@ -145,18 +149,3 @@ def _figure(
         "encoder": encoder_of(encoder.identity),
     }
     return Figure("embedding", tuple(rows), details)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench embedding",
-        description="Measure our encoder against a bare SentenceTransformer.",
-    )
-    parser.add_argument("--encoder", default=OFFLINE_PACKAGE, help="a folder or installed package")
-    parser.add_argument("--sentences", type=positive, default=SENTENCES)
-    parser.add_argument("--batch-size", type=positive, default=DEFAULT_BATCH_SIZE)
-    parser.add_argument("--rounds", type=positive, default=ROUNDS)
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the corpora")
-    parser.add_argument("--work", type=Path, help="folder for temporary files")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="file of results")
-    return parser

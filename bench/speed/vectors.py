@@ -1,18 +1,18 @@
-"""What vectors on disk cost: search against bare FAISS, bytes, memory, and the time to publish.
+"""Cost of vectors on disk: search over bare FAISS, bytes, memory and publishing.
 
-    uv run --extra all python -m bench vectors [--sizes 100000 1000000] [--no-ivf] [--work DIR]
+    uv run --extra all python -m bench vectors
+    uv run --extra all python -m bench vectors --sizes 100000 1000000 --no-ivf
 
-The vectors are synthetic (random directions around random centres), so they tell of time, memory
-and bytes, and nothing of recall (`python -m bench recall`). Each size is published and searched in
-a process of its own. Flat search is compared with `IndexFlatIP` over the same vectors in memory,
-with the same number of threads, in interleaved rounds; both must find the same rows.
+The vectors are synthetic (random directions around random centres), so they measure time, memory
+and bytes, but not recall (`python -m bench recall` does). Each size is published and searched in a
+process of its own. Flat search is compared with `IndexFlatIP` over the same vectors in memory, with
+the same number of threads, in interleaved rounds; both must find the same rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import sys
 import tempfile
 import threading
 import time
@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.errors import AragError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.tree import Scope
 from arag_search.vectors.base import EncoderIdentity
@@ -33,8 +32,8 @@ from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record, write_shard
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
-from bench import RESULTS_FOLDER, BenchError
-from bench.arguments import command_line, positive
+from bench import BenchError
+from bench.arguments import BenchParser, positive
 from bench.report.rounds import Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import check_room, say
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-RESULTS = RESULTS_FOLDER / "vectors.json"
 SIZES = (100_000, 1_000_000)
 FLAT_TARGET = Target("at most", 1.2)
 BATCHES = (1, 4, 64)
@@ -76,38 +74,36 @@ class Task:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the given sizes, print them and keep them. Exit code 1 for a failure."""
-    given = _parser().parse_args(arguments)
-    run = circumstances(command_line("vectors", arguments), seed=_QUERIES)
-    try:
-        for size in given.sizes:
-            for figure in _measured(given, size):
-                show(given.json, [figure], run)
-    except AragError as error:
-        print(error, file=sys.stderr)
-        return 1
+    """Measure the chosen sizes and return the exit code."""
+    parser = BenchParser("vectors", __doc__)
+    add = parser.add_argument
+    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
+    add("--dimension", type=positive, default=384)
+    add("--no-ivf", action="store_true", help="measure flat vectors alone")
+    parser.add_rounds(ROUNDS)
+    add("--side-s", type=float, default=0.5, help="seconds of a side in a round")
+    parser.add_work()
+    parser.add_results()
+    return parser.run(arguments, _measured)
+
+
+def _measured(options: argparse.Namespace, command: str) -> int:
+    run = circumstances(command, seed=_QUERIES)
+    for size in options.sizes:
+        for figure in _figures(options, size):
+            show(options.json, [figure], run)
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench vectors", description=__doc__)
-    parser.add_argument("--sizes", type=positive, nargs="+", default=SIZES, metavar="ROWS")
-    parser.add_argument("--dimension", type=positive, default=384)
-    parser.add_argument("--no-ivf", action="store_true", help="measure flat vectors alone")
-    parser.add_argument("--rounds", type=positive, default=ROUNDS)
-    parser.add_argument("--side-s", type=float, default=0.5, help="seconds of a side in a round")
-    parser.add_argument("--work", type=Path, help="where temporary files go")
-    parser.add_argument("--json", type=Path, default=RESULTS)
-    return parser
-
-
-def _measured(given: argparse.Namespace, rows: int) -> Iterator[Figure]:
+def _figures(options: argparse.Namespace, rows: int) -> Iterator[Figure]:
     """The figures of one size as they are measured, so that what is done is kept."""
-    with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=given.work) as name:
+    with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=options.work) as name:
         work = Path(name)
-        check_room(work, rows * (given.dimension * 4 + 500) * 2)
-        say(f"{rows:,} rows of {given.dimension} dimensions: writing shards")
-        task = Task(rows, given.dimension, work, not given.no_ivf, given.rounds, given.side_s)
+        check_room(work, rows * (options.dimension * 4 + 500) * 2)
+        say(f"{rows:,} rows of {options.dimension} dimensions: writing shards")
+        task = Task(
+            rows, options.dimension, work, not options.no_ivf, options.rounds, options.side_s
+        )
         manifest, seconds = write_synthetic(task)
         flat = _in_process(_flat, task, manifest)
         yield Figure(flat.name, (Row("shards written", seconds, "s"), *flat.rows), flat.details)

@@ -22,8 +22,8 @@ from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset
 from arag_search.runs.folder import read_records
 from bench.ablate import main
-from bench.ablation.cells import cell_files, read_cell
-from bench.ablation.suite import ModelEntry
+from bench.ablation.experiment.cells import cell_files, read_cell
+from bench.ablation.experiment.suite import ModelEntry
 from bench.report.fingerprints import missing
 from tests.support.ablations import suite_values
 
@@ -225,7 +225,7 @@ def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
 
 
 @pytest.mark.engine
-def test_an_interrupted_run_says_how_to_go_on(
+def test_an_interrupted_run_says_how_to_resume(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "interrupted"}
@@ -235,7 +235,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     words = command(work, suite)
     assert main(words, stopping) == 130
     again = shlex.join(["python", "-m", "bench", "ablate", *words])
-    assert capsys.readouterr().err.endswith(f"Interrupted. Go on with: {again}\n")
+    assert capsys.readouterr().err.endswith(f"Interrupted. Resume with: {again}\n")
     going_on = Chosen()
     assert main(words, going_on) == 0
     first = [one for one in stopping.questions if one != "s03"]

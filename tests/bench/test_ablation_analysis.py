@@ -12,23 +12,29 @@ import pytest
 
 from arag_search.evaluation.bootstrap import Interval
 from bench import BenchError
-from bench.ablation.analysis import MACRO, Analysis, analyse
-from bench.ablation.cells import Key
-from bench.ablation.design import Contrast, Design
-from bench.ablation.differing import differing
-from bench.ablation.groups import groups
-from bench.ablation.report import Report, claim_lines, differing_lines, markdown, write_report
-from bench.ablation.report_tables import (
+from bench.ablation.analysis.analysis import MACRO, Analysis, analyse
+from bench.ablation.analysis.design import Contrast, Design
+from bench.ablation.analysis.differing import differing
+from bench.ablation.analysis.groups import groups
+from bench.ablation.analysis.searching import searched
+from bench.ablation.analysis.values import load_values
+from bench.ablation.experiment.cells import Key
+from bench.ablation.experiment.runner import run_cells
+from bench.ablation.experiment.search_sums import SUMS
+from bench.ablation.experiment.suite import Suite
+from bench.ablation.report.report import (
+    Report,
+    claim_lines,
+    differing_lines,
+    markdown,
+    write_report,
+)
+from bench.ablation.report.tables import (
     contrast_tables,
     coverage_table,
     policy_table,
     searching_tables,
 )
-from bench.ablation.runner import run_cells
-from bench.ablation.search_sums import SUMS
-from bench.ablation.searching import searched
-from bench.ablation.suite import Suite
-from bench.ablation.values import load_values
 from tests.support.ablations import SETS, Computed, Values, halved, suite_of
 
 pytestmark = pytest.mark.bench

@@ -47,7 +47,7 @@ def counted_words(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[s
     results = folder / "words.json"
     assert count_words(["--data", str(folder), "--json", str(results)]) == 0
     rows = read_results(results)["words"].rows
-    return f"bench.scale.words --data {folder}", {f"words/{row.what}": row.value for row in rows}
+    return f"words --data {folder}", {f"words/{row.what}": row.value for row in rows}
 
 
 def test_a_figure_that_comes_out_again_is_as_expected_and_an_altered_one_is_off(
@@ -59,7 +59,7 @@ def test_a_figure_that_comes_out_again_is_as_expected_and_an_altered_one_is_off(
     assert f"{len(values)} of {len(values)} values are as expected" in capsys.readouterr().out
 
     altered = {**values, "words/real: Zipf slope": values["words/real: Zipf slope"] + 0.001}
-    written(expected, words=expecting(command, altered), other=expecting("bench.absent", {"a": 1}))
+    written(expected, words=expecting(command, altered), other=expecting("absent", {"a": 1}))
     assert verify.main(["--expected", str(expected), "--only", "words"]) == 1
     out = capsys.readouterr().out
     (off,) = [line for line in out.splitlines() if line.endswith("OFF")]
@@ -72,7 +72,7 @@ def test_a_command_that_fails_and_a_value_that_is_not_there_are_off(
     command, _ = words
     expected = written(
         tmp_path / "e.yaml",
-        absent=expecting(f"bench.scale.words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
+        absent=expecting(f"words --data {tmp_path}", {"words/real: Zipf slope": 1.0}),
         renamed=expecting(command, {"words/no such row": 1.0}),
     )
     assert verify.main(["--expected", str(expected)]) == 1
@@ -84,9 +84,7 @@ def test_a_command_that_fails_and_a_value_that_is_not_there_are_off(
 
 
 def test_a_tolerance_is_in_the_unit_of_the_value() -> None:
-    ratio = Expectation(
-        command="bench.x", kind="ratio", seconds=1.0, tolerance=0.25, expected={"a": 1.0}
-    )
+    ratio = Expectation(command="x", kind="ratio", seconds=1.0, tolerance=0.25, expected={"a": 1.0})
     assert ratio.is_near(1.25, 1.0)
     assert not ratio.is_near(1.26, 1.0)
     assert not ratio.is_near(0.74, 1.0)
@@ -125,8 +123,8 @@ def test_what_is_expected_is_what_the_files_of_results_say() -> None:
 def test_all_problems_of_the_file_are_told_at_once(tmp_path: Path) -> None:
     path = written(
         tmp_path / "e.yaml",
-        one={**expecting("rm -r", {"a": 1.0}), "colour": "red"},
-        two={**expecting("bench.scale.words", {}), "tolerance": -1},
+        one={**expecting("bench.scale.words", {"a": 1.0}), "colour": "red"},
+        two={**expecting("words", {}), "tolerance": -1},
     )
     with pytest.raises(BenchError) as caught:
         read_expected(path)
@@ -147,7 +145,7 @@ def test_expected_recall_is_at_least_nine_tenths_with_rescoring() -> None:
 
 def test_the_tolerance_is_taken_off_the_recall_that_is_expected(tmp_path: Path) -> None:
     path = tmp_path / "e.yaml"
-    each = expecting("bench.quality.recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
+    each = expecting("recall", {"IVF-flat/recall@10": 0.95}, tolerance=0.02)
     written(path, recall=each)
     assert recall.expected(path) == {"IVF-flat": Target("at least", 0.93)}
     written(path, other=each)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from bench.ablation.cells import CellRow, Key
-from bench.ablation.suite import Suite, checked_suite
+from bench.ablation.experiment.cells import CellRow, Key
+from bench.ablation.experiment.suite import Suite, checked_suite
 
 SETS = {"small": 6, "large": 12}
 

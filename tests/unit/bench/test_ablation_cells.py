@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench import BenchError
-from bench.ablation.cells import Cell, CellRow, cell_files, read_cell, stored, write_cell
-from bench.ablation.runner import Outcome, chosen_keys, run_cells
+from bench.ablation.experiment.cells import Cell, CellRow, cell_files, read_cell, stored, write_cell
+from bench.ablation.experiment.runner import Outcome, chosen_keys, run_cells
 from tests.support.ablations import Computed, halved, suite_of
 
 pytestmark = pytest.mark.bench

@@ -11,7 +11,7 @@ from arag_search.agent.record import Record, Step
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
-from bench.ablation.scoring import area, curve_of, row_of
+from bench.ablation.experiment.scoring import area, curve_of, row_of
 
 pytestmark = pytest.mark.bench
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from arag_search.errors import ConfigError
-from bench.ablation.design import Design
-from bench.ablation.papers import paper_tables
-from bench.ablation.report import declaration
-from bench.ablation.suite import AgentRuns, checked_suite, load_suite
+from bench.ablation.analysis.design import Design
+from bench.ablation.experiment.suite import AgentRuns, checked_suite, load_suite
+from bench.ablation.report.papers import paper_tables
+from bench.ablation.report.report import declaration
 from bench.report.fingerprints import NEEDED
 from tests.support.ablations import Computed, halved, suite_of, suite_values
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from arag_search.evaluation.bootstrap import Interval
-from bench.ablation.claims import ClaimRule, Policy, claim
+from bench.ablation.analysis.claims import ClaimRule, Policy, claim
 
 pytestmark = pytest.mark.bench
 

@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
-from bench.ablation.fixed_arguments import FixedArguments
+from bench.ablation.experiment.fixed_arguments import FixedArguments
 
 pytestmark = pytest.mark.bench
 

@@ -1,4 +1,4 @@
-"""What writers do where a file cannot be written for want of room: name it, and keep the old one."""
+"""What writers do where the disk is full: they name the file, and keep the old one."""
 
 import os
 import resource

@@ -10,7 +10,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.errors import ConfigError
 from arag_search.runs.prices import Prices
 from arag_search.system.yaml_file import repeated
-from bench.ablation.suite import load_suite
+from bench.ablation.experiment.suite import load_suite
 
 LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_preset(str(path)))
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
-from bench.ablation.analysis import Analysis
-from bench.ablation.design import Stratum
-from bench.ablation.values import QuestionLine, SetValues
+from bench.ablation.analysis.analysis import Analysis
+from bench.ablation.analysis.design import Stratum
+from bench.ablation.analysis.values import QuestionLine, SetValues
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from bench.ablation.cells import Key
-from bench.ablation.claims import ClaimRule, Policy
-from bench.ablation.suite import Suite
-from bench.ablation.values import Condition, condition_of
+from bench.ablation.analysis.claims import ClaimRule, Policy
+from bench.ablation.analysis.values import Condition, condition_of
+from bench.ablation.experiment.cells import Key
+from bench.ablation.experiment.suite import Suite
 from bench.report.statistics import corrected_level
 
 Stratum = tuple[tuple[str, str], ...]

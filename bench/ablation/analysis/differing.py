@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.ablation.analysis import Analysis, natural
-from bench.ablation.design import Stratum
-from bench.ablation.measure import MEASURES
-from bench.ablation.values import SetValues
+from bench.ablation.analysis.analysis import Analysis, natural
+from bench.ablation.analysis.design import Stratum
+from bench.ablation.analysis.values import SetValues
+from bench.ablation.experiment.measure import MEASURES
 
 MOST = 5
 """So many questions a side, pair and data set."""

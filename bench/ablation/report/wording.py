@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from arag_search.evaluation.bootstrap import Interval
-from bench.ablation.analysis import MACRO, Difference, natural
-from bench.ablation.claims import Claim, Policy
-from bench.ablation.design import Contrast, Stratum
-from bench.ablation.measure import MEASURES, Comparable
+from bench.ablation.analysis.analysis import MACRO, Difference, natural
+from bench.ablation.analysis.claims import Claim, Policy
+from bench.ablation.analysis.design import Contrast, Stratum
+from bench.ablation.experiment.measure import MEASURES, Comparable
 
 
 def value_text(measure: Comparable, value: float) -> str:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from arag_search.agent.models.choose import OFFLINE, REPLAY_PREFIX
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
-from bench.ablation.measure import MEASURES
+from bench.ablation.experiment.measure import MEASURES
 
 ENVIRONMENT = "environment"
 """The name of a model in a suite that stands for what ARAG_MODEL names."""

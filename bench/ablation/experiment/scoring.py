@@ -17,9 +17,9 @@ from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
-from bench.ablation.cells import CellRow
-from bench.ablation.measure import EVIDENCE_AREA
-from bench.ablation.search_sums import search_sums
+from bench.ablation.experiment.cells import CellRow
+from bench.ablation.experiment.measure import EVIDENCE_AREA
+from bench.ablation.experiment.search_sums import search_sums
 
 KINDS = (
     names.TOKENS_TO_EVIDENCE, names.FULL_EVIDENCE, names.EVIDENCE_RECALL, names.RETRIEVED_TOKENS,

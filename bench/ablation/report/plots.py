@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
 from bench import BenchError
-from bench.ablation.analysis import Analysis, natural
-from bench.ablation.design import Stratum
-from bench.ablation.groups import Group, groups
-from bench.ablation.measure import MEASURES, Comparable
-from bench.ablation.values import Condition, SetValues
-from bench.ablation.wording import levels_text
+from bench.ablation.analysis.analysis import Analysis, natural
+from bench.ablation.analysis.design import Stratum
+from bench.ablation.analysis.groups import Group, groups
+from bench.ablation.analysis.values import Condition, SetValues
+from bench.ablation.experiment.measure import MEASURES, Comparable
+from bench.ablation.report.wording import levels_text
 
 if TYPE_CHECKING:
     import numpy as np

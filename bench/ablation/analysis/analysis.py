@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from bench import BenchError
-from bench.ablation.claims import Claim, Policy, claim
-from bench.ablation.design import Contrast, Design, Stratum
-from bench.ablation.measure import MEASURES, Comparable
-from bench.ablation.values import Condition, SetValues
+from bench.ablation.analysis.claims import Claim, Policy, claim
+from bench.ablation.analysis.design import Contrast, Design, Stratum
+from bench.ablation.analysis.values import Condition, SetValues
+from bench.ablation.experiment.measure import MEASURES, Comparable
 from bench.report.statistics import (
     DataSet,
     holm,

@@ -13,14 +13,17 @@ import orjson
 
 from arag_search.evaluation.bootstrap import LEVEL, SEED, Interval
 from arag_search.system.durable import write_atomically
-from bench.ablation.analysis import Analysis, natural
-from bench.ablation.cells import Key
-from bench.ablation.design import Contrast, Design, Stratum
-from bench.ablation.differing import differing
-from bench.ablation.measure import MEASURES
-from bench.ablation.papers import PaperTable, paper_lines
-from bench.ablation.plots import plots
-from bench.ablation.report_tables import (
+from bench.ablation.analysis.analysis import Analysis, natural
+from bench.ablation.analysis.design import Contrast, Design, Stratum
+from bench.ablation.analysis.differing import differing
+from bench.ablation.analysis.searching import searched
+from bench.ablation.analysis.values import Condition
+from bench.ablation.experiment.cells import Key
+from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.suite import Suite
+from bench.ablation.report.papers import PaperTable, paper_lines
+from bench.ablation.report.plots import plots
+from bench.ablation.report.tables import (
     contrast_tables,
     coverage_table,
     failure_table,
@@ -30,10 +33,7 @@ from bench.ablation.report_tables import (
     searching_tables,
     sets_text,
 )
-from bench.ablation.searching import searched
-from bench.ablation.suite import Suite
-from bench.ablation.values import Condition
-from bench.ablation.wording import (
+from bench.ablation.report.wording import (
     claim_text,
     contrast_lines,
     fingerprint_lines,

@@ -24,11 +24,11 @@ from arag_search.runs.run import RunOptions, RunProgress, run
 from arag_search.search.index import Index
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
-from bench.ablation.cells import Cell, CellRow, Key
-from bench.ablation.fixed_arguments import FixedArguments
-from bench.ablation.places import Places
-from bench.ablation.scoring import row_of
-from bench.ablation.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
+from bench.ablation.experiment.cells import Cell, CellRow, Key
+from bench.ablation.experiment.fixed_arguments import FixedArguments
+from bench.ablation.experiment.places import Places
+from bench.ablation.experiment.scoring import row_of
+from bench.ablation.experiment.suite import ENVIRONMENT, AgentRuns, ModelEntry, PresetEntry
 from bench.quality.data_sets import corpus_file, drawn
 from bench.quality.packed import PUBLISHED, Packing, open_cut
 from bench.report.fingerprints import code_fingerprint, prompt_fingerprint

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
-from bench.ablation.analysis import MACRO, Analysis
-from bench.ablation.design import Stratum
-from bench.ablation.search_sums import SUMS
-from bench.ablation.values import Condition, SetValues
+from bench.ablation.analysis.analysis import MACRO, Analysis
+from bench.ablation.analysis.design import Stratum
+from bench.ablation.analysis.values import Condition, SetValues
+from bench.ablation.experiment.search_sums import SUMS
 
 if TYPE_CHECKING:
     import numpy as np

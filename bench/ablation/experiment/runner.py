@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arag_search.system.progress import duration
 from bench import BenchError
-from bench.ablation.cells import Cell, CellRow, Experiment, Key, stored, write_cell
+from bench.ablation.experiment.cells import Cell, CellRow, Experiment, Key, stored, write_cell
 
 FAILED = "failed questions"
 """A cell with questions that failed carries this beside its fingerprints, and so is never current:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.score import NOT_MEASURED
-from bench.ablation.analysis import MACRO, Analysis
-from bench.ablation.design import Contrast, Stratum
-from bench.ablation.groups import Group, groups
-from bench.ablation.measure import MEASURES
-from bench.ablation.searching import OVERLAP, RECOVERY, Searched, searched
-from bench.ablation.values import SetValues, Totals
-from bench.ablation.wording import (
+from bench.ablation.analysis.analysis import MACRO, Analysis
+from bench.ablation.analysis.design import Contrast, Stratum
+from bench.ablation.analysis.groups import Group, groups
+from bench.ablation.analysis.searching import OVERLAP, RECOVERY, Searched, searched
+from bench.ablation.analysis.values import SetValues, Totals
+from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.report.wording import (
     change_text,
     difference_text,
     estimate_text,

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import BenchError
-from bench.ablation.cells import Cell, CellRow, Key, read_cell
-from bench.ablation.measure import MEASURES
-from bench.ablation.search_sums import SUMS
+from bench.ablation.experiment.cells import Cell, CellRow, Key, read_cell
+from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.search_sums import SUMS
 
 if TYPE_CHECKING:
     import numpy as np
