@@ -1,4 +1,4 @@
-"""The picture of the viewer in README: a question of the sample corpus, as offline answers it.
+"""Draw the picture of the viewer for the guides: a sample question, as offline answers it.
 
     python -m bench viewer_picture
 
@@ -7,10 +7,11 @@ Needs the Chromium of the system, and Playwright (group dev), which drives it.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -37,8 +38,12 @@ QUESTION = "s01"
 SIZE = (1280, 800)
 
 
-def main() -> int:
-    """Write the picture. Exit code 1 for a failure."""
+def main(arguments: Sequence[str]) -> int:
+    """Write the picture and return the exit code (1: a failure)."""
+    argparse.ArgumentParser(
+        prog="python -m bench viewer_picture",
+        description=f"Draw {PICTURE.name} for the guides.",
+    ).parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
             write_atomically(PICTURE, picture(browser, sample_page(Path(folder))))

@@ -55,11 +55,11 @@ def test_a_result_that_changes_makes_the_table_old_until_it_is_written(
     given = ["--root", str(tmp_path), "--results", str(tmp_path / "results")]
 
     assert figures.main([*given, "--check"]) == 1
-    assert capsys.readouterr().out == "README.md: not what the results are\n"
-    assert "4 times as fast" not in (tmp_path / "README.md").read_text()
+    assert capsys.readouterr().out == "bench/README.md: not what the results are\n"
+    assert "4 times as fast" not in (tmp_path / "bench/README.md").read_text()
     assert figures.main(given) == 0
     assert "replies of 200 ms (`bench agent_run`) | 4 times as fast | 6 |" in (
-        (tmp_path / "README.md").read_text()
+        (tmp_path / "bench/README.md").read_text()
     )
     assert figures.main([*given, "--check"]) == 0
 
@@ -89,7 +89,7 @@ def test_what_is_not_measured_is_left_out_and_an_empty_table_says_what_to_run(
 ) -> None:
     assert not any(line.is_kept(Kept(tmp_path)) for line in SPEED)
     for name, table in TABLES.items():
-        assert table(Kept(tmp_path))[0].startswith("Not measured yet: `python -m bench."), name
+        assert table(Kept(tmp_path))[0].startswith("Not measured yet: `python -m bench "), name
 
 
 def test_a_row_that_is_not_there_is_an_error_that_names_those_that_are(tmp_path: Path) -> None:

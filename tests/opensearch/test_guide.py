@@ -12,6 +12,7 @@ import urllib.request
 import uuid
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,17 +21,18 @@ import yaml
 
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
+from tests.support.guides import ROOT, blocks_of, console, guide_text
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.servers
 
-FOLDER = Path(__file__).parents[2] / "opensearch"
-GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "opensearch"
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    return [block.text for block in blocks_of("opensearch/README.md") if block.kind == kind]
 
 
 # Compose
@@ -158,9 +160,23 @@ def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
 
 
 def test_what_could_not_be_run_is_marked() -> None:
-    parts = GUIDE.split("\n## ")
-    for part in parts:
-        assert ("docker compose -f" in part) == ("**Not run**: needs a Docker engine" in part)
+    for part in guide_text("opensearch/README.md").split("\n## "):
+        marked = "**Not run**: needs a Docker engine" in part
+        assert ("docker compose -f" in part) == marked
+
+
+@pytest.mark.opensearch
+def test_the_commands_of_the_guide_run_on_a_node(
+    opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arag_search").symlink_to(ROOT / "arag_search")
+    monkeypatch.chdir(tmp_path)
+    (block,) = (
+        block for block in blocks_of("opensearch/README.md") if block.kind == "console on a node"
+    )
+    text = block.text.replace("http://127.0.0.1:9200/my-index", opensearch.address)
+    assert text.count(opensearch.address) == 2
+    console(replace(block, text=text))
 
 
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
