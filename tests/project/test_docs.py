@@ -101,7 +101,7 @@ be printed by one of the others."""
 
 @pytest.fixture(scope="module")
 def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index that README makes, which the other guides use."""
+    """Build the index that README makes and the other guides use."""
     index = tmp_path_factory.mktemp("guides") / "sample-index"
     metadata = "year:number,kind:keyword"
     assert run(["index", SAMPLE, "--to", str(index), "--metadata", metadata]) == 0

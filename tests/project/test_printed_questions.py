@@ -78,7 +78,7 @@ def printed_in_the_repository() -> set[str]:
 
 @pytest.fixture(name="demo", scope="module")
 def output_of_the_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The index that the demo leaves, and all that it prints."""
+    """Run the demo: give the index that it leaves, and its output."""
     import contextlib
     import io
 
