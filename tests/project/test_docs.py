@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from arag_search import QueryError, parse
-from arag_search.agent.presets import load_preset
+from arag_search.agent.presets import load_preset, preset_names
 from arag_search.cli.app import run
 from arag_search.query.fields import Schema
 from arag_search.runs.prices import Prices
+from bench.__main__ import BENCHES
 from tests.support.commands import SAMPLE
 from tests.support.guides import (
     GUIDES,
@@ -241,6 +242,18 @@ def anchors_of(guide: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_every_preset_format_and_tool_of_the_command_line_is_in_its_guide(
+    help_of: Callable[[str], str],
+) -> None:
+    def choices(command: str, option: str) -> set[str]:
+        (names,) = re.findall(rf"{option} <([^>]+)>", help_of(command))
+        return set(re.sub(r"\s", "", names).split("|"))
+
+    assert choices("arag-search index", "--format") <= {"auto", *spans_of("index_jobs/README.md")}
+    assert choices("arag-search search", "--tool") <= {*spans_of("arag_search/search/README.md")}
+    assert set(preset_names()) <= {*spans_of("configs/README.md")}
+
+
 def test_every_variable_that_the_package_reads_is_in_a_guide() -> None:
     guides = "\n".join(map(guide_text, GUIDES))
     sources = (path.read_text("utf-8") for path in (ROOT / "arag_search").rglob("*.py"))
@@ -273,6 +286,39 @@ def test_the_queries_that_the_guide_calls_wrong_are_corrected_as_it_says() -> No
         with pytest.raises(QueryError) as caught:
             parse(query, Schema(METADATA))
         assert (caught.value.mended or "") == corrected, query
+
+
+LIMITS: Mapping[str, Callable[[int], str]] = {
+    "characters": lambda count: " " * (count - 1) + "a",
+    "words, phrases and clauses": lambda count: " ".join(f"a{number}" for number in range(count)),
+    "words in all of its phrases": lambda count: f'"{"a " * count}"',
+    "apostrophes within": lambda count: "a" + "'a" * count,
+    "prefixes": lambda count: " ".join(f"abc{number}*" for number in range(count)),
+    "levels of parentheses": lambda count: "(" * count + "a OR b" + ")" * count,
+    "a slop of": lambda count: f'"a b"~{count}',
+}
+"""A query that has as many of what the guide limits."""
+
+
+@pytest.mark.parametrize("limited", LIMITS)
+def test_a_query_may_have_as_many_as_the_guide_says_and_not_one_more(limited: str) -> None:
+    number = r"([\d,]+)"
+    form = rf"- {limited} {number}" if limited.endswith(" of") else rf"- {number} {limited}"
+    (stated,) = re.findall(form, guide_text(LANGUAGE))
+    limit = int(stated.replace(",", ""))
+    parse(LIMITS[limited](limit))
+    with pytest.raises(QueryError):
+        parse(LIMITS[limited](limit + 1))
+
+
+# The bench
+
+
+def test_every_bench_is_in_the_guide() -> None:
+    commands = commands_of("bench/README.md")
+    named = {words[3] for words in commands if words[2:3] == ["bench"] and words[3:]}
+    internal = {"build_cost"}  # a process of replay's
+    assert BENCHES.keys() - internal == named
 
 
 # Tools
