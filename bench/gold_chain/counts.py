@@ -4,7 +4,7 @@
     python -m bench gold_chain --freeze
 
 Prints the counts in Markdown. ``--freeze`` stores the hash of the policy as it is today;
-bench/README.md explains what that means.
+bench/studies/gold_chain.md explains what that means.
 """
 
 from __future__ import annotations

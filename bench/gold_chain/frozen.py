@@ -40,7 +40,7 @@ def check_frozen(expected: str | None = None) -> str:
             f"{wanted[:16]} is frozen.",
             where=", ".join(MADE_OF),
             allowed=f"the frozen policy, {FROZEN.name}",
-            do="Undo the change; or list it in bench/README.md, write the new hash to that file "
+            do="Undo the change; or list it in bench/studies/gold_chain.md, write the new hash "
             "with python -m bench gold_chain --freeze, and measure every interface again.",
         )
     return wanted

@@ -26,7 +26,10 @@ from bench.guides.figure_tables import TABLES, Table
 from bench.report.fingerprints import ROOT
 from bench.report.result_files import Kept
 
-DOCUMENTS = ("README.md", "bench/README.md")
+DOCUMENTS = (
+    "bench/README.md",
+    *(f"bench/studies/{name}.md" for name in ("gold_chain", "growth", "replay", "retrieval")),
+)
 
 _END = "<!-- end of figures -->"
 _BEGIN = re.compile(r"^<!-- figures: (?P<name>[^>\n]*?) -->$", re.MULTILINE)

@@ -55,11 +55,11 @@ def test_a_result_that_changes_makes_the_table_old_until_it_is_written(
     given = ["--root", str(tmp_path), "--results", str(tmp_path / "results")]
 
     assert figures.main([*given, "--check"]) == 1
-    assert capsys.readouterr().out == "README.md: differs from the results\n"
-    assert "4 times as fast" not in (tmp_path / "README.md").read_text()
+    assert capsys.readouterr().out == "bench/README.md: differs from the results\n"
+    assert "4 times as fast" not in (tmp_path / "bench/README.md").read_text()
     assert figures.main(given) == 0
     assert "replies of 200 ms (`bench agent_run`) | 4 times as fast | 6 |" in (
-        (tmp_path / "README.md").read_text()
+        (tmp_path / "bench/README.md").read_text()
     )
     assert figures.main([*given, "--check"]) == 0
 

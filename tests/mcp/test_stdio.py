@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,6 +20,7 @@ from mcp.types import JSONRPCMessage
 
 from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from tests.support.commands import Command
+from tests.support.guides import blocks_of
 from tests.support.mcp_servers import text_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
@@ -121,10 +120,10 @@ async def connected(*arguments: str) -> AsyncIterator[ClientSession]:
         assert errors.read() == ""
 
 
-def test_the_lines_of_the_readme_for_clients_say_how_to_start_and_to_find_the_server() -> None:
-    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
-    found = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", readme, re.DOTALL)]
-    desktop, code, http = (next(iter(one.values()))["my-corpus"] for one in found)
+def test_the_settings_in_the_guide_say_how_to_start_and_to_find_the_server() -> None:
+    blocks = blocks_of("arag_search/mcp_server/README.md")
+    settings = [json.loads(block.text) for block in blocks if block.kind == "json"]
+    desktop, code, http = (next(iter(servers.values()))["my-corpus"] for servers in settings)
     assert desktop == {"command": "arag-search", "args": ["mcp", "/path/to/my-index"]}
     assert code == {"type": "stdio", **desktop}
     assert http["url"] == f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}"

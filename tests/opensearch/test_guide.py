@@ -12,6 +12,7 @@ import urllib.request
 import uuid
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,24 +21,25 @@ import yaml
 
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
+from tests.support.guides import ROOT, blocks_of, console, guide_text
+from tests.support.opensearch_indexes import Site
 
 pytestmark = pytest.mark.servers
 
-FOLDER = Path(__file__).parents[2] / "opensearch"
-GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "opensearch"
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    return [block.text for block in blocks_of("opensearch/README.md") if block.kind == kind]
 
 
 # Compose
 
 
 def compose(name: str) -> dict[str, Any]:
-    """A compose file as Docker reads it: variables put in, anchors and merges resolved."""
+    """Read a compose file as Docker does: with variables, anchors and merges resolved."""
 
     def value(match: re.Match[str]) -> str:
         if match["operator"] == ":?":
@@ -49,8 +51,9 @@ def compose(name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", yaml.safe_load(re.sub(pattern, value, text)))
 
 
-def nodes_of(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in found["services"].items() if "healthcheck" in each}
+def nodes_of(composed: dict[str, Any]) -> dict[str, Any]:
+    services = composed["services"].items()
+    return {name: service for name, service in services if "healthcheck" in service}
 
 
 @pytest.mark.parametrize("name", COMPOSE_FILES)
@@ -58,7 +61,7 @@ def test_a_compose_file_follows_the_specification(name: str) -> None:
     specification = pytest.importorskip(
         "compose_spec", reason="compose-spec is not installed: uv pip install compose-spec"
     )
-    resolved = {key: each for key, each in compose(name).items() if not key.startswith("x-")}
+    resolved = {key: part for key, part in compose(name).items() if not key.startswith("x-")}
     read = specification.PyCompose.from_yaml(yaml.safe_dump(resolved))
     assert set(read.service_names()) == set(resolved["services"])
     broken = resolved | {"services": {"a": {"image": "x", "healthchek": {}}}}
@@ -67,46 +70,46 @@ def test_a_compose_file_follows_the_specification(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMPOSE_FILES)
-def test_a_compose_file_uses_only_volumes_and_files_that_there_are(name: str) -> None:
-    found = compose(name)
+def test_a_compose_file_uses_only_volumes_and_files_that_exist(name: str) -> None:
+    composed = compose(name)
     made_by_the_guide = {"./certificates/ca.pem", "./certificates/node.pem",
                          "./certificates/node-key.pem"}  # fmt: skip
     used: set[str] = set()
-    for service in found["services"].values():
+    for service in composed["services"].values():
         for volume in service["volumes"]:
             source = volume.split(":")[0]
             used.add(source)
             if source.startswith("./"):
                 assert source in made_by_the_guide or (FOLDER / source).is_file()
             else:
-                assert source in found["volumes"]
-    assert set(found["volumes"]) <= used
+                assert source in composed["volumes"]
+    assert set(composed["volumes"]) <= used
 
 
 @pytest.mark.parametrize("name", COMPOSE_FILES)
 def test_nodes_run_the_tested_release_and_are_reached_from_this_machine(name: str) -> None:
-    found = compose(name)
-    images = {service["image"] for service in found["services"].values()}
+    composed = compose(name)
+    images = {service["image"] for service in composed["services"].values()}
     assert images == {f"opensearchproject/opensearch:{OPENSEARCH_VERSION}"}
-    ports = [port for node in nodes_of(found).values() for port in node["ports"]]
+    ports = [port for node in nodes_of(composed).values() for port in node["ports"]]
     assert all(re.fullmatch(r"127\.0\.0\.1:92\d\d:9200", port) for port in ports)
-    assert len(ports) == len(set(ports)) == len(nodes_of(found))
+    assert len(ports) == len(set(ports)) == len(nodes_of(composed))
 
 
 def test_the_nodes_of_a_cluster_differ_in_name_port_and_data_only() -> None:
-    found = nodes_of(compose("docker-compose.cluster.yml"))
-    names = sorted(found)
+    nodes = nodes_of(compose("docker-compose.cluster.yml"))
+    names = sorted(nodes)
     assert names == ["opensearch-1", "opensearch-2", "opensearch-3"]
     alike: list[str] = []
     for at, name in enumerate(names, 1):
-        node = found[name]
+        node = nodes[name]
         settings = node["environment"]
         assert settings["node.name"] == name
         assert settings["discovery.seed_hosts"].split(",") == names
         assert settings["cluster.initial_cluster_manager_nodes"].split(",") == names
         assert node["ports"] == [f"127.0.0.1:{9199 + at}:9200"]
         assert node["volumes"][0] == f"data-{at}:/usr/share/opensearch/data"
-        settings = {key: each for key, each in settings.items() if key != "node.name"}
+        settings = {key: value for key, value in settings.items() if key != "node.name"}
         rest = {"environment": settings, "volumes": node["volumes"][1:], "ports": []}
         alike.append(json.dumps({**node, **rest}))
     assert len(set(alike)) == 1
@@ -116,9 +119,9 @@ def test_passwords_are_required_and_stand_in_no_file() -> None:
     text = (FOLDER / "docker-compose.cluster.yml").read_text(encoding="utf-8")
     users = yaml.safe_load((FOLDER / "security" / "internal_users.yml").read_text("utf-8"))
     assert users.pop("_meta")["type"] == "internalusers"
-    for user, told in users.items():
+    for user, entry in users.items():
         variable = f"{user.upper()}_PASSWORD"
-        assert told["hash"] == f"${{envbc.{variable}}}"
+        assert entry["hash"] == f"${{envbc.{variable}}}"
         assert f"${{{variable}:?set it in .env}}" in text
     assert set(users) == {"arag_search", "arag_build"}
 
@@ -127,16 +130,16 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
     roles = yaml.safe_load((FOLDER / "security" / "roles.yml").read_text("utf-8"))
     mapping = yaml.safe_load((FOLDER / "security" / "roles_mapping.yml").read_text("utf-8"))
     assert (roles.pop("_meta")["type"], mapping.pop("_meta")["type"]) == ("roles", "rolesmapping")
-    assert {role: told["users"] for role, told in mapping.items()} == {
+    assert {role: entry["users"] for role, entry in mapping.items()} == {
         "arag_search": ["arag_search"],
         "arag_build": ["arag_build"],
     }
-    for told in roles.values():
-        (permissions,) = told["index_permissions"]
+    for role in roles.values():
+        (permissions,) = role["index_permissions"]
         assert permissions["index_patterns"] == ["arag-*"]
     (searching,) = roles["arag_search"]["index_permissions"]
     actions = [*roles["arag_search"]["cluster_permissions"], *searching["allowed_actions"]]
-    assert not [each for each in actions if "write" in each or each in ("*", "indices:*")]
+    assert not [name for name in actions if "write" in name or name in ("*", "indices:*")]
 
 
 @pytest.mark.usefixtures("opensearch_jars")
@@ -144,13 +147,13 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
 def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
     server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
     with zipfile.ZipFile(server) as jar:
-        classes = b"\n".join(jar.read(each) for each in jar.namelist() if "/action/" in each)
+        classes = b"\n".join(jar.read(name) for name in jar.namelist() if "/action/" in name)
     known = {name.decode() for name in re.findall(rb"(?:indices|cluster):[a-z_/]+", classes)}
     roles = yaml.safe_load((FOLDER / "security" / "roles.yml").read_text("utf-8"))
     del roles["_meta"]
-    for told in roles.values():
-        (permissions,) = told["index_permissions"]
-        for action in [*told["cluster_permissions"], *permissions["allowed_actions"]]:
+    for role in roles.values():
+        (permissions,) = role["index_permissions"]
+        for action in [*role["cluster_permissions"], *permissions["allowed_actions"]]:
             assert fnmatch.filter(known, action), action
 
 
@@ -158,9 +161,23 @@ def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
 
 
 def test_what_could_not_be_run_is_marked() -> None:
-    parts = GUIDE.split("\n## ")
-    for part in parts:
-        assert ("docker compose -f" in part) == ("**Not run**: needs a Docker engine" in part)
+    for part in guide_text("opensearch/README.md").split("\n## "):
+        marked = "**Not run**: needs a Docker engine" in part
+        assert ("docker compose -f" in part) == marked
+
+
+@pytest.mark.opensearch
+def test_the_commands_of_the_guide_run_on_a_node(
+    opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arag_search").symlink_to(ROOT / "arag_search")
+    monkeypatch.chdir(tmp_path)
+    (block,) = (
+        block for block in blocks_of("opensearch/README.md") if block.kind == "console on a node"
+    )
+    text = block.text.replace("http://127.0.0.1:9200/my-index", opensearch.address)
+    assert text.count(opensearch.address) == 2
+    console(replace(block, text=text))
 
 
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
@@ -181,7 +198,7 @@ def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
 
 
 def shaken_hands(server: ssl.SSLContext, folder: Path, name: str) -> str:
-    """The subject of the client, after a handshake of administrator and node in memory."""
+    """Return the subject of the client, after a handshake of administrator and node in memory."""
     client = ssl.create_default_context(cafile=str(folder / "ca.pem"))
     client.load_cert_chain(folder / "admin.pem", folder / "admin-key.pem")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -210,7 +227,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
 
 @pytest.fixture
 def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
-    """A node of its own: a snapshot repository is not for a cluster that is others', too."""
+    """Start a node for this test alone: others must not get a snapshot repository."""
     yield cluster.up(tmp_path, port=0, owned=True, short_lived=True).url
     cluster.down(tmp_path)
 
@@ -230,15 +247,15 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
         if path == "/_aliases":
             live = call(own_node, "GET", f"/{name},{name}.sentences/_alias")
             assert sorted(live) == [older, f"{older}.sentences"]
-    (before,) = (found for head, found in answers.items() if head.endswith(".sentences/_alias"))
+    (before,) = (answer for head, answer in answers.items() if head.endswith(".sentences/_alias"))
     assert sorted(before) == [newer, f"{newer}.sentences"]
     (taken,) = (
-        found["snapshot"]
-        for head, found in answers.items()
+        answer["snapshot"]
+        for head, answer in answers.items()
         if head.startswith("PUT /_snapshot") and "wait_for_completion" in head
     )
     assert (taken["state"], len(taken["indices"])) == ("SUCCESS", 4)
-    (restored,) = (found for head, found in answers.items() if "_restore" in head)
+    (restored,) = (answer for head, answer in answers.items() if "_restore" in head)
     assert sorted(restored["snapshot"]["indices"]) == [newer, f"{newer}.sentences"]
     log = call(own_node, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
     assert log["slowlog"]["threshold"]["query"]["warn"] == "1s"

@@ -1,46 +1,327 @@
-"""The README runs: its commands and its Python, in order, in a checkout."""
+"""The guides are true: their blocks run, and their commands, paths, links and tables are real."""
 
-from __future__ import annotations
-
+import importlib
+import json
 import re
-import shlex
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from arag_search import QueryError, parse
+from arag_search.agent.presets import load_preset, preset_names
 from arag_search.cli.app import run
+from arag_search.query.fields import Schema
+from arag_search.runs.prices import Prices
+from bench.__main__ import BENCHES
+from tests.support.commands import SAMPLE
+from tests.support.guides import (
+    GUIDES,
+    ROOT,
+    Block,
+    blocks_of,
+    called,
+    commands_of,
+    console,
+    guide_text,
+    links_of,
+    prose_of,
+    rows_of,
+    spans_of,
+)
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
+OPERATORS = "opensearch/README.md"
+SLOW = "takes minutes, and reads data that is not in the repository"
+MARKS: Mapping[tuple[str, str], str] = {
+    ("README.md", "pip install uv && uv run --extra all pytest"): "it is what runs the tests",
+    ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
+    ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
+        "needs the client's own command",
+    ("arag_search/mcp_server/README.md", "arag-search mcp wiki=/path/to/my-index"):
+        "a server runs until its client ends it; tests/mcp starts servers",
+    ("arag_search/mcp_server/README.md", "export SEARCH_TOKEN=$(openssl rand -hex 32)"):
+        "a server runs until it is stopped; tests/mcp starts servers",
+    ("configs/README.md", "arag-search ask sample-index 'Who wrote Evangeline?' --model gpt"):
+        "needs a model key or a local server",
+    (OPERATORS, "arag-search opensearch up "):
+        "starts nodes that outlive it; tests/opensearch/test_nodes.py starts and ends some",
+    (OPERATORS, "sudo sysctl -w vm.max_map_count=262144"): "needs a Docker engine",
+    (OPERATORS, "printf 'ARAG_SEARCH_PASSWORD="): "needs a Docker engine",
+    (OPERATORS, "export OPENSEARCH_USERNAME=arag_build"): "needs a Docker engine",
+    ("bench/README.md", "python -m bench verify"): SLOW,
+    ("bench/studies/ablations.md", "python -m bench ablate bench/suites/logicalrag_interface.yaml"):
+        "reads data that is not in the repository, and the second command needs a model key",
+    ("bench/studies/agent.md", "python -m bench agent_loop"): SLOW,
+    ("bench/studies/gold_chain.md", "python -m bench ablate bench/suites/gold_chain.yaml"):
+        "takes up to an hour, and reads data that is not in the repository",
+    ("bench/studies/growth.md", "python -m bench scale"): "takes hours",
+    ("bench/studies/opensearch.md", "python -m bench opensearch_load"): SLOW,
+    ("bench/studies/replay.md", "python -m bench replay"): SLOW,
+    ("bench/studies/replay.md", "uv venv pyserini-env"): "downloads 6 GB, and needs a JDK",
+    ("bench/studies/retrieval.md", "python -m bench retrieval"): SLOW,
+    ("bench/studies/speed.md", "python -m bench efficiency all"): SLOW,
+    ("bench/studies/vectors.md", "python -m bench embedding"):
+        "takes minutes or hours, and reads data that is not in the repository",
+}  # fmt: skip
+"""The blocks that no test runs, by guide and beginning, with the reason that the guide gives."""
+
+RUN_ON_A_NODE = ("console on a node", "http", "sh certificates")
+"""Blocks that tests/opensearch/test_guide.py runs."""
+
+METADATA = {"year": "number", "lang": "keyword", "kind": "keyword", "published": "date"}
+LANGUAGE = "arag_search/query/README.md"
+
+
+# Blocks
+
+
+def python(block: Block) -> None:
+    exec(compile(block.text, str(block), "exec"), {})
+
+
+def yaml_file(block: Block, load: Callable[[Path], object]) -> None:
+    path = Path("from-a-guide.yaml")
+    path.write_text(block.text, "utf-8")
+    load(path)
+
+
+RUNNERS: Mapping[str, Callable[[Block], object]] = {
+    "console": console,
+    "console exit 1": console,
+    "console exit 2": console,
+    "json": lambda block: json.loads(block.text),
+    "jsonl": lambda block: [json.loads(line) for line in block.text.splitlines()],
+    "python": python,
+    "yaml preset": lambda block: yaml_file(block, load_preset),
+    "yaml prices": lambda block: yaml_file(block, Prices.load),
+}
+"""What is done with a block, by the words behind its fence. What a block "text" holds must
+be printed by one of the others."""
+
+
+@pytest.fixture(scope="module")
+def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the index that README makes and the other guides use."""
+    index = tmp_path_factory.mktemp("guides") / "sample-index"
+    metadata = "year:number,kind:keyword"
+    assert run(["index", SAMPLE, "--to", str(index), "--metadata", metadata]) == 0
+    return index
 
 
 @pytest.mark.engine
-def test_the_commands_and_the_python_of_the_readme_run_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_blocks_of_a_guide_run_in_order_and_print_what_it_shows(
+    guide: str,
+    sample_index: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "arag_search").symlink_to(ROOT / "arag_search")
+    if guide != "README.md":
+        shutil.copytree(sample_index, tmp_path / "sample-index")
     monkeypatch.chdir(tmp_path)
-    ran = 0
-    for kind, text in BLOCK.findall(README):
-        if kind == "python":
-            exec(compile(text, "README.md", "exec"), {})
-            ran += 1
-            continue
-        for line in text.strip().splitlines():
-            words = shlex.split(line)
-            if words[0] == "arag-search":
-                assert run(words[1:]) == 0, (line, capsys.readouterr())
-                ran += 1
-    assert ran >= 10
-    assert "Griselda" in capsys.readouterr().out
+    shown: list[Block] = []
+    for block in blocks_of(guide):
+        if block.kind == "text":
+            shown += [block] if not block.reason else []
+        elif not block.reason and not (guide == OPERATORS and block.kind in RUN_ON_A_NODE):
+            RUNNERS[block.kind](block)
+    printed = "".join(capsys.readouterr())
+    for block in shown:
+        assert block.text in printed, str(block)
+
+
+def test_every_block_that_no_test_runs_carries_a_mark_with_its_reason() -> None:
+    marked = [block for guide in GUIDES for block in blocks_of(guide) if block.reason]
+    assert len(marked) == len(MARKS)
+    for block, ((guide, beginning), reason) in zip(marked, MARKS.items(), strict=True):
+        assert (block.guide, block.reason) == (guide, reason)
+        assert block.text.startswith(beginning)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_block_is_fenced_and_every_fence_and_mark_belongs_to_a_block(guide: str) -> None:
+    blocks, text = blocks_of(guide), guide_text(guide)
+    assert text.count("```") == 2 * len(blocks)
+    assert text.count("<!-- not run") == sum(bool(block.reason) for block in blocks)
+    assert not re.findall(r"\n\n {4,}(?![-*\d])\S.*", prose_of(guide))
 
 
 def test_the_two_one_line_commands_stand_in_the_readme_and_in_ci() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("uv run arag-search demo", "uv run --extra all pytest"):
-        assert f"pip install uv && {command}" in README
+        assert f"pip install uv && {command}" in guide_text("README.md")
         assert command in ci
+
+
+def test_the_readme_takes_five_minutes() -> None:
+    assert len(guide_text("README.md").splitlines()) <= 200
+    assert len(guide_text("bench/README.md").splitlines()) <= 250
+
+
+# Commands, paths and names
+
+
+@pytest.fixture(scope="module")
+def help_of() -> Callable[[str], str]:
+    """Print the help of a command, once for all guides."""
+    import contextlib
+    import functools
+    import io
+
+    @functools.cache
+    def printed(command: str) -> str:
+        output = io.StringIO()
+        code: object = 0
+        with contextlib.redirect_stdout(output):
+            try:
+                code = called([*command.split(), "--help"])
+            except SystemExit as ended:
+                code = ended.code
+        return "" if code else output.getvalue()
+
+    return printed
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_command_that_a_guide_names_exists_with_the_options_it_is_given(
+    guide: str, help_of: Callable[[str], str]
+) -> None:
+    for words in commands_of(guide):
+        begin = words[:2] if words[0] == "arag-search" else words[:4]
+        if words[1:2] == ["opensearch"]:
+            begin = words[:3]
+        shown = help_of(" ".join(begin))
+        assert shown, f"there is no command {' '.join(begin)}"
+        for option in re.findall(r"(?<=\s)--[\w-]+", " ".join(words)):
+            assert re.search(rf"{option}(?![\w-])", shown), words
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_path_and_module_that_a_guide_names_exists(guide: str) -> None:
+    top = "|".join(path.name for path in ROOT.iterdir() if path.name != ".venv")
+    for span in spans_of(guide):
+        name = span.partition("::")[0].rstrip("/")
+        if re.fullmatch(rf"(?:{top})(?:/[\w./*-]*)?", name.replace(".ci", "ci")) or (
+            re.fullmatch(r"[\w./*-]+\.(?:py|md|java|yaml|yml|json|txt)", name)
+            and (ROOT / guide).parent.joinpath(name.partition("/")[0]).is_dir()
+        ):
+            places = (ROOT, (ROOT / guide).parent)
+            assert any(list(place.glob(name)) for place in places), span
+        elif re.fullmatch(r"(?:arag_search|index_jobs|bench)(?:\.\w+)+", name):
+            assert is_real(name), span
+
+
+def is_real(name: str) -> bool:
+    """Say whether a dotted name is a module, or something in a module."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return bool(module) and hasattr(importlib.import_module(module), attribute)
+    return True
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_link_of_a_guide_leads_to_a_file_and_a_heading_that_exist(guide: str) -> None:
+    for link in links_of(guide):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / guide).parent / path).resolve() if path else ROOT / guide
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors_of(target.relative_to(ROOT).as_posix()), link
+
+
+def anchors_of(guide: str) -> set[str]:
+    """Return the anchors of the headings of a guide."""
+    headings = re.findall(r"^#+ (.+)$", prose_of(guide), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_preset_format_and_tool_of_the_command_line_is_in_its_guide(
+    help_of: Callable[[str], str],
+) -> None:
+    def choices(command: str, option: str) -> set[str]:
+        (names,) = re.findall(rf"{option} <([^>]+)>", help_of(command))
+        return set(re.sub(r"\s", "", names).split("|"))
+
+    assert choices("arag-search index", "--format") <= {"auto", *spans_of("index_jobs/README.md")}
+    assert choices("arag-search search", "--tool") <= {*spans_of("arag_search/search/README.md")}
+    assert set(preset_names()) <= {*spans_of("configs/README.md")}
+
+
+def test_every_variable_that_the_package_reads_is_in_a_guide() -> None:
+    guides = "\n".join(map(guide_text, GUIDES))
+    sources = (path.read_text("utf-8") for path in (ROOT / "arag_search").rglob("*.py"))
+    names = {
+        name
+        for source in sources
+        for name in re.findall(r'"((?:ARAG|OPENAI|OPENSEARCH)_[A-Z_]+)"', source)
+    }
+    assert "ARAG_MODEL" in names
+    assert {name for name in names if f"`{name}`" not in guides} == set()
+
+
+# The query language
+
+
+@pytest.mark.parametrize("default_operator", ["OR", "AND"])
+def test_the_queries_of_the_guide_are_read_as_it_says(default_operator: str) -> None:
+    head = {"OR": "query", "AND": "query, with AND as the default"}[default_operator]
+    rows = rows_of(LANGUAGE, head, "read as")
+    assert rows
+    for query, understood in rows:
+        parsed = parse(query, Schema(METADATA), default_operator=default_operator)
+        assert parsed.understood == understood, query
+
+
+def test_the_queries_that_the_guide_calls_wrong_are_corrected_as_it_says() -> None:
+    rows = rows_of(LANGUAGE, "query", "what is wrong", "corrected")
+    assert rows
+    for query, _, corrected in rows:
+        with pytest.raises(QueryError) as caught:
+            parse(query, Schema(METADATA))
+        assert (caught.value.mended or "") == corrected, query
+
+
+LIMITS: Mapping[str, Callable[[int], str]] = {
+    "characters": lambda count: " " * (count - 1) + "a",
+    "words, phrases and clauses": lambda count: " ".join(f"a{number}" for number in range(count)),
+    "words in all of its phrases": lambda count: f'"{"a " * count}"',
+    "apostrophes within": lambda count: "a" + "'a" * count,
+    "prefixes": lambda count: " ".join(f"abc{number}*" for number in range(count)),
+    "levels of parentheses": lambda count: "(" * count + "a OR b" + ")" * count,
+    "a slop of": lambda count: f'"a b"~{count}',
+}
+"""A query that has as many of what the guide limits."""
+
+
+@pytest.mark.parametrize("limited", LIMITS)
+def test_a_query_may_have_as_many_as_the_guide_says_and_not_one_more(limited: str) -> None:
+    number = r"([\d,]+)"
+    form = rf"- {limited} {number}" if limited.endswith(" of") else rf"- {number} {limited}"
+    (stated,) = re.findall(form, guide_text(LANGUAGE))
+    limit = int(stated.replace(",", ""))
+    parse(LIMITS[limited](limit))
+    with pytest.raises(QueryError):
+        parse(LIMITS[limited](limit + 1))
+
+
+# The bench
+
+
+def test_every_bench_is_in_the_guide() -> None:
+    commands = commands_of("bench/README.md")
+    named = {words[3] for words in commands if words[2:3] == ["bench"] and words[3:]}
+    internal = {"build_cost"}  # a process of replay's
+    assert BENCHES.keys() - internal == named
+
+
+# Tools
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.package
 
 @pytest.fixture
 def uv() -> str:
-    found = shutil.which("uv")
-    if found is None:
+    path = shutil.which("uv")
+    if path is None:
         if os.environ.get("CI"):
             pytest.fail("uv is not on the path")
         pytest.skip("uv is not on the path")
-    return found
+    return path
 
 
 def test_the_wheel_runs_the_demo_in_a_fresh_environment(uv: str, tmp_path: Path) -> None:

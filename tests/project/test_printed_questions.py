@@ -13,11 +13,11 @@ from arag_search.agent.models.choose import choose_model
 from arag_search.agent.presets import load_preset
 from arag_search.search.index import open_index
 from tests.support.commands import Command
+from tests.support.guides import GUIDES, guide_text
 
 pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parents[2]
-GUIDES = (ROOT / "README.md", *sorted(ROOT.glob("[!.]*/**/README.md")))
 EXPECTED = {
     "In which city did the playwright who revised the libretto of Antonio Vivaldi's opera Griselda"
     " die?": "Paris",
@@ -65,7 +65,7 @@ def strings(path: Path) -> Iterator[str]:
 
 
 def printed_in_the_repository() -> set[str]:
-    guides = (in_a_guide(path.read_text(encoding="utf-8")) for path in GUIDES)
+    guides = (in_a_guide(guide_text(guide)) for guide in GUIDES)
     modules = [
         path
         for room in ("arag_search", "index_jobs")
@@ -78,7 +78,7 @@ def printed_in_the_repository() -> set[str]:
 
 @pytest.fixture(name="demo", scope="module")
 def output_of_the_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The index that the demo leaves, and all that it prints."""
+    """Run the demo: give the index that it leaves, and its output."""
     import contextlib
     import io
 

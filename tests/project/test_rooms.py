@@ -60,11 +60,11 @@ def is_entry_point(module: str) -> bool:
     return module in PACKAGES or module.endswith(".__main__")
 
 
-def upward(found: Imports, listed: list[str]) -> list[str]:
+def upward(graph: Imports, listed: list[str]) -> list[str]:
     """Return the imports that point up, as "importer -> imported"."""
     height = {room: -place for place, room in enumerate(listed)}
     wrong: list[str] = []
-    for module, targets in sorted(found.items()):
+    for module, targets in sorted(graph.items()):
         for target in sorted(targets):
             if is_entry_point(module) or is_entry_point(target):
                 continue
@@ -96,5 +96,5 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_an_import_that_points_up_is_seen_even_inside_a_function() -> None:
     known = {"arag_search.query.tree": Path(), "arag_search.cli.app": Path()}
     tree = ast.parse("def late():\n    from arag_search.cli import app\n")
-    found = {"arag_search.query.tree": set(imported(tree, known)), "arag_search.cli.app": set()}
-    assert upward(found, rooms()) == ["arag_search.query.tree -> arag_search.cli.app"]
+    graph = {"arag_search.query.tree": set(imported(tree, known)), "arag_search.cli.app": set()}
+    assert upward(graph, rooms()) == ["arag_search.query.tree -> arag_search.cli.app"]

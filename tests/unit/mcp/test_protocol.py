@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from pathlib import Path
 
 import anyio
 import pytest
@@ -16,6 +15,7 @@ from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.mcp_server.session import Session
 from arag_search.mcp_server.workers import AT_ONCE, TIMEOUT_S, WAITING, Workers
 from arag_search.query.parser import parse_scope
+from tests.support.guides import guide_text
 from tests.support.mcp_servers import (
     DOWN,
     PRESET,
@@ -206,12 +206,11 @@ def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> No
     assert engine.most_at_work == AT_ONCE
 
 
-def test_the_readme_says_how_many_calls_there_may_be_and_how_long() -> None:
-    readme = Path(__file__).parents[3].joinpath("README.md").read_text("utf-8")
+def test_the_guide_says_how_many_calls_there_may_be_and_how_long() -> None:
     assert (
-        f"{AT_ONCE} calls run at once, {WAITING} more wait, and each is given up after "
+        f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
         f"{TIMEOUT_S:g} s."
-    ) in " ".join(readme.split())
+    ) in " ".join(guide_text("arag_search/mcp_server/README.md").split())
 
 
 def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_given_up() -> None:
