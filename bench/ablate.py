@@ -19,7 +19,7 @@ from typing import Any
 from arag_search.agent.models.choose import choose_model
 from arag_search.cli.output.messages import INTERRUPTED
 from arag_search.cli.output.run_progress import open_run_progress
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judging.judge import Judge

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.measures import normalise, without_brackets
 from arag_search.evaluation.resolution import RULES

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag_search.corpus import Chunk, ordinal_of
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from arag_search.manifest import CorpusDigest, Manifest
 from arag_search.questions.files import load_questions

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from arag_search.questions.files import Question, load_questions

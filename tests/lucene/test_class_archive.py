@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines.lucene import class_archive, jvm
-from arag_search.engines.lucene.bridge import ours
 
 pytestmark = pytest.mark.engine
 
 _SEARCH = """
 import sys
 from arag_search.engines.lucene import class_archive, jvm
-from arag_search.engines.lucene.bridge import ours
 from arag_search.search.index import open_index
 archive = class_archive.path(jvm.class_path())
 jvm.start(f"-XX:SharedArchiveFile={archive}", *sys.argv[2:])
@@ -49,9 +47,7 @@ def index(tmp_path: Path) -> Path:
 
 
 def _copy_jars(folder: Path) -> None:
-    ours("Queries")
-    for jar in map(Path, jvm.class_path()):
-        shutil.copy(jar, folder)
+    shutil.copy(jvm.class_path()[0], folder)
 
 
 def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -70,7 +66,7 @@ def test_java_takes_its_classes_from_the_archive(cache: Path, index: Path) -> No
     # -Xshare:on refuses to start without the archive.
     done = _python(cache, "-c", _SEARCH, str(index), "-Xshare:on")
     assert (done.stdout, done.stderr) == ("1\n", "")
-    assert sorted(each.suffix for each in cache.iterdir()) == [".jar", ".jar", ".jsa"]
+    assert sorted(each.suffix for each in cache.iterdir()) == [".jar", ".jsa"]
 
 
 def test_a_broken_archive_does_no_harm(cache: Path, index: Path, tmp_path: Path) -> None:

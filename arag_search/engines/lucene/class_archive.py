@@ -22,7 +22,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from arag_search.engines.lucene import bridge, jvm, schema
+from arag_search.engines.jars import cache_folder
+from arag_search.engines.lucene import jvm, schema
 
 _PREFIX = "classes-"
 _STAGING = ".classes-"
@@ -42,7 +43,7 @@ def path(jars: Sequence[str]) -> Path:
             found = each.stat()
             parts.append(f"{each} {found.st_size} {found.st_mtime_ns}")
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-    return jvm.cache_folder() / f"{_PREFIX}{digest[:16]}.jsa"
+    return cache_folder() / f"{_PREFIX}{digest[:16]}.jsa"
 
 
 def make_beside() -> None:
@@ -76,7 +77,7 @@ def _let_go() -> None:
 def _is_made() -> bool:
     """Whether another process is at it; what was left by one that died is removed."""
     busy = False
-    for folder in jvm.cache_folder().glob(f"{_STAGING}*"):
+    for folder in cache_folder().glob(f"{_STAGING}*"):
         if time.time() - folder.stat().st_mtime < _LIMIT_S:
             busy = True
         else:
@@ -91,9 +92,6 @@ def make() -> Path:
     """
     with contextlib.suppress(OSError):
         os.nice(10)
-    if not bridge.on_class_path():  # made in another process: it belongs on the class path here
-        made = [sys.executable, "-m", bridge.__name__]
-        subprocess.run(made, check=True, capture_output=True, timeout=_LIMIT_S)
     jars = jvm.class_path()
     target = path(jars)
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=target.parent))
