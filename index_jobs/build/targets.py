@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from arag_search.engines.lucene import class_archive
+from arag_search.engines.lucene import aot_cache
 from arag_search.engines.lucene import schema as lucene_schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
@@ -114,7 +114,7 @@ class LuceneTarget:
             if not resume or not any(reason in str(error) for reason in _DAMAGE):
                 raise
             raise IndexDamagedError(error.what, where=error.where) from error
-        class_archive.make_beside()
+        aot_cache.create_in_background()
         return self._writer
 
     def add(self, packed: Any) -> None:

