@@ -82,7 +82,7 @@ def chunk_command(
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --metadata year:number
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --share 2/4
     """
-    from arag_search.search.index import check_path
+    from arag_search.engines.open import check_path
     from index_jobs.build.progress import open_progress
     from index_jobs.stages.chunk import chunk_sources, parse_share
 
@@ -138,8 +138,8 @@ def load_command(
       python -m index_jobs load chunks --to my-index
       python -m index_jobs load chunks --to http://localhost:9200/my-index --shards 3
     """
+    from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.search.index import check_path
     from index_jobs.build.progress import open_progress
     from index_jobs.stages.load import load_chunks
 
@@ -175,7 +175,7 @@ def status_command(folder: Folder, json: Json = False) -> int:
       python -m index_jobs status chunks
     """
     from arag_search.cli.output.results import print_text
-    from arag_search.search.index import check_path
+    from arag_search.engines.open import check_path
     from index_jobs.stages.chunk_report import folder_status
 
     check_path(str(folder), "the folder of chunks")

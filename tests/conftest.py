@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 
 from arag_search.cli.app import run
-from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
+from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch

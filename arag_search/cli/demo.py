@@ -55,7 +55,7 @@ def demo_command(
     from importlib.resources import as_file, files
 
     from arag_search.cli.output.results import print_text
-    from arag_search.engines.lucene.jvm import cache_folder
+    from arag_search.engines.jars import cache_folder
     from arag_search.errors import BuildError, IndexExistsError
     from arag_search.search.index import open_index
     from arag_search.tools.base import ReadSet

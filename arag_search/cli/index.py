@@ -108,8 +108,8 @@ def index_command(
       arag-search info my-index
     """
     from arag_search.cli.output.results import print_text
+    from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
-    from arag_search.search.index import check_path
     from index_jobs.build.build import build_index
     from index_jobs.build.progress import open_progress
 

@@ -37,7 +37,7 @@ class UpdateRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Recovery:
     """What was found of an update that was stopped: ``note`` says it in words (empty where there
     was none); ``done`` is its record where it was this very command, and is finished."""
 

@@ -28,7 +28,7 @@ from arag_search.engines.deadline import (
     Deadline,
     check_search_timeout,
 )
-from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
+from arag_search.engines.open import open_engine
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
 from arag_search.query import analysis
@@ -355,11 +355,7 @@ def open_index(
     EngineError.
     """
     check_search_timeout(search_timeout_s)
-    name, engine, release = (
-        _open_address(str(location), (ca_certs, client_cert, client_key))
-        if is_address(str(location))
-        else _open_folder(str(location))
-    )
+    name, engine, release = open_engine(str(location), ca_certs, client_cert, client_key)
     try:
         scope = None if filter is None else parse_filter(filter, engine.manifest.query_schema)
         source = sidecar_source(name, engine, vectors, encoder, allow_stale)
@@ -370,45 +366,6 @@ def open_index(
         release()
         raise
     return Index(engine, name, scope, release, source, search_timeout_s)
-
-
-_Opened = tuple[str, SearchEngine, Callable[[], None]]
-"""What an index is called, its engine, and what to call when that is closed."""
-
-
-def _open_folder(name: str) -> _Opened:
-    check_path(name, "the index")
-    from arag_search.engines.lucene.location import hold_live
-    from arag_search.engines.lucene.reader import LuceneEngine
-
-    held = hold_live(Path(name))
-    try:
-        return name, LuceneEngine.open(held.path, name), held.release
-    except BaseException:
-        held.release()
-        raise
-
-
-def _open_address(location: str, files: tuple[str | None, str | None, str | None]) -> _Opened:
-    from arag_search.engines.opensearch.connection import ConnectionOptions
-    from arag_search.engines.opensearch.reader import OpenSearchEngine
-
-    address = parse_address(location)
-    engine = OpenSearchEngine.open(address, ConnectionOptions.from_environment(*files))
-    return str(address), engine, lambda: None
-
-
-def check_path(name: str, of_what: str) -> None:
-    """Raise ArgumentError for a path that is empty, holds a password (then it is meant to be an
-    address), or is not UTF-8: Java and messages need text."""
-    check_no_password(name)
-    if not name.strip():
-        raise ArgumentError(
-            f"The path of {of_what} is empty.", allowed="a file or folder", do="Name it."
-        )
-    if not is_unicode(str(Path(name).absolute())):
-        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
-        raise ArgumentError(f"The path of {of_what} is not UTF-8.", where=shown, do="Rename it.")
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:

@@ -12,8 +12,8 @@ from typing import Literal
 
 import orjson
 
-from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
+from arag_search.engines.lucene.jvm import java
 from arag_search.search.index import Index, open_index
 from arag_search.tools.logical_search import LogicalSearch
 from arag_search.vectors.encoders.query_cache import QueryCache
@@ -134,7 +134,7 @@ class _Opened:
     def _bare(self) -> Player:
         bare = BareSearcher(self.builds.place("bare Lucene"), self.builds.k1, self.builds.b)
         self.builds.stack.callback(bare.close)
-        read = java_ours("Queries").read
+        read = java("arag.Queries").read
         prebuilt = [read(compiled(query.tree)[0]) for query in self.queries]
         return self._asking(lambda n: bare.search(prebuilt[n], TOP_K))
 

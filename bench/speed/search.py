@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from arag_search.engines.lucene.bridge import ours as java_ours
 from arag_search.engines.lucene.compile import compiled
+from arag_search.engines.lucene.jvm import java
 from arag_search.query.tree import Node, leaves
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
@@ -45,7 +45,7 @@ def measure(
         index_with_stored_names(bench.chunks, room)
         bare = BareSearcher(room, index.manifest.k1, index.manifest.b)
         try:
-            read = java_ours("Queries").read
+            read = java("arag.Queries").read
             prebuilt = [read(compiled(query.tree)[0]) for query in queries]
             results = [index.logical_search(q.text, top_k=TOP_K, snippets=False) for q in queries]
             tied = _compare(queries, results, prebuilt, bare)

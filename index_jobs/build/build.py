@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from arag_search.engines.write import BuildTarget, IndexWriter
 from arag_search.errors import (
     AragError,
     BuildError,
@@ -24,7 +25,7 @@ from arag_search.system.interrupts import Interrupts
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.progress import Progress, SilentProgress
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, left_out_words
-from index_jobs.build.targets import BuildTarget, IndexWriter, open_target
+from index_jobs.build.targets import open_target
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader

@@ -20,12 +20,13 @@ from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address
 from arag_search.engines.opensearch.packing import BulkPacker
+from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import duration
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildState, counted
 from index_jobs.build.targets import check_options
-from index_jobs.cutting.packing import Packer, pack
+from index_jobs.cutting.packing import pack
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import Source, open_sources

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from arag_search.engines.opensearch.bulk import BulkCounts
+from arag_search.engines.write import BulkCounts
 from arag_search.system.progress import PLAIN_INTERVAL_S, PlainLines, TerminalBar, duration
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
-from arag_search.engines.lucene import class_archive
+from arag_search.engines.lucene import aot_cache
 from arag_search.engines.lucene import schema as lucene_schema
 from arag_search.engines.lucene.jvm import LUCENE_VERSION
 from arag_search.engines.lucene.location import BuildSite
@@ -18,88 +18,17 @@ from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
 from arag_search.engines.opensearch import schema as opensearch_schema
 from arag_search.engines.opensearch.address import is_address, parse_address
-from arag_search.engines.opensearch.bulk import NODE_WAIT_S, BulkCounts
+from arag_search.engines.opensearch.bulk import NODE_WAIT_S
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.site import KEPT, OpenSearchSite
 from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWriter
+from arag_search.engines.write import BuildTarget, BulkCounts, IndexWriter, Packer
 from arag_search.errors import ArgumentError, BuildError, EngineError, IndexDamagedError
 from arag_search.manifest import Manifest
 from index_jobs.build.options import BuildOptions
-from index_jobs.cutting.packing import Packer
 
 _DAMAGE = ("Corrupt", "IndexFormat", "NoSuchFile", "FileNotFound", "EOF")
 _SOURCES = "the sources"
-
-
-class IndexWriter(Protocol):
-    """What takes the chunks of a build. A checkpoint holds all that was added before it."""
-
-    @property
-    def checkpoint(self) -> Mapping[str, str]:
-        """What the newest checkpoint was given; empty where there is none."""
-        ...
-
-    def has_document(self, doc_id: str) -> bool: ...
-
-    def document_ids(self) -> Iterator[str]:
-        """The ids of all documents of the checkpoint that the writer began with."""
-        ...
-
-    def commit(self, data: Mapping[str, str]) -> None:
-        """Make a checkpoint, with ``data`` beside it."""
-        ...
-
-    def abort(self) -> None: ...
-
-
-class BuildTarget(Protocol):
-    """A location held for one builder; a context manager. A generation is what one build makes of
-    it, unseen until it is published."""
-
-    engine: str
-    engine_version: str
-
-    def __enter__(self) -> BuildTarget: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    @property
-    def packer(self) -> Packer:
-        """Makes what ``add`` takes; there once the writer is open."""
-        ...
-
-    @property
-    def sent(self) -> BulkCounts:
-        """What was sent to a server in this run; nothing where there is none."""
-        ...
-
-    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """The generation to build, whether one goes on, and why or why not."""
-        ...
-
-    def add(self, packed: Any) -> None:
-        """Give the writer what the packer made of the chunks that come next in corpus order."""
-        ...
-
-    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
-        """Raises IndexDamagedError where there is nothing whole to go on from."""
-        ...
-
-    def discard(self, generation: str) -> None:
-        """Delete a generation that is not published."""
-        ...
-
-    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """Make the last checkpoint of the writer, with the manifest."""
-        ...
-
-    def counts(self, generation: str) -> tuple[int, int | None]:
-        """How many chunks and sentences a finished generation holds; None where left out."""
-        ...
-
-    def publish(self, generation: str) -> None:
-        """Make a finished generation the one that is searched."""
-        ...
 
 
 def open_target(
@@ -185,7 +114,7 @@ class LuceneTarget:
             if not resume or not any(reason in str(error) for reason in _DAMAGE):
                 raise
             raise IndexDamagedError(error.what, where=error.where) from error
-        class_archive.make_beside()
+        aot_cache.create_in_background()
         return self._writer
 
     def add(self, packed: Any) -> None:

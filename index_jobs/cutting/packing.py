@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from arag_search.corpus import Chunk, Document
+from arag_search.engines.write import Packer
 from arag_search.manifest import CorpusDigest
 from index_jobs.cutting.chunking import cut
-
-Packer = Callable[[Sequence[Chunk]], Any]
-"""Makes of chunks, in corpus order, what the writer of a target takes. It and what it returns are
-pickled where there are worker processes. Raises BuildError for a chunk that cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)

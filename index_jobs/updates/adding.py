@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.corpus import SHARD_BITS, Chunk, Document
+from arag_search.engines.open import open_update
 from arag_search.engines.update_record import UpdateRecord
+from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
@@ -31,7 +33,6 @@ from index_jobs.updates.deleting import (
     settle,
     with_placement,
 )
-from index_jobs.updates.targets import IndexUpdate, open_update
 
 _BATCH_CHUNKS = 64
 _BATCH_CHARACTERS = 1 << 18

@@ -13,7 +13,9 @@ from typing import Any
 
 from arag_search.corpus import Chunk
 from arag_search.engines.deletions import Deletions
+from arag_search.engines.open import open_update
 from arag_search.engines.update_record import UpdateRecord
+from arag_search.engines.write import IndexUpdate
 from arag_search.errors import (
     ArgumentError,
     IndexDamagedError,
@@ -25,7 +27,6 @@ from arag_search.tokens import count_tokens
 from index_jobs.build.progress import Progress, SilentProgress, duration
 from index_jobs.build.report import counted
 from index_jobs.sources.formats import checked_id
-from index_jobs.updates.targets import IndexUpdate, open_update
 
 LOOKUP_IDS = 64
 """So many documents are looked up at once."""
@@ -109,7 +110,7 @@ def store_placement(location: str | Path) -> None:
     Raises IndexNotFoundError, IndexLockedError, BuildError, EngineError.
     """
     with open_update(location) as target:
-        target.settle(None)
+        target.recover(None)
         if not target.manifest.placement:
             target.describe(with_placement(target))
 
@@ -123,7 +124,7 @@ def settle(
     target: IndexUpdate, record: UpdateRecord, progress: Progress
 ) -> tuple[UpdateRecord, bool]:
     """See to an update that was stopped. The record of the one to do, and whether it was done."""
-    settled = target.settle(record)
+    settled = target.recover(record)
     if settled.note:
         progress.note(settled.note)
     return (record, False) if settled.done is None else (settled.done, True)
@@ -338,7 +339,7 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
     began = time.monotonic()
     shown = progress or SilentProgress()
     with open_update(location) as target:
-        settled = target.settle(None)
+        settled = target.recover(None)
         if settled.note:
             shown.note(settled.note)
         before: Deletions = target.deletions

@@ -9,7 +9,7 @@ import pytest
 
 from arag_search.corpus import ordinal_of
 from arag_search.engines.lucene.location import BuildSite
-from arag_search.engines.opensearch.bulk import BulkCounts
+from arag_search.engines.write import BulkCounts
 from arag_search.errors import (
     AragError,
     ArgumentError,

@@ -1,39 +1,46 @@
-"""The class archive: made beside a build, used by later starts, never needed."""
+"""The AOT cache of Java: created beside a build, used by later starts, never needed."""
 
 import os
-import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from arag_search.engines.lucene import class_archive, jvm
-from arag_search.engines.lucene.bridge import ours
+from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_jars
+from arag_search.engines.lucene import aot_cache, jvm
+from arag_search.system.lock import hold
 
 pytestmark = pytest.mark.engine
 
 _SEARCH = """
 import sys
-from arag_search.engines.lucene import class_archive, jvm
-from arag_search.engines.lucene.bridge import ours
+from collections.abc import Iterator
+from arag_search.engines.lucene import jvm
 from arag_search.search.index import open_index
-archive = class_archive.path(jvm.class_path())
-jvm.start(f"-XX:SharedArchiveFile={archive}", *sys.argv[2:])
+jvm.start(f"-XX:AOTCache={jvm.aot_cache(jvm.class_path())}", *sys.argv[2:])
 with open_index(sys.argv[1]) as index:
     print(len(index.logical_search("alpha").hits))
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def class_path() -> Iterator[None]:
+    """Name the jar of Lucene, so that folders of caches hold nothing but caches."""
+    [jar] = lucene_jars(jvm.LUCENE_CORE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CLASSPATH_VARIABLE, jar)
+        yield
+
+
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with the jar and an archive."""
-    folder = tmp_path_factory.mktemp("cache")
-    _copy_jars(folder)
-    done = _python(folder, "-m", "arag_search.engines.lucene.class_archive")
+def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cache, which did not exist before."""
+    folder = tmp_path_factory.mktemp("home") / "cache"
+    done = _python(folder, "-m", aot_cache.__name__)
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).is_file()
+    assert Path(done.stdout.splitlines()[-1]).is_file()
     return folder
 
 
@@ -48,17 +55,10 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def _copy_jars(folder: Path) -> None:
-    ours("Queries")
-    for jar in map(Path, jvm.class_path()):
-        shutil.copy(jar, folder)
-
-
 def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, jvm.CACHE_VARIABLE: str(cache)}
     return subprocess.run(
         [sys.executable, *arguments],
-        env=environment,
+        env={**os.environ, CACHE_VARIABLE: str(cache)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -66,67 +66,65 @@ def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_java_takes_its_classes_from_the_archive(cache: Path, index: Path) -> None:
-    # -Xshare:on refuses to start without the archive.
-    done = _python(cache, "-c", _SEARCH, str(index), "-Xshare:on")
+def test_java_takes_its_classes_from_the_cache(cache: Path, index: Path) -> None:
+    # With AOTMode=on, Java does not start without the cache.
+    done = _python(cache, "-c", _SEARCH, str(index), "-XX:AOTMode=on")
     assert (done.stdout, done.stderr) == ("1\n", "")
-    assert sorted(each.suffix for each in cache.iterdir()) == [".jar", ".jar", ".jsa"]
+    assert [path.suffix for path in cache.iterdir()] == [".aot"]
 
 
-def test_a_broken_archive_does_no_harm(cache: Path, index: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "cache"
-    shutil.copytree(cache, broken)
-    jar = next(broken.glob("*.jar"))
-    shutil.copystat(next(cache.glob("*.jar")), jar)
-    for archive in broken.glob("*.jsa"):
-        archive.unlink()
-    code = "from arag_search.engines.lucene import class_archive, jvm\n"
-    code += "class_archive.path(jvm.class_path()).write_bytes(b'no archive' * 1000)"
-    assert _python(broken, "-c", code).returncode == 0
-    done = _python(broken, "-c", _SEARCH, str(index))
+@pytest.mark.parametrize("size", [0, 1000, 9_000_000])
+def test_a_cache_that_was_cut_short_does_no_harm(
+    size: int, cache: Path, index: Path, tmp_path: Path
+) -> None:
+    [whole] = cache.iterdir()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / whole.name).write_bytes(whole.read_bytes()[:size])
+    done = _python(tmp_path / "cache", "-c", _SEARCH, str(index))
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-def test_a_build_has_it_made_beside_its_work(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_cache_for_other_flags_does_no_harm(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = tmp_path / "cache"
-    fresh.mkdir()
-    _copy_jars(fresh)
-    (fresh / ".classes-of-one-that-died").mkdir()
-    os.utime(fresh / ".classes-of-one-that-died", (0, 0))
-    monkeypatch.setenv(jvm.CACHE_VARIABLE, str(fresh))
-    class_archive.make_beside()
-    [child] = class_archive._started[-1:]
-    assert child.wait(timeout=120) == 0
-    assert class_archive.path(jvm.class_path()).is_file()
-    assert not list(fresh.glob(".classes-*"))
-    before = len(class_archive._started)
-    class_archive.make_beside()
-    assert len(class_archive._started) == before
+    monkeypatch.setenv(jvm.HEAP_VARIABLE, "40g")  # where pointers have another size
+    done = _python(cache, "-c", _SEARCH, str(index))
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-def test_one_that_another_process_makes_is_waited_for_by_nobody(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_build_has_the_cache_created_beside_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = tmp_path / "cache"
-    (fresh / ".classes-of-another").mkdir(parents=True)
-    _copy_jars(fresh)
-    monkeypatch.setenv(jvm.CACHE_VARIABLE, str(fresh))
-    before, began = len(class_archive._started), time.monotonic()
-    class_archive.make_beside()
-    assert len(class_archive._started) == before
-    assert time.monotonic() - began < 5
+    (tmp_path / ".aot-of-a-process-that-was-killed").mkdir()
+    (tmp_path / ".aot-lock").write_text("4711\n")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    process = aot_cache.create_in_background()
+    assert process is not None
+    assert process.wait(timeout=120) == 0
+    assert list(tmp_path.iterdir()) == [jvm.aot_cache(jvm.class_path())]
+    assert aot_cache.create_in_background() is None
 
 
-def test_only_the_archives_used_last_are_kept(tmp_path: Path) -> None:
+def test_a_cache_that_another_process_creates_is_not_created_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    lock = hold(tmp_path / ".aot-lock", "")
+    try:
+        assert aot_cache.create() is None
+    finally:
+        os.close(lock)
+    assert [path.name for path in tmp_path.iterdir()] == [".aot-lock"]
+
+
+def test_only_the_caches_used_last_are_kept(tmp_path: Path) -> None:
     for number in range(6):
-        each = tmp_path / f"classes-{number}.jsa"
-        each.touch()
-        os.utime(each, (number, number))
-    class_archive._forget_old(tmp_path / "classes-0.jsa")
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
-        "classes-0.jsa",
-        "classes-4.jsa",
-        "classes-5.jsa",
+        path = tmp_path / f"classes-{number}.aot"
+        path.touch()
+        os.utime(path, (number, number))
+    aot_cache._remove_old(tmp_path / "classes-0.aot")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "classes-0.aot",
+        "classes-4.aot",
+        "classes-5.aot",
     ]

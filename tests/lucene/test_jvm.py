@@ -12,8 +12,9 @@ from textwrap import dedent
 
 import pytest
 
+from arag_search.engines import jars
+from arag_search.engines.jars import PinnedJar
 from arag_search.engines.lucene import jvm
-from arag_search.engines.lucene.jvm import PinnedJar
 from arag_search.errors import JvmError
 
 pytestmark = pytest.mark.engine
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.engine
 JAR = PinnedJar("org.example", "opera", "1.2", hashlib.sha256(b"libretto").hexdigest(), 8)
 
 
-def download_of(content: bytes) -> jvm.Download:
+def download_of(content: bytes) -> jars.Download:
     def download(jar: PinnedJar, folder: Path) -> Path:
         path = folder / "deep" / jar.file_name
         path.parent.mkdir()
@@ -70,7 +71,7 @@ def test_the_cache_folder_is_what_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARAG_CACHE_DIR", str(tmp_path))
-    assert jvm.cache_folder() == tmp_path
+    assert jars.cache_folder() == tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="the rules of XDG are not those of macOS")
@@ -78,32 +79,32 @@ def test_the_cache_folder_else_follows_xdg(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("ARAG_CACHE_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert jvm.cache_folder() == tmp_path / "xdg" / "arag_search"
+    assert jars.cache_folder() == tmp_path / "xdg" / "arag_search"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert jvm.cache_folder() == tmp_path / ".cache" / "arag_search"
+    assert jars.cache_folder() == tmp_path / ".cache" / "arag_search"
 
 
 def test_a_jar_is_downloaded_once_and_nothing_else_is_left(tmp_path: Path) -> None:
     cache = tmp_path / "new" / "cache"
-    assert jvm.resolve(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
-    assert jvm.resolve(JAR, cache, refuse) == cache / "opera-1.2.jar"
+    assert jars.resolve(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
+    assert jars.resolve(JAR, cache, refuse) == cache / "opera-1.2.jar"
     assert [path.name for path in cache.iterdir()] == ["opera-1.2.jar"]
 
 
 def test_a_jar_that_was_cut_short_is_downloaded_again(tmp_path: Path) -> None:
     (tmp_path / JAR.file_name).write_bytes(b"libr")
-    assert jvm.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
+    assert jars.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
 
 
 def test_a_download_with_another_checksum_is_refused_and_not_kept(tmp_path: Path) -> None:
     with pytest.raises(JvmError) as caught:
-        jvm.resolve(JAR, tmp_path, download_of(b"libretti"))
+        jars.resolve(JAR, tmp_path, download_of(b"libretti"))
     assert str(caught.value) == (
-        "The download of org.example:opera:1.2 is not the file it should be.\n"
+        "The download of org.example:opera:1.2 has the wrong checksum.\n"
         f"Where: SHA-256 {hashlib.sha256(b'libretti').hexdigest()}\n"
         f"Allowed: SHA-256 {JAR.sha256}\n"
-        "Do: Try again; if it stays so, the registry or a proxy on the way to it serves another "
-        "file. ARAG_LUCENE_CLASSPATH takes a copy from elsewhere."
+        "Do: Try again. If the error persists, the registry or a proxy in front of it serves a "
+        "different file; set ARAG_LUCENE_CLASSPATH to a copy from elsewhere."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -116,13 +117,13 @@ def test_without_a_network_the_message_says_what_to_copy_where(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(JvmError) as caught:
-        jvm.resolve(JAR, tmp_path)
+        jars.resolve(JAR, tmp_path)
     error = caught.value
     assert error.what.startswith("org.example:opera:1.2 cannot be downloaded: ")
     assert error.where == f"the Maven registry, to be kept in {tmp_path}"
     assert error.do == (
-        "Check the network. Without one, copy opera-1.2.jar into that folder (ARAG_CACHE_DIR "
-        "names another one), or set ARAG_LUCENE_CLASSPATH to a copy of it."
+        "Check the network. Without a network, copy opera-1.2.jar into that folder (ARAG_CACHE_DIR "
+        "moves it), or set ARAG_LUCENE_CLASSPATH to a copy of it."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -130,11 +131,11 @@ def test_without_a_network_the_message_says_what_to_copy_where(
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JvmError) as caught:
-        jvm.resolve(JAR, tmp_path / "file" / "cache", refuse)
+        jars.resolve(JAR, tmp_path / "file" / "cache", refuse)
     assert str(caught.value) == (
         "The cache folder for org.example:opera:1.2 cannot be written (Not a directory).\n"
         f"Where: {tmp_path / 'file' / 'cache'}\n"
-        "Do: Set ARAG_CACHE_DIR to a folder that can be written, or ARAG_LUCENE_CLASSPATH to a "
+        "Do: Set ARAG_CACHE_DIR to a writable folder, or ARAG_LUCENE_CLASSPATH to a "
         "copy of opera-1.2.jar."
     )
 
@@ -157,17 +158,17 @@ def test_a_given_class_path_that_is_not_there_is_refused(
     with pytest.raises(JvmError) as caught:
         jvm.class_path()
     assert str(caught.value) == (
-        "ARAG_LUCENE_CLASSPATH names what is not there.\n"
+        "ARAG_LUCENE_CLASSPATH names jars that do not exist.\n"
         f"Where: {tmp_path}/*\n"
         f"Allowed: jar files, or folder/*, separated by {os.pathsep!r}\n"
-        "Do: Mend it, or unset it to have org.apache.lucene:lucene-core:10.5.0 downloaded."
+        "Do: Correct it, or unset it to have org.apache.lucene:lucene-core:10.5.0 downloaded."
     )
 
 
 def test_the_pinned_jar_is_the_one_that_is_used() -> None:
-    if os.environ.get(jvm.CLASSPATH_VARIABLE):
-        pytest.skip(f"{jvm.CLASSPATH_VARIABLE} is set")
-    content = jvm.resolve(jvm.LUCENE_CORE, jvm.cache_folder()).read_bytes()
+    if os.environ.get(jars.CLASSPATH_VARIABLE):
+        pytest.skip(f"{jars.CLASSPATH_VARIABLE} is set")
+    content = jars.resolve(jvm.LUCENE_CORE, jars.cache_folder()).read_bytes()
     assert hashlib.sha256(content).hexdigest() == jvm.LUCENE_CORE.sha256
     assert len(content) == jvm.LUCENE_CORE.size
     assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"
@@ -255,3 +256,19 @@ def test_java_that_another_library_started_without_lucene_is_refused() -> None:
         "Another library has started Java in this process, without Lucene on its class path.\n"
         "Do: Open an index before that library starts Java, or run it in another process.\n"
     )
+
+
+def test_java_that_another_library_started_with_lucene_gets_our_classes() -> None:
+    done = run(
+        """
+        import jpype
+        from arag_search.engines.jars import lucene_jars
+        from arag_search.engines.lucene import jvm
+
+        flags = ["--enable-native-access=ALL-UNNAMED", "-Xlog:disable"]
+        jars = lucene_jars(jvm.LUCENE_CORE)
+        jpype.startJVM(*flags, jvmpath=jvm._library(), classpath=jars, interrupt=False)
+        print(jvm.java("arag.Queries").read("t\\0title\\0alpha\\0"))
+        """
+    )
+    assert (done.stdout, done.stderr) == ("title:alpha\n", "")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.lucene.jvm import CACHE_VARIABLE, PinnedJar
+from arag_search.engines.jars import CACHE_VARIABLE, PinnedJar
 from arag_search.engines.opensearch.nodes import cluster, jars, ports, processes
 from arag_search.engines.opensearch.nodes.record import (
     ClusterRecord,

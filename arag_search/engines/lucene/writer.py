@@ -16,7 +16,6 @@ from typing import Any
 
 from arag_search.corpus import Chunk
 from arag_search.engines.lucene import jvm, schema
-from arag_search.engines.lucene.bridge import ours
 from arag_search.engines.lucene.jvm import java, java_array
 from arag_search.engines.lucene.packing import ChunkPacker, PackedChunks
 from arag_search.errors import AragError, BuildError, IndexLockedError
@@ -174,7 +173,7 @@ class LuceneWriter:
 
     def _made_documents(self) -> Any:
         """What turns packed chunks into documents of the indexes."""
-        names = ours("Documents$Names")(
+        names = java("arag.Documents$Names")(
             schema.ID,
             schema.CHUNK_ID,
             DOC_ID,
@@ -189,7 +188,7 @@ class LuceneWriter:
         writers = [index.writer for index in self._indexes]
         sentences = writers[1] if len(writers) > 1 else None
         fields = java_array("String", fields)
-        return ours("Documents")(writers[0], sentences, names, fields, kinds)
+        return java("arag.Documents")(writers[0], sentences, names, fields, kinds)
 
     def _add(self, data: bytes) -> None:
         with self._failures():

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, cast
 
 import orjson
@@ -19,6 +18,7 @@ import orjson
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.faults import deepest_reason
 from arag_search.engines.opensearch.packing import bulk_line
+from arag_search.engines.write import BulkCounts
 from arag_search.errors import BuildError, RefusedError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
@@ -37,18 +37,6 @@ _MAX_PAUSE_S = 5.0
 _REPLY = "items.*.status,items.*.error"
 _TELL_S = 3.0
 _RUN_AGAIN = "The same command then goes on."
-
-
-@dataclass(slots=True)
-class BulkCounts:
-    """What was sent: documents written, those that were there, those sent again, requests sent
-    again, bytes of requests that were answered."""
-
-    created: int = 0
-    there: int = 0
-    rejected: int = 0
-    retries: int = 0
-    bytes: int = 0
 
 
 class Bulks:

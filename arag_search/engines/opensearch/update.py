@@ -34,7 +34,7 @@ from arag_search.engines.opensearch.schema import Meta, updating_alias
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
 from arag_search.engines.opensearch.site import OpenSearchSite
 from arag_search.engines.opensearch.update_lock import UpdateLock
-from arag_search.engines.update_record import Settled, UpdateRecord
+from arag_search.engines.update_record import Recovery, UpdateRecord
 from arag_search.errors import (
     AragError,
     BuildError,
@@ -55,7 +55,7 @@ _SLOW_S = 300.0
 
 
 class OpenSearchUpdate:
-    """See IndexUpdate in index_jobs. A context manager that holds the index for one writer.
+    """See IndexUpdate. A context manager that holds the index for one writer.
 
     Entering raises what opening does, and IndexLockedError where a build or another update is at
     work.
@@ -115,7 +115,7 @@ class OpenSearchUpdate:
         """See IndexUpdate."""
         return UpdateRecord.from_json(self._meta.build.get(LAST_UPDATE_KEY))
 
-    def settle(self, record: UpdateRecord | None) -> Settled:
+    def recover(self, record: UpdateRecord | None) -> Recovery:
         """See IndexUpdate."""
         stopped = self._stopped()
         digest = None if record is None else record.digest
@@ -123,20 +123,20 @@ class OpenSearchUpdate:
             about = UpdateRecord.from_json(self._before_us.get("about"))
             done = self.last_update
             if about is not None and about.digest == digest and about.same(done):
-                return Settled(done=done)
-            return Settled()
+                return Recovery(done=done)
+            return Recovery()
         stage, first, known = stopped
         if stage == _COMMITTING:
             self._complete()
             if known.digest == digest:
-                return Settled(done=self.last_update)
-            return Settled(f"An update that was stopped has been finished: {known.command}")
+                return Recovery(done=self.last_update)
+            return Recovery(f"An update that was stopped has been finished: {known.command}")
         if known.digest == digest:
             self._first, self._is_continued = first, True
-            return Settled(f"Continuing an update that was stopped: {known.command}")
+            return Recovery(f"Continuing an update that was stopped: {known.command}")
         if record is None:
             self._undo_unknown(first)
-            return Settled(f"An update that was stopped has been undone: {known.command}")
+            return Recovery(f"An update that was stopped has been undone: {known.command}")
         raise UnfinishedUpdateError(
             f"An update of the index was stopped before its end: {known.command}",
             where=self.where,

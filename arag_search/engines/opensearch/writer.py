@@ -14,13 +14,14 @@ from typing import Any, cast
 
 from arag_search.corpus import Chunk
 from arag_search.engines.opensearch import schema
-from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, BulkCounts, Bulks
+from arag_search.engines.opensearch.bulk import MAX_BULK_BYTES, NODE_WAIT_S, Bulks
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.packing import BulkPacker, PackedChunks
 from arag_search.engines.opensearch.schema import Meta, building_alias, sentences_name
 from arag_search.engines.opensearch.shard_terms import find_shard_terms
 from arag_search.engines.opensearch.shards import lost_shards
 from arag_search.engines.opensearch.site import BUILDER_KEY, SIGNATURE_KEY, this_builder
+from arag_search.engines.write import BulkCounts
 from arag_search.errors import IndexDamagedError, RefusedError, UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import DOC_ID, MetadataType

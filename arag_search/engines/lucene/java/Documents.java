@@ -19,8 +19,8 @@ import org.apache.lucene.index.IndexableField;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Adds chunks, and their sentences, that come from Python many at a time as bytes (see packing.py).
- * Field objects are made once and filled again. Not for several threads.
+ * A writer of chunks and their sentences, which Python sends as batches of bytes (see packing.py).
+ * Field objects are created once and refilled for every document. Not thread-safe.
  */
 public final class Documents {
     private final Kind chunk;
@@ -29,12 +29,12 @@ public final class Documents {
     private final IndexWriter sentences;
     private final BinaryDocValuesField record;
     private final StoredField text;
-    private final List<Metadata> metadata = new ArrayList<Metadata>();
+    private final List<Metadata> metadata = new ArrayList<>();
     private ByteBuffer batch;
 
     /**
-     * Write into two indexes, the second of which may be null. Metadata is given by the names of its
-     * fields and a letter for the type of each: k(eyword), n(umber), d(ate).
+     * Write into two indexes, the second of which may be null. metadataKinds has a letter for the
+     * type of each metadata field: k(eyword), n(umber), d(ate).
      */
     public Documents(
             IndexWriter chunks,
@@ -93,9 +93,8 @@ public final class Documents {
     }
 
     private List<IndexableField> metadata() {
-        List<IndexableField> values = new ArrayList<IndexableField>();
-        for (Object each : metadata) {
-            Metadata field = (Metadata) each;
+        List<IndexableField> values = new ArrayList<>();
+        for (Metadata field : metadata) {
             int n = batch.getInt();
             for (int i = 0; i < n; i++) {
                 values.add(field.next(i));
@@ -106,19 +105,19 @@ public final class Documents {
 
     private String string() {
         int length = batch.getInt();
-        String found =
+        String value =
                 new String(batch.array(), batch.position(), length, StandardCharsets.UTF_8);
         batch.position(batch.position() + length);
-        return found;
+        return value;
     }
 
     private byte[] bytes() {
-        byte[] found = new byte[batch.getInt()];
-        batch.get(found);
-        return found;
+        byte[] value = new byte[batch.getInt()];
+        batch.get(value);
+        return value;
     }
 
-    /** Names of Lucene fields, told once from Python. */
+    /** The names of the Lucene fields, which Python defines. */
     public static final class Names {
         final String id;
         final String chunkId;
@@ -149,10 +148,10 @@ public final class Documents {
         }
     }
 
-    /** The documents of one of the two indexes: one list of fields that is filled again. */
+    /** The documents of one of the two indexes: a list of fields that is refilled. */
     private static final class Kind {
-        final List<IndexableField> fields = new ArrayList<IndexableField>();
-        private final List<IndexableField> all = new ArrayList<IndexableField>();
+        final List<IndexableField> fields = new ArrayList<>();
+        private final List<IndexableField> all = new ArrayList<>();
         private final StringField id;
         private final StringField documentId;
         private final NumericDocValuesField column;
@@ -164,7 +163,7 @@ public final class Documents {
             id = new StringField(idName, "", Field.Store.NO);
             documentId = new StringField(names.documentId, "", Field.Store.NO);
             column = new NumericDocValuesField(names.ordinal, 0L);
-            point = new LongPoint(names.ordinal, new long[] {0L});
+            point = new LongPoint(names.ordinal, 0L);
             title = new TextField(names.title, "", Field.Store.NO);
             content = new TextField(names.content, "", Field.Store.NO);
             fields.add(id);
@@ -192,23 +191,23 @@ public final class Documents {
         }
     }
 
-    /** A declared field: as many field objects as it had values at most. */
+    /** A declared metadata field, with a pool of field objects for its values. */
     private final class Metadata {
         private final String name;
         private final char kind;
-        private final List<Field> pool = new ArrayList<Field>();
+        private final List<Field> pool = new ArrayList<>();
 
         Metadata(String name, char kind) {
             this.name = name;
             this.kind = kind;
         }
 
-        /** The field object for the value of this number, which is read from the batch. */
+        /** Read the value with this number from the batch into its field object. */
         Field next(int number) {
             if (number == pool.size()) {
-                pool.add(made());
+                pool.add(newField());
             }
-            Field field = (Field) pool.get(number);
+            Field field = pool.get(number);
             switch (kind) {
                 case 'k':
                     field.setStringValue(string());
@@ -222,14 +221,14 @@ public final class Documents {
             return field;
         }
 
-        private Field made() {
+        private Field newField() {
             switch (kind) {
                 case 'k':
                     return new StringField(name, "", Field.Store.NO);
                 case 'n':
-                    return new DoublePoint(name, new double[] {0.0});
+                    return new DoublePoint(name, 0.0);
                 default:
-                    return new LongPoint(name, new long[] {0L});
+                    return new LongPoint(name, 0L);
             }
         }
     }

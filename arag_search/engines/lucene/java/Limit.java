@@ -24,12 +24,12 @@ import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.automaton.CompiledAutomaton;
 
 /**
- * The time until which the searches of a thread may run. Whoever works asks it now and then; a
- * search that is too late ends with Exceeded, and gives nothing.
+ * The deadline of the searches of a thread. Running searches check it now and then; a search that
+ * is too late ends with Exceeded and returns nothing.
  *
- * <p>Between windows of documents a TimedSearcher asks. A single document can take long where a
- * phrase is loose, and a prefix before the first document is met; for such queries there is a
- * TimedReader, which asks at positions and terms, and makes others slower.
+ * <p>A TimedSearcher checks between windows of documents. A loose phrase can take long over a single
+ * document, and a prefix before it reaches the first one; such queries use a TimedReader, which
+ * checks at positions and terms, and would make other queries slower.
  */
 final class Limit {
     private static final int FIRST_WINDOW = 2048;
@@ -38,16 +38,16 @@ final class Limit {
     private static final long SLOW_NANOS = 16000000L;
     private static final int STEPS = 1023;
 
-    private final ThreadLocal ends = new ThreadLocal();
+    private final ThreadLocal<Long> ends = new ThreadLocal<>();
 
-    /** Let the searches of this thread run for so long from now on; 0 is without end. */
+    /** Limit the searches of this thread to so many nanoseconds from now; 0 means no limit. */
     void begin(long nanos) {
         if (nanos != 0L) {
-            ends.set(Long.valueOf(System.nanoTime() + nanos));
+            ends.set(System.nanoTime() + nanos);
         }
     }
 
-    /** Let the searches of this thread run without end again. */
+    /** Remove the limit of this thread. */
     void end() {
         ends.remove();
     }
@@ -57,20 +57,22 @@ final class Limit {
     }
 
     void check() {
-        Long end = (Long) ends.get();
-        if (end != null && System.nanoTime() - end.longValue() > 0L) {
+        Long end = ends.get();
+        if (end != null && System.nanoTime() - end > 0L) {
             throw new Exceeded();
         }
     }
 
-    /** A search has run for too long. */
+    /** The error of a search that ran for too long. */
     public static final class Exceeded extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
         Exceeded() {
             super("the search took too long");
         }
     }
 
-    /** Collects the documents of a segment in windows, which grow while they take little time. */
+    /** A searcher that collects in windows of documents, which grow while they take little time. */
     static final class TimedSearcher extends IndexSearcher {
         private final Limit limit;
 
@@ -79,6 +81,7 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         protected void searchLeaf(
                 LeafReaderContext leaf, int first, int end, Weight weight, Collector collector)
                 throws IOException {
@@ -87,9 +90,9 @@ final class Limit {
                 return;
             }
             limit.check();
-            LeafCollector found;
+            LeafCollector leafCollector;
             try {
-                found = collector.getLeafCollector(leaf);
+                leafCollector = collector.getLeafCollector(leaf);
             } catch (CollectionTerminatedException error) {
                 return;
             }
@@ -99,36 +102,36 @@ final class Limit {
                 try {
                     int last = Math.min(end, leaf.reader().maxDoc());
                     Bits live = leaf.reader().getLiveDocs();
-                    collect(supplier.bulkScorer(), found, live, first, last);
+                    collect(supplier.bulkScorer(), leafCollector, live, first, last);
                 } catch (CollectionTerminatedException error) {
-                    // This segment has no more of what is wanted.
+                    // The collector needs no more documents of this segment.
                 }
             }
-            found.finish();
+            leafCollector.finish();
         }
 
         private void collect(
-                BulkScorer scorer, LeafCollector found, Bits live, int first, int end)
+                BulkScorer scorer, LeafCollector collector, Bits live, int first, int end)
                 throws IOException {
             int window = FIRST_WINDOW;
             int at = first;
-            long begun = System.nanoTime();
+            long started = System.nanoTime();
             while (at < end) {
                 int until = end - at > window ? at + window : end;
-                at = Math.max(until, scorer.score(found, live, at, until));
+                at = Math.max(until, scorer.score(collector, live, at, until));
                 limit.check();
                 long now = System.nanoTime();
-                if (now - begun < QUICK_NANOS) {
+                if (now - started < QUICK_NANOS) {
                     window = window > (1 << 28) ? window : 2 * window;
-                } else if (now - begun > SLOW_NANOS) {
+                } else if (now - started > SLOW_NANOS) {
                     window = Math.max(LEAST_WINDOW, window / 4);
                 }
-                begun = now;
+                started = now;
             }
         }
     }
 
-    /** The same index, read with an eye on the time. */
+    /** A reader of the same index that checks the limit. */
     static final class TimedReader extends FilterDirectoryReader {
         private final Limit limit;
 
@@ -137,11 +140,13 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         protected DirectoryReader doWrapDirectoryReader(DirectoryReader reader)
                 throws IOException {
             return new TimedReader(reader, limit);
         }
 
+        @Override
         public IndexReader.CacheHelper getReaderCacheHelper() {
             return in.getReaderCacheHelper();
         }
@@ -154,6 +159,7 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public LeafReader wrap(LeafReader reader) {
             return new TimedLeaf(reader, limit);
         }
@@ -167,15 +173,18 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public Terms terms(String field) throws IOException {
             Terms terms = in.terms(field);
             return terms == null ? null : new TimedTerms(terms, limit);
         }
 
+        @Override
         public IndexReader.CacheHelper getCoreCacheHelper() {
             return in.getCoreCacheHelper();
         }
 
+        @Override
         public IndexReader.CacheHelper getReaderCacheHelper() {
             return in.getReaderCacheHelper();
         }
@@ -189,10 +198,12 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public TermsEnum iterator() throws IOException {
             return new TimedTermsEnum(in.iterator(), limit);
         }
 
+        @Override
         public TermsEnum intersect(CompiledAutomaton automaton, BytesRef start)
                 throws IOException {
             return new TimedTermsEnum(in.intersect(automaton, start), limit);
@@ -208,6 +219,7 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public BytesRef next() throws IOException {
             if ((++steps & STEPS) == 0) {
                 limit.check();
@@ -215,6 +227,7 @@ final class Limit {
             return in.next();
         }
 
+        @Override
         public PostingsEnum postings(PostingsEnum reused, int flags) throws IOException {
             if (!PostingsEnum.featureRequested(flags, PostingsEnum.POSITIONS)) {
                 return in.postings(reused, flags);
@@ -222,6 +235,7 @@ final class Limit {
             return new TimedPostings(in.postings(null, flags), limit);
         }
 
+        @Override
         public ImpactsEnum impacts(int flags) throws IOException {
             ImpactsEnum impacts = in.impacts(flags);
             return PostingsEnum.featureRequested(flags, PostingsEnum.POSITIONS)
@@ -239,6 +253,7 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public int nextPosition() throws IOException {
             if ((++steps & STEPS) == 0) {
                 limit.check();
@@ -257,6 +272,7 @@ final class Limit {
             this.limit = limit;
         }
 
+        @Override
         public int nextPosition() throws IOException {
             if ((++steps & STEPS) == 0) {
                 limit.check();
@@ -264,42 +280,52 @@ final class Limit {
             return in.nextPosition();
         }
 
+        @Override
         public int freq() throws IOException {
             return in.freq();
         }
 
+        @Override
         public int startOffset() throws IOException {
             return in.startOffset();
         }
 
+        @Override
         public int endOffset() throws IOException {
             return in.endOffset();
         }
 
+        @Override
         public BytesRef getPayload() throws IOException {
             return in.getPayload();
         }
 
+        @Override
         public int docID() {
             return in.docID();
         }
 
+        @Override
         public int nextDoc() throws IOException {
             return in.nextDoc();
         }
 
+        @Override
         public int advance(int document) throws IOException {
             return in.advance(document);
         }
 
+        @Override
         public long cost() {
             return in.cost();
         }
 
+        @Override
         public void advanceShallow(int document) throws IOException {
             in.advanceShallow(document);
         }
 
+        @Override
         public Impacts getImpacts() throws IOException {
             return in.getImpacts();
         }

@@ -25,50 +25,50 @@ import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * Lucene queries from the text that compile.py writes, so that a query of any size crosses from
- * Python in one call.
+ * A reader of Lucene queries in the text form that compile.py writes, so that a query of any size
+ * crosses from Python to Java in one call.
  *
- * <p>The text is a list of words, each ended by U+0000, in prefix order: what a query is, then its
- * parts. In words that a person may have written U+0000 and the backslash are written \0 and \\.
+ * <p>The text is a list of words, each terminated by U+0000, in prefix order: the kind of a query,
+ * then its parts. In words from users, U+0000 and the backslash are escaped as \0 and \\.
  */
 public final class Queries {
     private static final int END = 0;
     private static final int MANY_WORDS = 8;
 
     static {
-        // Scopes and lists of keywords may be of any length; queries are limited by the parser.
+        // Scopes and keyword lists may have any length; the parser limits queries.
         IndexSearcher.setMaxClauseCount(Integer.MAX_VALUE);
     }
 
     private final String text;
     private final IndexSearcher searcher;
-    private final Map<Term, Query> lookedUp = new HashMap<Term, Query>();
+    private final Map<Term, Query> termQueries = new HashMap<>();
     private int at = 0;
     private boolean heavy = false;
 
     /**
-     * The queries of a text. With a searcher (else null) each word is looked up in its index here,
-     * once, however many of the queries hold it.
+     * Read the queries of a text. With a searcher (else null), each term is looked up in its index
+     * here, and only once, however many queries contain it.
      */
     Queries(String text, IndexSearcher searcher) {
         this.text = text;
         this.searcher = searcher;
     }
 
-    /** The query that a text holds. */
+    /** Return the query that a text contains. */
     public static Query read(String text) {
         return new Queries(text, null).next();
     }
 
     /**
-     * Whether one of the queries read so far may take long over a single document, or before the
-     * first: see Limit.
+     * Return whether a query read so far may spend a long time on a single document, or before the
+     * first one: see Limit.
      */
     boolean isHeavy() {
         return heavy;
     }
 
-    /** The next query of a text that holds several. */
+    /** Return the next query of a text that contains several. */
     Query next() {
         char kind = word().charAt(0);
         switch (kind) {
@@ -77,7 +77,7 @@ public final class Queries {
             case 'p':
                 return phrase();
             case 'd':
-                return new DisjunctionMaxQuery(several(), 0f);
+                return new DisjunctionMaxQuery(queries(), 0f);
             case 'b':
                 return bool();
             case '^':
@@ -98,7 +98,7 @@ public final class Queries {
             case 'n':
                 return numbers();
             case '*':
-                return new MatchAllDocsQuery();
+                return MatchAllDocsQuery.INSTANCE;
             default:
                 throw new IllegalArgumentException("no query is written " + kind);
         }
@@ -110,14 +110,14 @@ public final class Queries {
         if (searcher == null) {
             return new TermQuery(term);
         }
-        Query query = (Query) lookedUp.get(term);
+        Query query = termQueries.get(term);
         if (query == null) {
             try {
                 query = new TermQuery(term, TermStates.build(searcher, term, true));
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
-            lookedUp.put(term, query);
+            termQueries.put(term, query);
         }
         return query;
     }
@@ -155,9 +155,9 @@ public final class Queries {
         }
     }
 
-    private List<Query> several() {
+    private List<Query> queries() {
         int n = number();
-        List<Query> queries = new ArrayList<Query>(n);
+        List<Query> queries = new ArrayList<>(n);
         for (int i = 0; i < n; i++) {
             queries.add(next());
         }
@@ -167,7 +167,7 @@ public final class Queries {
     private Query values() {
         String field = word();
         int n = number();
-        List<BytesRef> values = new ArrayList<BytesRef>(n);
+        List<BytesRef> values = new ArrayList<>(n);
         for (int i = 0; i < n; i++) {
             values.add(new BytesRef(unescaped(word())));
         }
@@ -183,7 +183,7 @@ public final class Queries {
         return LongPoint.newSetQuery(field, ordinals);
     }
 
-    /** A range of doubles; each end is followed by whether it belongs to the range. */
+    /** Read a range of doubles; each end is followed by whether the range includes it. */
     private Query numbers() {
         String field = word();
         double lower = Double.parseDouble(word());
@@ -214,12 +214,12 @@ public final class Queries {
         }
         StringBuilder plain = new StringBuilder(word.length());
         for (int i = 0; i < word.length(); i++) {
-            char each = word.charAt(i);
-            if (each == '\\') {
+            char character = word.charAt(i);
+            if (character == '\\') {
                 i++;
-                each = word.charAt(i) == '0' ? (char) END : '\\';
+                character = word.charAt(i) == '0' ? (char) END : '\\';
             }
-            plain.append(each);
+            plain.append(character);
         }
         return plain.toString();
     }

@@ -14,6 +14,7 @@ import org.apache.lucene.index.StoredFields;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.BoostQuery;
+import org.apache.lucene.search.Collector;
 import org.apache.lucene.search.CollectorManager;
 import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.DocIdSetIterator;
@@ -38,8 +39,8 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 
 /**
- * One open index, searched with one call from Python a search: queries come as text (see Queries),
- * matches go back as arrays of numbers, what they hold as bytes. Threads may share it.
+ * An open index that Python searches with one call per search: queries come as text (see Queries),
+ * matches are returned as arrays of numbers, and their contents as bytes. Thread-safe.
  */
 public final class Searcher {
     private static final int CANDIDATES = 64;
@@ -60,8 +61,8 @@ public final class Searcher {
     private final Sort byOrdinalDown;
 
     /**
-     * Search what a reader holds. Totals are exact up to maxTotal. Where documents lie in order of
-     * ordinal (inOrder), equal scores come in that order by themselves.
+     * Search the index of a reader. Totals are exact up to maxTotal. If documents are stored in
+     * order of ordinal (inOrder), Lucene returns equal scores in that order without a sort.
      */
     public Searcher(
             DirectoryReader reader,
@@ -86,9 +87,9 @@ public final class Searcher {
         this.heavyCounting.setSimilarity(new RawTFSimilarity());
         SortField up = new SortField(ordinal, SortField.Type.LONG);
         SortField down = new SortField(ordinal, SortField.Type.LONG, true);
-        this.byScore = new Sort(new SortField[] {SortField.FIELD_SCORE, up});
-        this.byOrdinal = new Sort(new SortField[] {up});
-        this.byOrdinalDown = new Sort(new SortField[] {down});
+        this.byScore = new Sort(SortField.FIELD_SCORE, up);
+        this.byOrdinal = new Sort(up);
+        this.byOrdinalDown = new Sort(down);
     }
 
     /** Rank by BM25 with these parameters from now on. */
@@ -98,9 +99,9 @@ public final class Searcher {
     }
 
     /**
-     * The first n matches by score, equal and unscored ones by ordinal: how many there are, 1 where
-     * that is exact, then of each its document, its score as bits and its ordinal. Nanos are those
-     * that the search may take, here and below; 0 is without end.
+     * Return the first n matches by score, equal and unscored matches by ordinal: the total, 1 if it
+     * is exact (else 0), then the document, the score as bits and the ordinal of each match. Here and
+     * below, nanos is the time that the search may take; 0 means no limit.
      */
     public long[] top(String query, int n, boolean scored, long nanos) throws IOException {
         limit.begin(nanos);
@@ -110,25 +111,25 @@ public final class Searcher {
         } finally {
             limit.end();
         }
-        ScoreDoc[] found = top.scoreDocs;
-        long[] flat = new long[2 + 3 * found.length];
+        ScoreDoc[] hits = top.scoreDocs;
+        long[] flat = new long[2 + 3 * hits.length];
         flat[0] = top.totalHits.value();
         flat[1] = isExact(top) ? 1 : 0;
         int at = 2;
-        for (ScoreDoc each : found) {
-            Object[] fields = ((FieldDoc) each).fields;
-            float score = scored ? ((Float) fields[0]).floatValue() : 0f;
-            flat[at++] = each.doc;
+        for (ScoreDoc hit : hits) {
+            Object[] fields = ((FieldDoc) hit).fields;
+            float score = scored ? (Float) fields[0] : 0f;
+            flat[at++] = hit.doc;
             flat[at++] = Float.floatToIntBits(score);
-            flat[at++] = ((Long) fields[fields.length - 1]).longValue();
+            flat[at++] = (Long) fields[fields.length - 1];
         }
         return flat;
     }
 
     /**
-     * The matches from one place to another (from, end) in the order of top, and what they hold: a
-     * line of JSON, [how many match, 1 where that is exact, how many lie before end, their scores,
-     * their records]; then, withText, their texts without anything between.
+     * Return the matches with ranks from (inclusive) to end (exclusive) in the order of top, with
+     * their contents: a line of JSON, [total, 1 if it is exact, number of matches before end,
+     * scores, records]; then, withText, the texts one after another without separators.
      */
     public byte[] page(
             String query,
@@ -149,26 +150,23 @@ public final class Searcher {
         } finally {
             limit.end();
         }
-        ScoreDoc[] found = top.scoreDocs;
-        int n = Math.max(0, found.length - from);
+        ScoreDoc[] hits = top.scoreDocs;
+        int n = Math.max(0, hits.length - from);
         int[] documents = new int[n];
         StringBuilder scores = new StringBuilder();
         for (int i = 0; i < n; i++) {
-            ScoreDoc each = found[from + i];
-            documents[i] = each.doc;
+            ScoreDoc hit = hits[from + i];
+            documents[i] = hit.doc;
             float score = 0f;
             if (scored) {
-                score =
-                        each instanceof FieldDoc
-                                ? ((Float) ((FieldDoc) each).fields[0]).floatValue()
-                                : each.score;
+                score = hit instanceof FieldDoc fields ? (Float) fields.fields[0] : hit.score;
             }
-            // As a double, whose digits stand for exactly this float.
+            // As a double, whose digits represent exactly this float.
             scores.append(i == 0 ? "" : ",").append((double) score);
         }
         ByteArrayOutputStream out = new ByteArrayOutputStream(4096);
         String head =
-                "[" + top.totalHits.value() + (isExact(top) ? ",1," : ",0,") + found.length;
+                "[" + top.totalHits.value() + (isExact(top) ? ",1," : ",0,") + hits.length;
         out.write((head + ",[" + scores + "],").getBytes(StandardCharsets.US_ASCII));
         writeRecords(documents, out);
         out.write(']');
@@ -178,17 +176,17 @@ public final class Searcher {
         return out.toByteArray();
     }
 
-    /** How many documents match each of several queries, at most maxTotal + 1. */
+    /** Count the documents that match each of several queries, up to maxTotal + 1. */
     public long[] counts(String queries, int howMany, long nanos) throws IOException {
         limit.begin(nanos);
         try {
-            // A prefix or a phrase; a word "x" or "p" is taken for one.
+            // A prefix or a phrase; the words "x" and "p" count as such too.
             boolean heavy = queries.indexOf("x\0") >= 0 || queries.indexOf("p\0") >= 0;
             IndexSearcher searcher = heavy && limit.isSet() ? heavyRanked : ranked;
-            Queries texts = new Queries(queries, searcher);
+            Queries parsed = new Queries(queries, searcher);
             long[] counts = new long[howMany];
             for (int i = 0; i < howMany; i++) {
-                Query query = searcher.rewrite(texts.next());
+                Query query = searcher.rewrite(parsed.next());
                 if (!reader.hasDeletions() && atLeast(query) > maxTotal) {
                     counts[i] = maxTotal + 1L;
                     continue;
@@ -201,17 +199,17 @@ public final class Searcher {
         }
     }
 
-    /** How many documents match a query, however many there are. */
+    /** Count all documents that match a query. */
     public int countAll(String text, long nanos) throws IOException {
         Query query = Queries.read(text);
-        if (query instanceof BoostQuery) {
-            query = ((BoostQuery) query).getQuery();
+        if (query instanceof BoostQuery boost) {
+            query = boost.getQuery();
         }
-        if (query instanceof DisjunctionMaxQuery) {
-            // Of which Lucene counts two words without reading both to their ends.
+        if (query instanceof DisjunctionMaxQuery disjunction) {
+            // Lucene can count a Boolean query of two terms without reading both to their ends.
             BooleanQuery.Builder any = new BooleanQuery.Builder();
-            for (Object each : ((DisjunctionMaxQuery) query).getDisjuncts()) {
-                any.add((Query) each, BooleanClause.Occur.SHOULD);
+            for (Query disjunct : disjunction.getDisjuncts()) {
+                any.add(disjunct, BooleanClause.Occur.SHOULD);
             }
             query = any.build();
         }
@@ -223,22 +221,21 @@ public final class Searcher {
         }
     }
 
-    /** A bound that costs little: how many documents the most frequent word alone finds. */
+    /** Return a cheap lower bound: the number of documents with the most frequent term. */
     private int atLeast(Query query) throws IOException {
-        if (query instanceof TermQuery) {
-            return ((TermQuery) query).getTermStates().docFreq();
+        if (query instanceof TermQuery term) {
+            return term.getTermStates().docFreq();
         }
-        if (query instanceof BoostQuery) {
-            return atLeast(((BoostQuery) query).getQuery());
+        if (query instanceof BoostQuery boost) {
+            return atLeast(boost.getQuery());
         }
         int most = 0;
-        if (query instanceof DisjunctionMaxQuery) {
-            for (Object each : ((DisjunctionMaxQuery) query).getDisjuncts()) {
-                most = Math.max(most, atLeast((Query) each));
+        if (query instanceof DisjunctionMaxQuery disjunction) {
+            for (Query disjunct : disjunction.getDisjuncts()) {
+                most = Math.max(most, atLeast(disjunct));
             }
-        } else if (query instanceof BooleanQuery) {
-            for (Object each : ((BooleanQuery) query).clauses()) {
-                BooleanClause clause = (BooleanClause) each;
+        } else if (query instanceof BooleanQuery bool) {
+            for (BooleanClause clause : bool.clauses()) {
                 if (clause.occur() != BooleanClause.Occur.SHOULD) {
                     return 0;
                 }
@@ -248,13 +245,12 @@ public final class Searcher {
         return most;
     }
 
-    /** Stops as soon as there are too many to be counted; no score is computed. */
+    /** Count matches up to maxTotal + 1, without computing scores. */
     private long count(IndexSearcher searcher, Query query) throws IOException {
         Weight weight = searcher.createWeight(query, ScoreMode.COMPLETE_NO_SCORES, 1f);
         long most = maxTotal + 1L;
         long count = 0;
-        for (Object each : searcher.getIndexReader().leaves()) {
-            LeafReaderContext leaf = (LeafReaderContext) each;
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             limit.check();
             int known = weight.count(leaf);
             Scorer scorer = known < 0 ? weight.scorer(leaf) : null;
@@ -290,33 +286,33 @@ public final class Searcher {
     }
 
     /**
-     * The n matches after a place in order of ordinal, each as document and ordinal. A place is
-     * such a pair; that of the start is document -1.
+     * Return the n matches after a position in order of ordinal, each as document and ordinal. A
+     * position is such a pair; the start is document -1.
      */
     public long[] after(String query, int document, long ordinal, int n) throws IOException {
-        FieldDoc place =
+        FieldDoc position =
                 document < 0
                         ? null
-                        : new FieldDoc(document, 0f, new Object[] {Long.valueOf(ordinal)});
-        TopFieldCollectorManager manager = new TopFieldCollectorManager(byOrdinal, n, place, n);
-        ScoreDoc[] found = ((TopDocs) ranked.search(Queries.read(query), manager)).scoreDocs;
-        long[] flat = new long[2 * found.length];
-        for (int i = 0; i < found.length; i++) {
-            flat[2 * i] = found[i].doc;
-            flat[2 * i + 1] = ((Long) ((FieldDoc) found[i]).fields[0]).longValue();
+                        : new FieldDoc(document, 0f, new Object[] {ordinal});
+        TopFieldCollectorManager manager = new TopFieldCollectorManager(byOrdinal, n, position, n);
+        ScoreDoc[] hits = ranked.search(Queries.read(query), manager).scoreDocs;
+        long[] flat = new long[2 * hits.length];
+        for (int i = 0; i < hits.length; i++) {
+            flat[2 * i] = hits[i].doc;
+            flat[2 * i + 1] = (Long) ((FieldDoc) hits[i]).fields[0];
         }
         return flat;
     }
 
-    /** The match with the greatest ordinal; -1 where there is none. */
+    /** Return the match with the greatest ordinal, or -1 if nothing matches. */
     public int last(String query) throws IOException {
         TopFieldCollectorManager manager =
                 new TopFieldCollectorManager(byOrdinalDown, 1, null, 1);
-        ScoreDoc[] found = ((TopDocs) ranked.search(Queries.read(query), manager)).scoreDocs;
-        return found.length == 0 ? -1 : found[0].doc;
+        ScoreDoc[] hits = ranked.search(Queries.read(query), manager).scoreDocs;
+        return hits.length == 0 ? -1 : hits[0].doc;
     }
 
-    /** What documents hold: a line of JSON, the list of their records; then their texts. */
+    /** Return a line of JSON, the list of the records of documents; then, withText, their texts. */
     public byte[] read(long[] documents, boolean withText) throws IOException {
         int[] numbers = new int[documents.length];
         for (int i = 0; i < numbers.length; i++) {
@@ -344,18 +340,18 @@ public final class Searcher {
         return search(query, frequencies, manager);
     }
 
-    private TopDocs search(String text, boolean frequencies, CollectorManager manager)
-            throws IOException {
-        Queries texts = new Queries(text, null);
-        Query query = texts.next();
+    private <C extends Collector, T extends TopDocs> TopDocs search(
+            String text, boolean frequencies, CollectorManager<C, T> manager) throws IOException {
+        Queries queries = new Queries(text, null);
+        Query query = queries.next();
         IndexSearcher searcher = frequencies ? counting : ranked;
-        if (texts.isHeavy() && limit.isSet()) {
+        if (queries.isHeavy() && limit.isSet()) {
             searcher = frequencies ? heavyCounting : heavyRanked;
         }
-        return (TopDocs) searcher.search(query, manager);
+        return searcher.search(query, manager);
     }
 
-    /** Lucene makes room for all that are asked for. */
+    /** Limit n to the size of the index, since Lucene allocates room for n hits. */
     private int atMostAll(int n) {
         return Math.min(n, Math.max(1, reader.maxDoc()));
     }
@@ -372,19 +368,19 @@ public final class Searcher {
         for (int i = 0; i < documents.length; i++) {
             LeafReaderContext here = leafOf(documents[i]);
             int number = documents[i] - here.docBase;
-            // A column is read forwards only.
+            // Doc values can only be read forwards.
             if (values == null || here != leaf || number < values.docID()) {
                 leaf = here;
                 values = here.reader().getBinaryDocValues(record);
             }
             if (values.docID() < number) {
-                values.advance(number); // every document has one
+                values.advance(number); // every document has a record
             }
-            BytesRef found = values.binaryValue();
+            BytesRef value = values.binaryValue();
             if (i > 0) {
                 out.write(',');
             }
-            out.write(found.bytes, found.offset, found.length);
+            out.write(value.bytes, value.offset, value.length);
         }
         out.write(']');
     }
@@ -392,13 +388,13 @@ public final class Searcher {
     private void writeTexts(int[] documents, ByteArrayOutputStream out) throws IOException {
         out.write('\n');
         StoredFields stored = ranked.storedFields();
-        String name = (String) text.iterator().next();
-        for (int each : documents) {
-            out.write(stored.document(each, text).get(name).getBytes(StandardCharsets.UTF_8));
+        String name = text.iterator().next();
+        for (int document : documents) {
+            out.write(stored.document(document, text).get(name).getBytes(StandardCharsets.UTF_8));
         }
     }
 
     private LeafReaderContext leafOf(int document) {
-        return (LeafReaderContext) leaves.get(ReaderUtil.subIndex(document, leaves));
+        return leaves.get(ReaderUtil.subIndex(document, leaves));
     }
 }

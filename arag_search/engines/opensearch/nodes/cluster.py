@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arag_search.engines.lucene.jvm import cache_folder
+from arag_search.engines.jars import cache_folder
 from arag_search.engines.opensearch.nodes import jars, ports, processes
 from arag_search.engines.opensearch.nodes.health import Health, ask_health
 from arag_search.engines.opensearch.nodes.node import NodeFile

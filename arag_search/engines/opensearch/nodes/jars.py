@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
-from arag_search.engines.lucene.jvm import (
+from arag_search.engines.jars import (
     CACHE_VARIABLE,
     Download,
     PinnedJar,

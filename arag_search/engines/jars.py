@@ -1,0 +1,148 @@
+"""The cache of jars: where it is, how a pinned jar gets into it, and how it is verified.
+
+Environment: ``ARAG_CACHE_DIR`` (the cache folder), ``ARAG_LUCENE_CLASSPATH`` (jars, or
+``folder/*``, that are used in place of the downloaded jar of Lucene).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arag_search.errors import JvmError
+
+CACHE_VARIABLE = "ARAG_CACHE_DIR"
+CLASSPATH_VARIABLE = "ARAG_LUCENE_CLASSPATH"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedJar:
+    """A jar by its Maven coordinates, with the checksum and size (bytes) it must have."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+    size: int
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+
+Download = Callable[[PinnedJar, Path], Path]
+"""Puts a jar somewhere below the given folder and returns its path."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloads: ARAG_CACHE_DIR, else arag_search in the user's caches."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        # XDG requires that a relative path is ignored.
+        xdg = os.environ.get("XDG_CACHE_HOME", "")
+        caches = Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
+    return caches / "arag_search"
+
+
+def lucene_jars(pinned: PinnedJar) -> list[str]:
+    """Return the jars that ARAG_LUCENE_CLASSPATH names; if it is not set, the pinned jar.
+
+    Raises JvmError for names that do not exist, or if the jar cannot be had.
+    """
+    variable = os.environ.get(CLASSPATH_VARIABLE)
+    if not variable:
+        return [str(resolve(pinned, cache_folder()))]
+    jars: list[str] = []
+    for entry in filter(None, variable.split(os.pathsep)):
+        path = Path(entry)
+        files = sorted(path.parent.glob("*.jar")) if path.name == "*" else [path]
+        if not files or not all(jar.exists() for jar in files):
+            raise JvmError(
+                f"{CLASSPATH_VARIABLE} names jars that do not exist.",
+                where=entry,
+                allowed=f"jar files, or folder/*, separated by {os.pathsep!r}",
+                do=f"Correct it, or unset it to have {pinned.coordinates} downloaded.",
+            )
+        jars += [str(jar.absolute()) for jar in files]
+    return jars
+
+
+def resolve(jar: PinnedJar, cache: Path, download: Download | None = None) -> Path:
+    """Return the path of a jar in the cache folder, and download it first if it is absent.
+
+    A download is verified by its SHA-256 and then renamed into place, so that several processes may
+    do this at once; later calls compare only the size. Raises JvmError.
+    """
+    target = cache / jar.file_name
+    with contextlib.suppress(OSError):
+        if target.stat().st_size == jar.size:
+            return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".download-", dir=cache))
+        try:
+            downloaded = (download or _download)(jar, staging)
+            _verify(jar, downloaded)
+            os.replace(downloaded, target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise JvmError(
+            f"The cache folder for {jar.coordinates} cannot be written ({error.strerror}).",
+            where=str(cache),
+            do=f"Set {CACHE_VARIABLE} to a writable folder, or {CLASSPATH_VARIABLE} "
+            f"to a copy of {jar.file_name}.",
+        ) from error
+    return target
+
+
+def _verify(jar: PinnedJar, path: Path) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != jar.sha256:
+        raise JvmError(
+            f"The download of {jar.coordinates} has the wrong checksum.",
+            where=f"SHA-256 {digest}",
+            allowed=f"SHA-256 {jar.sha256}",
+            do="Try again. If the error persists, the registry or a proxy in front of it serves a "
+            f"different file; set {CLASSPATH_VARIABLE} to a copy from elsewhere.",
+        )
+
+
+def _download(jar: PinnedJar, folder: Path) -> Path:
+    """Download through jgo, which writes nothing outside ``folder``."""
+    from jgo.maven import MavenContext
+    from requests import RequestException
+
+    context: Any = MavenContext(repo_cache=folder, local_repos=[])
+    component = context.project(jar.group, jar.artifact).at_version(jar.version)
+    try:
+        return Path(component.artifact().resolve())
+    except (RequestException, RuntimeError) as error:
+        raise JvmError(
+            f"{jar.coordinates} cannot be downloaded: {first_line(error)}",
+            where=f"the Maven registry, to be kept in {folder.parent}",
+            do=f"Check the network. Without a network, copy {jar.file_name} into that folder "
+            f"({CACHE_VARIABLE} moves it), or set {CLASSPATH_VARIABLE} to a copy of it.",
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, at most 300 characters; else its type."""
+    lines = str(error).splitlines()
+    return lines[0][:300] if lines else type(error).__name__

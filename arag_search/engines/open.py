@@ -1,0 +1,79 @@
+"""Which engine a location names (a folder, or an address of OpenSearch), and opening it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from arag_search.corpus import is_unicode
+from arag_search.engines.base import SearchEngine
+from arag_search.engines.opensearch.address import check_no_password, is_address, parse_address
+from arag_search.engines.write import IndexUpdate
+from arag_search.errors import ArgumentError
+
+
+class OpenEngine(NamedTuple):
+    """An engine that is open for reading, with the name of its index.
+
+    Call ``release`` after closing the engine.
+    """
+
+    name: str
+    engine: SearchEngine
+    release: Callable[[], None]
+
+
+def open_engine(
+    location: str, ca_certs: str | None, client_cert: str | None, client_key: str | None
+) -> OpenEngine:
+    """Open the index at a location for reading. The three files are used for a server only.
+
+    Raises what ``arag_search.open_index`` raises for a location.
+    """
+    if is_address(location):
+        from arag_search.engines.opensearch.connection import ConnectionOptions
+        from arag_search.engines.opensearch.reader import OpenSearchEngine
+
+        address = parse_address(location)
+        options = ConnectionOptions.from_environment(ca_certs, client_cert, client_key)
+        return OpenEngine(str(address), OpenSearchEngine.open(address, options), lambda: None)
+    check_path(location, "the index")
+    from arag_search.engines.lucene.location import hold_live
+    from arag_search.engines.lucene.reader import LuceneEngine
+
+    held = hold_live(Path(location))
+    try:
+        return OpenEngine(location, LuceneEngine.open(held.path, location), held.release)
+    except BaseException:
+        held.release()
+        raise
+
+
+def open_update(location: str | Path) -> IndexUpdate:
+    """Return the update of the index at a location, to be entered.
+
+    Raises ArgumentError for an invalid address or path.
+    """
+    name = str(location)
+    if isinstance(location, str) and is_address(name):
+        from arag_search.engines.opensearch.update import OpenSearchUpdate
+
+        return OpenSearchUpdate(parse_address(name))
+    check_path(name, "the index")
+    from arag_search.engines.lucene.update import LuceneUpdate
+
+    return LuceneUpdate(Path(location))
+
+
+def check_path(name: str, of_what: str) -> None:
+    """Raise ArgumentError for a path that is empty, contains a password (then it is meant to be an
+    address), or is not UTF-8: Java and messages need text."""
+    check_no_password(name)
+    if not name.strip():
+        raise ArgumentError(
+            f"The path of {of_what} is empty.", allowed="a file or folder", do="Name it."
+        )
+    if not is_unicode(str(Path(name).absolute())):
+        shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        raise ArgumentError(f"The path of {of_what} is not UTF-8.", where=shown, do="Rename it.")

@@ -1,0 +1,188 @@
+"""The seam between jobs that write an index and the engines that store it: building, updating."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from arag_search.corpus import Chunk
+from arag_search.engines.deletions import Deletions
+from arag_search.engines.update_record import Recovery, UpdateRecord
+from arag_search.manifest import Manifest
+
+Packer = Callable[[Sequence[Chunk]], Any]
+"""Converts chunks, in corpus order, into the target writer's format. Packers and their results are
+pickled if there are worker processes. Raises BuildError for a chunk that cannot be stored."""
+
+
+@dataclass(slots=True)
+class BulkCounts:
+    """Counts of what was sent to a server: documents written (``created``), documents that it had
+    already (``there``), documents and requests that were sent again (``rejected``, ``retries``),
+    and bytes of requests that were answered."""
+
+    created: int = 0
+    there: int = 0
+    rejected: int = 0
+    retries: int = 0
+    bytes: int = 0
+
+
+class IndexWriter(Protocol):
+    """The receiver of the chunks of a build. A checkpoint holds all that was added before it."""
+
+    @property
+    def checkpoint(self) -> Mapping[str, str]:
+        """The data of the newest checkpoint; empty if there is none."""
+        ...
+
+    def has_document(self, doc_id: str) -> bool: ...
+
+    def document_ids(self) -> Iterator[str]:
+        """Iterate over the ids of all documents of the checkpoint that the writer resumed."""
+        ...
+
+    def commit(self, data: Mapping[str, str]) -> None:
+        """Write a checkpoint, together with ``data``."""
+        ...
+
+    def abort(self) -> None: ...
+
+
+class BuildTarget(Protocol):
+    """A location that is locked by one builder; a context manager.
+
+    A generation is the result of one build. Readers do not see it until it is published.
+    """
+
+    engine: str
+    engine_version: str
+
+    def __enter__(self) -> BuildTarget: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    @property
+    def packer(self) -> Packer:
+        """The function that packs chunks for ``add``; available once the writer is open."""
+        ...
+
+    @property
+    def sent(self) -> BulkCounts:
+        """What this run sent to a server; all zero without a server."""
+        ...
+
+    def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
+        """Return the generation to build, whether it is resumed, and why or why not."""
+        ...
+
+    def add(self, packed: Any) -> None:
+        """Write packed chunks, which follow those before them in corpus order."""
+        ...
+
+    def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
+        """Open the writer of a generation.
+
+        Raises IndexDamagedError if there is nothing intact to resume.
+        """
+        ...
+
+    def discard(self, generation: str) -> None:
+        """Delete a generation that is not published."""
+        ...
+
+    def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
+        """Write the last checkpoint, with the manifest."""
+        ...
+
+    def counts(self, generation: str) -> tuple[int, int | None]:
+        """Count the chunks and sentences of a finished generation; None for sentences left out."""
+        ...
+
+    def publish(self, generation: str) -> None:
+        """Make a finished generation the one that is searched."""
+        ...
+
+
+class IndexUpdate(Protocol):
+    """An index that is locked for one update; a context manager.
+
+    Until ``publish`` readers see the state before the update, afterwards the state after it. The
+    chunks of a document always belong to one of the two states.
+    """
+
+    @property
+    def where(self) -> str:
+        """The name of the index in errors."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest before the update."""
+        ...
+
+    @property
+    def deletions(self) -> Deletions:
+        """The deleted documents that scores count before the update."""
+        ...
+
+    @property
+    def last_update(self) -> UpdateRecord | None:
+        """The newest update that readers see, except compactions; None before the first."""
+        ...
+
+    def __enter__(self) -> IndexUpdate: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def recover(self, record: UpdateRecord | None) -> Recovery:
+        """Recover from an interrupted update before the update of ``record`` begins.
+
+        None for ``record`` finishes or undoes the interrupted one. Raises UnfinishedUpdateError if
+        only the command that was interrupted can continue it.
+        """
+        ...
+
+    def first_shard(self) -> int:
+        """Return a source shard that sorts after all documents of the index."""
+        ...
+
+    def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
+        """Iterate, in corpus order, over the chunks that these documents (None: all documents)
+        have before the update."""
+        ...
+
+    def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
+        """Prepare to write. ``doc_ids`` are the documents that a pure deletion will delete.
+
+        Raises BuildError if the index cannot be written.
+        """
+        ...
+
+    def remove(self, doc_ids: Sequence[str]) -> None:
+        """Delete documents of the state before the update, also those that ``add`` replaces."""
+        ...
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """Add the chunks of whole documents, in corpus order."""
+        ...
+
+    def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
+        """Complete the update. ``manifest`` describes the index after it."""
+        ...
+
+    def describe(self, manifest: Manifest) -> None:
+        """Replace the manifest by one that says more about the same state."""
+        ...
+
+    def give_up(self) -> None:
+        """Undo what was begun and not published, if anything was."""
+        ...
+
+    def compact(self, note: Callable[[str], None]) -> Deletions:
+        """Merge each shard into one segment and return the deletions that remain.
+
+        ``note`` is called with descriptions of the progress.
+        """
+        ...
