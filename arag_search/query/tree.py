@@ -22,6 +22,13 @@ from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import is_field_name
+from arag_search.query.limits import (
+    MAX_APOSTROPHES,
+    MAX_SLOP,
+    MAX_WEIGHT,
+    MIN_PREFIX_CHARACTERS,
+    MIN_WEIGHT,
+)
 from arag_search.query.printing import (
     field_text,
     keyword_text,
@@ -31,13 +38,6 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
-
-MIN_WEIGHT = 0.01
-MAX_WEIGHT = 1000.0
-MAX_SLOP = 20
-MIN_PREFIX_CHARACTERS = 3
-MAX_APOSTROPHES = 7
-"""Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
 TextField = Literal["title", "content"] | None
 Spellings = tuple[tuple[str, ...], ...]

@@ -13,15 +13,9 @@ from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError
 from arag_search.query import analysis
+from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.parser import parse_filter
-from arag_search.query.problems import (
-    LONE_SURROGATE,
-    MAX_CHARACTERS,
-    MAX_LEAVES,
-    TOO_LONG,
-    Problem,
-    QueryError,
-)
+from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
 from arag_search.search.narrowing import HYBRID_NARROWING, stopped_in_time

@@ -34,10 +34,10 @@ from arag_search.manifest import Manifest
 from arag_search.query import analysis
 from arag_search.query.clauses import has_few_apostrophes, symbol_notes
 from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.groups import Operator
-from arag_search.query.parser import ParsedQuery, parse, parse_filter
+from arag_search.query.limits import MAX_APOSTROPHES
+from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import shortened
-from arag_search.query.tree import MAX_APOSTROPHES, Scope, TextLeaf, leaves, spellings_of
+from arag_search.query.tree import Scope, TextLeaf, leaves, spellings_of
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on

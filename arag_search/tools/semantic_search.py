@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.query.problems import MAX_CHARACTERS, QueryError
+from arag_search.query.limits import MAX_CHARACTERS
+from arag_search.query.problems import QueryError
 from arag_search.search.index import Index
 from arag_search.tools.base import (
     DEFAULT_TOP_K,

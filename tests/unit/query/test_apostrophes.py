@@ -11,9 +11,9 @@ from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
+from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.tree import (
     APOSTROPHES,
-    MAX_APOSTROPHES,
     Not,
     Phrase,
     Prefix,

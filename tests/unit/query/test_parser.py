@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from arag_search.errors import ArgumentError
 from arag_search.query.fields import ANY_SCHEMA, Schema
+from arag_search.query.limits import MAX_CHARACTERS, MAX_PROBLEMS
 from arag_search.query.parser import parse, parse_scope
-from arag_search.query.problems import MAX_CHARACTERS, MAX_PROBLEMS, QueryError
+from arag_search.query.problems import QueryError
 from arag_search.query.tree import (
     And,
     DateRange,
