@@ -35,6 +35,7 @@ from arag_search.query import analysis
 from arag_search.query.clauses import has_few_apostrophes, symbol_notes
 from arag_search.query.fields import CONTENT, TITLE
 from arag_search.query.limits import MAX_APOSTROPHES
+from arag_search.query.matching import Pattern
 from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
 from arag_search.query.problems import shortened
 from arag_search.query.tree import Scope, TextLeaf, leaves, spellings_of
@@ -42,7 +43,6 @@ from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
-from arag_search.search.occurrences import adjacent_places
 from arag_search.search.results import (
     ReadChunk,
     SearchHit,
@@ -499,5 +499,4 @@ def _keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> It
 def _count(keyword: str, text: str, matching: Matching) -> int:
     if matching == "substring":
         return text.lower().count(keyword.lower())
-    tokens = analysis.terms(text)
-    return sum(1 for words in spellings_of(keyword) for _ in adjacent_places(tokens, words))
+    return sum(1 for _ in Pattern(spellings_of(keyword)).runs(analysis.terms(text)))
