@@ -21,7 +21,8 @@ from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription, read_description, read_records
 from arag_search.runs.run import run
-from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.search.index import Index
+from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from bench import BenchError
 from bench.quality.question_words import words_query
 

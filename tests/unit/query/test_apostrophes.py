@@ -21,7 +21,7 @@ from arag_search.query.tree import (
     all_of,
     inner_apostrophes,
 )
-from arag_search.search.index import checked_keywords
+from arag_search.search.keywords import checked_keywords
 from arag_search.search.marking import marks
 from tests.support.examples import examples
 from tests.support.passages import chunk, index_of
