@@ -35,7 +35,7 @@ from arag_search.agent.record import Outcome, Record, Step
 from arag_search.agent.state import State, message_tokens
 from arag_search.agent.toolbox import encoder_of, given_by, tools_of
 from arag_search.errors import AragError, ArgumentError, ContextLengthError, ModelReplyError
-from arag_search.query.problems import MAX_CHARACTERS
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from arag_search.tools.base import ToolResult

@@ -15,7 +15,7 @@ from arag_search.corpus import Chunk, MetadataValue, split_at
 from arag_search.engines.deadline import Deadline
 from arag_search.engines.deletions import Deletions
 from arag_search.manifest import Manifest
-from arag_search.query.tree import And, Node, Or, Phrase, Scope, Term
+from arag_search.query.tree import And, Node, Or, Scope, TextLeaf
 
 Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
@@ -27,9 +27,9 @@ MAX_TOTAL = 1000
 def is_counted(query: Node) -> bool:
     """Whether the matches of a query are counted exactly, however many: of one clause that an
     engine need not look into documents for, which all but phrases are."""
-    if isinstance(query, And | Or):
-        return False
-    return not isinstance(query, Term | Phrase) or all(len(words) == 1 for words in query.spellings)
+    if isinstance(query, TextLeaf):
+        return all(len(words) == 1 for words in query.spellings)
+    return not isinstance(query, And | Or)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,6 @@ from arag_search.query.tree import (
     Node,
     Not,
     Or,
-    Phrase,
-    Prefix,
-    Term,
     TextLeaf,
     render,
 )
@@ -61,23 +58,19 @@ def leaf_queries(
     found: Leaves[Q] = []
 
     def add(node: Node | Not, weight: float, held: tuple[Q, ...]) -> None:
-        match node:
-            case Term() | Phrase() | Prefix():
-                text = render(node)
-                # As Lucene multiplies: each step in 32 bits.
-                weight = float32(weight * float32(node.weight))
-                names = searched_fields(node)
-                queries = [
-                    LeafQuery(text, name, in_field(node, name, weight), held) for name in names
-                ]
-                found.append((text, queries))
-            case And() | Or():
-                weight = float32(weight * float32(node.weight))
-                held = (*held, compiled(node)[0])
-                for child in node.children:
-                    add(child, weight, held)
-            case _:
-                pass  # a Not and metadata add nothing to a score
+        if not isinstance(node, TextLeaf | And | Or):
+            return  # a Not and metadata add nothing to a score
+        # As Lucene multiplies: each step in 32 bits.
+        weight = float32(weight * float32(node.weight))
+        if isinstance(node, TextLeaf):
+            text = render(node)
+            names = searched_fields(node)
+            queries = [LeafQuery(text, name, in_field(node, name, weight), held) for name in names]
+            found.append((text, queries))
+            return
+        held = (*held, compiled(node)[0])
+        for child in node.children:
+            add(child, weight, held)
 
     add(node, 1.0, ())
     return found

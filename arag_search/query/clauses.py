@@ -17,15 +17,17 @@ from arag_search.query import analysis, problems
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import Schema, is_field_name
 from arag_search.query.lexer import find_special, unescape
-from arag_search.query.printing import OPERATOR_WORDS
-from arag_search.query.problems import Findings, fill, shortened
-from arag_search.query.tree import (
-    APOSTROPHES,
+from arag_search.query.limits import (
     MAX_APOSTROPHES,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
+)
+from arag_search.query.printing import OPERATOR_WORDS
+from arag_search.query.problems import Findings, fill, shortened
+from arag_search.query.tree import (
+    APOSTROPHES,
     DateRange,
     KeywordEquals,
     Leaf,

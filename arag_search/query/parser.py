@@ -1,16 +1,67 @@
-"""Query text -> tree, or every problem at once, with the query to write instead."""
+"""Query text -> tree, or every problem at once, with the query to write instead.
+
+The lexemes of the text are read one after another into a stack of groups; a lexeme that is a clause
+becomes a leaf (``clauses``), and a group that ends becomes a node of the group around it. The whole
+text is read whatever is wrong with it; each problem is recorded where it is met.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, cast
 
+from arag_search.errors import ArgumentError
 from arag_search.query import problems
+from arag_search.query.clauses import ClauseReader, FieldRef, has_token, is_searchable
 from arag_search.query.fields import ANY_SCHEMA, Schema
-from arag_search.query.groups import Operator
-from arag_search.query.problems import EndOfReadingError, Problem, QueryError
-from arag_search.query.reader import read
-from arag_search.query.tree import Node, Scope, TextLeaf, leaves, render, scores
+from arag_search.query.lexer import Lexeme, find_special, lex, unescape
+from arag_search.query.limits import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_DEPTH_WITHOUT_LIMITS,
+    MAX_LEAVES,
+    MAX_MENDED,
+    MAX_PREFIXES,
+    MAX_WORDS,
+    MAX_WORDS_WITHOUT_LIMITS,
+)
+from arag_search.query.problems import EndOfReadingError, Findings, Problem, QueryError, fill
+from arag_search.query.tree import (
+    APOSTROPHES,
+    And,
+    Leaf,
+    Node,
+    Not,
+    Or,
+    Prefix,
+    Scope,
+    Term,
+    TextLeaf,
+    all_of,
+    any_of,
+    leaves,
+    render,
+    scores,
+    spelled_words,
+    weighted,
+)
+
+Operator = Literal["AND", "OR"]
+Connector = Literal["START", "SPACE", "AND", "OR"]
+
+_OPERATORS: dict[str, Operator | Literal["NOT"]] = {
+    "AND": "AND",
+    "OR": "OR",
+    "NOT": "NOT",
+    "&&": "AND",
+    "||": "OR",
+}
+_LOWER_CASE_OPERATORS = frozenset({"and", "or", "not"})
+_WEIGHT = re.compile(r"\^[^\s()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +83,28 @@ def parse(
 ) -> ParsedQuery:
     """Parse a query.
 
-    ``default_operator`` is what a space means. ``operators`` False refuses AND, OR, NOT, - and !
+    ``default_operator`` is what a space means. ``operators`` False rejects AND, OR, NOT, - and !
     (a space is then OR). ``limits`` False lifts all limits but a depth of 100 parentheses and
     100,000 words in all spellings. Raises QueryError with every problem (the first 2,000), never
     anything else, whatever the text; one of more than 4,000 characters gets no corrected query.
     """
-    if not operators:
-        default_operator = "OR"
-    reading = read(text, schema, default_operator, operators, limits)
-    found = reading.findings
-    tree = reading.tree
+    options = _Options(schema, default_operator if operators else "OR", operators, limits)
+    reading = _read(text, options)
+    findings, tree = reading.findings, reading.tree
     if reading.exclusions:
         with suppress(EndOfReadingError):
-            found.refuse(*reading.place, problems.ONLY_NOTS, mended=False)
-    if found.problems or tree is None:
+            findings.refuse(*reading.place, problems.ONLY_NOTS, mended=False)
+    if findings.problems or tree is None:
         mended = None
-        if tree is not None and found.mendable and len(text) <= problems.MAX_MENDED:
-            mended = _verified(render(tree, operators), schema, default_operator, operators, limits)
-        ordered = sorted(found.problems, key=lambda problem: problem.column)
-        raise QueryError(text, tuple(ordered), mended)
+        if tree is not None and findings.mendable and len(text) <= MAX_MENDED:
+            corrected = render(tree, operators)
+            again = _read(corrected, options)
+            if not again.findings.problems and again.tree is not None:
+                mended = corrected
+        raise findings.error(mended)
     if not scores(tree):
-        found.note(problems.NOTE_UNRANKED)
-    return ParsedQuery(tree, render(tree, operators), tuple(found.notes))
+        findings.note(problems.NOTE_UNRANKED)
+    return ParsedQuery(tree, render(tree, operators), tuple(findings.notes))
 
 
 def parse_scope(text: str, schema: Schema) -> Scope:
@@ -62,22 +113,21 @@ def parse_scope(text: str, schema: Schema) -> Scope:
     Raises QueryError.
     """
     schema = replace(schema, metadata_only=True)
-    reading = read(text, schema, "AND", True, False)
+    reading = _read(text, _Options(schema, "AND", operators=True, limits=False))
     if reading.findings.problems:
-        ordered = sorted(reading.findings.problems, key=lambda problem: problem.column)
-        raise QueryError(text, tuple(ordered), None)
-    tree = reading.tree
-    nodes = [*reading.exclusions, *([tree] if tree is not None else [])]
-    searched = [leaf for node in nodes for leaf in leaves(node) if isinstance(leaf, TextLeaf)]
-    if searched:
-        message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
-        raise QueryError(text, (Problem(1, problems.shortened(str(searched[0])), message),), None)
-    include = () if tree is None else (tree,)
+        raise reading.findings.error(None)
+    include = () if reading.tree is None else (reading.tree,)
+    for node in (*reading.exclusions, *include):
+        for leaf in leaves(node):
+            if isinstance(leaf, TextLeaf):
+                message = problems.TEXT_IN_SCOPE.format(fields=schema.describe())
+                problem = Problem(1, problems.shortened(str(leaf)), message)
+                raise QueryError(text, (problem,), None)
     return Scope(include, tuple(node.child for node in reading.exclusions))
 
 
 def parse_filter(text: str, schema: Schema) -> Scope:
-    """As ``parse_scope``; the error says that it is the filter where the problems are."""
+    """Parse a filter as ``parse_scope`` does; its QueryError says that the filter is at fault."""
     try:
         return parse_scope(text, schema)
     except QueryError as error:
@@ -85,9 +135,684 @@ def parse_filter(text: str, schema: Schema) -> Scope:
         raise
 
 
-def _verified(
-    text: str, schema: Schema, default_operator: Operator, operators: bool, limits: bool
-) -> str | None:
-    """The mended query, if it is one."""
-    again = read(text, schema, default_operator, operators, limits)
-    return None if again.findings.problems or again.tree is None else text
+class _Options(NamedTuple):
+    """How a text is read: see ``parse``."""
+
+    schema: Schema
+    default_operator: Operator
+    operators: bool
+    limits: bool
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The result of reading a text. ``exclusions``: a text of nothing but NOTs (scopes only)."""
+
+    findings: Findings
+    tree: Node | None = None
+    exclusions: tuple[Not, ...] = ()
+    place: tuple[int, int] = (0, 0)
+
+
+def _read(text: str, options: _Options) -> _Reading:
+    findings = Findings(text)
+    reading = _Reading(findings)
+    if options.limits and len(text) > MAX_CHARACTERS:
+        message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
+        findings.refuse(0, 40, message, mended=False)
+        return reading
+    if not text.strip():
+        findings.refuse(0, len(text), problems.EMPTY_QUERY, mended=False)
+        return reading
+    try:
+        if not text.isascii():
+            _check_unicode(text, findings)
+        if not findings.problems:
+            _Reader(text, options, reading).read()
+        if options.limits and reading.tree is not None:
+            _check_limits(reading.tree, findings)
+    except EndOfReadingError:
+        reading.tree, reading.exclusions = None, ()
+    return reading
+
+
+def _check_unicode(text: str, findings: Findings) -> None:
+    for index, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            findings.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
+
+
+def _check_limits(tree: Node, findings: Findings) -> None:
+    """Refuse a query of too many clauses or words."""
+    # A clause takes a character and what parts it from the next, a prefix a star as well; a word
+    # of a phrase takes as much, and an apostrophe stands for two spellings.
+    text = findings.text
+    signs = ("*", *APOSTROPHES)
+    if len(text) < 2 * MAX_LEAVES and not any(sign in text for sign in signs):
+        return
+    all_leaves = list(leaves(tree))
+    prefixes = sum(isinstance(leaf, Prefix) for leaf in all_leaves)
+    words = sum(spelled_words(leaf) for leaf in all_leaves if isinstance(leaf, TextLeaf))
+    for count, limit, message in (
+        (len(all_leaves), MAX_LEAVES, problems.TOO_MANY_LEAVES),
+        (prefixes, MAX_PREFIXES, problems.TOO_MANY_PREFIXES),
+        (words, MAX_WORDS, problems.TOO_MANY_WORDS),
+    ):
+        if count > limit:
+            findings.refuse(0, len(text), message.format(count=count, limit=limit), mended=False)
+
+
+class _Reader:
+    """Walks the lexemes; the groups that are open hold what has been read."""
+
+    def __init__(self, text: str, options: _Options, reading: _Reading) -> None:
+        self.options = options
+        self.max_depth = MAX_DEPTH if options.limits else MAX_DEPTH_WITHOUT_LIMITS
+        self.reading = reading
+        self.findings = reading.findings
+        self.clauses = ClauseReader(options.schema, self.findings)
+        self.lexemes = lex(text)
+        self.groups = _OpenGroups(self.clauses, options)
+        self.ignored = 0  # parentheses that are open beyond the depth that is read
+
+    def read(self) -> None:
+        for index, lexeme in enumerate(self.lexemes):
+            match lexeme.kind:
+                case "word":
+                    self._word(index, lexeme)
+                case "phrase":
+                    self._phrase(lexeme)
+                case "open":
+                    self._open(lexeme)
+                case "close":
+                    self._close(lexeme)
+                case "range":
+                    self._range(lexeme)
+                case "backslash":
+                    message = problems.TRAILING_BACKSLASH
+                    self.findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+        self.groups.end_all()
+        root = self.groups.root
+        if not root.items and not self.findings.problems:
+            start, stop = root.dropped[0]
+            self.findings.refuse(start, stop, problems.ONLY_DROPPED, mended=False)
+        if not root.items:
+            return
+        if _only_nots(root.items):
+            kept = (Not(item.node) for item in root.items if item.node is not None)
+            self.reading.exclusions = tuple(kept)
+            self.reading.place = root.items[0].start, root.items[-1].end
+            return
+        self.reading.tree = _node_of(root.items, self.options.default_operator, self.findings)
+
+    # Clauses
+
+    def _word(self, index: int, lexeme: Lexeme) -> None:
+        raw, start = lexeme.raw, lexeme.start
+        following = self._following(index)
+        if raw.isalnum() and raw.isascii() and raw not in _OPERATORS:
+            self._plain_word(raw, lexeme, following, is_token=True)
+            return
+        if raw in _OPERATORS and self.groups.pending_field is None:
+            self.groups.operator(_OPERATORS[raw], lexeme)
+            return
+        joined = following.kind if following is not None and following.joined else None
+        if not raw.strip("-!+") and joined in ("phrase", "open", "range"):
+            self.groups.signs(raw, start)
+            return
+        if self._is_dropped(raw, lexeme, following):
+            return
+        signs = len(raw) - len(raw.lstrip("-!")) if raw[0] in "-!" else 0
+        outer = self.groups.group.field
+        if outer is not None and outer.kind == "number" and raw[0] == "-":
+            signs = 0  # a negative number
+        if signs:
+            self.groups.signs(raw[:signs], start)
+            self._note_minus_number(raw, signs)
+            raw, start = raw[signs:], start + signs
+        elif raw[0] == "+" and len(raw) > 1:
+            self.groups.signs("+", start)
+            raw, start = raw[1:], start + 1
+        colon = -1 if ":" not in raw else find_special(raw, ":")
+        if colon >= 0 and not self._takes_colon(raw[:colon]):
+            self._fielded_word(index, lexeme, raw, start, colon)
+            return
+        self._plain_word(raw, lexeme, following)
+
+    def _plain_word(
+        self, raw: str, lexeme: Lexeme, following: Lexeme | None, *, is_token: bool = False
+    ) -> None:
+        """A word with nothing before it that means something, of which ``raw`` is the rest.
+
+        ``is_token``: there are letters and digits of ASCII in it and nothing else.
+        """
+        start = lexeme.end - len(raw)
+        if raw in _LOWER_CASE_OPERATORS:
+            self._note_lower_case(raw, following)
+        field, first = self.groups.take_field(start)
+        if is_token and field is None:
+            self.groups.add(Term(raw), first, lexeme.end)
+            return
+        self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
+
+    def _takes_colon(self, name: str) -> bool:
+        """Within ``published:( )`` a colon belongs to the value, unless a field is before it."""
+        pending = self.groups.pending_field
+        outer = self.groups.group.field or (pending and pending[0])
+        if not outer or outer.kind == "text":
+            return False
+        return self.clauses.schema.kind(name) is None
+
+    def _fielded_word(self, index: int, lexeme: Lexeme, raw: str, start: int, colon: int) -> None:
+        name, value = unescape(raw[:colon]), raw[colon + 1 :]
+        end = lexeme.end
+        refuse = self.findings.refuse
+        if raw == "*:*":
+            refuse(start, end, problems.BARE_STAR, mended=True)
+            self.groups.add(None, start, end)
+            return
+        if not name:
+            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
+            self.groups.add(Term(unescape(value)) if is_searchable(value) else None, start, end)
+            return
+        ref = self._field_here(name, start)
+        following = self._following(index)
+        joined = following.kind if following is not None and following.joined else None
+        if value == "" and joined in ("phrase", "open"):
+            self.groups.pending_field = ref, start
+            return
+        if value.strip("?") == "":
+            self._field_without_value(ref, start, end, following)
+            return
+        if value[0] in "-!" and ref.kind == "text":
+            message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
+            refuse(start, end, message, mended=True)
+            self.groups.group.nots.append(start)
+            value = value.lstrip("-!")
+        leaf = self.clauses.word(value, end - len(value), ref)
+        self.groups.add(leaf, start, end)
+        self._note_field_covers(index, ref, value, leaf)
+
+    def _field_here(self, name: str, start: int) -> FieldRef:
+        """The field of a clause, refused within the group of another field."""
+        outer = self.groups.group.field
+        if outer is not None:
+            message = fill(problems.FIELD_IN_FIELD, outer=outer.name)
+            self.findings.refuse(start, start + len(name) + 1, message, mended=True)
+        return self.clauses.field(name)
+
+    def _field_without_value(
+        self, ref: FieldRef, start: int, end: int, following: Lexeme | None
+    ) -> None:
+        """``title:`` and nothing, or a blank before what it was meant for."""
+        refuse = self.findings.refuse
+        takes_next = (
+            following is not None
+            and following.kind in ("word", "phrase", "open")
+            and following.raw not in _OPERATORS
+        )
+        if ref.kind == "unknown":
+            self.clauses.refuse_unknown(ref.name, start, mended=True)
+            self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
+        elif takes_next and following is not None:
+            value = following.raw if following.kind != "open" else "(...)"
+            message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
+            refuse(start, end, message, mended=True)
+            self.groups.pending_field = ref, start
+        else:
+            refuse(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
+            self.groups.add(None, start, end)
+
+    def _phrase(self, lexeme: Lexeme) -> None:
+        field, start = self.groups.take_field(lexeme.start)
+        node = self.clauses.phrase(lexeme.raw, lexeme.suffix, lexeme.start, lexeme.end, field)
+        self.groups.add(node, start, lexeme.end)
+
+    def _range(self, lexeme: Lexeme) -> None:
+        raw, start = lexeme.raw, lexeme.start
+        signs = len(raw) - len(raw.lstrip("-!"))
+        if signs:
+            self.groups.signs(raw[:signs], start)
+        bracket = min(at for at in (raw.find("["), raw.find("{")) if at >= 0)
+        name = raw[signs : bracket - 1] if bracket else ""
+        field = self._field_here(name, start + signs) if name else self.groups.take_field(start)[0]
+        node = self.clauses.range(raw[bracket:], lexeme.suffix, start + bracket, lexeme.end, field)
+        self.groups.add(node, start + signs, lexeme.end)
+
+    def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
+        """Whether a piece that holds nothing to search is left out, with a note."""
+        group = self.groups.group
+        if self.groups.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
+            return False
+        if raw[0] == "\\" and unescape(raw) in _OPERATORS:
+            return False
+        before = lexeme.start == 0 or not lexeme.joined
+        after = following is None or not following.joined
+        beside_operator = (
+            group.operator is not None
+            or bool(group.nots)
+            or (following is not None and following.raw in _OPERATORS)
+        )
+        if (before or after) and not beside_operator:
+            group.dropped.append((lexeme.start, lexeme.end))
+            self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
+            return True
+        self.findings.refuse(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
+        self.groups.add(None, lexeme.start, lexeme.end)
+        return True
+
+    def _following(self, index: int) -> Lexeme | None:
+        return self.lexemes[index + 1] if index + 1 < len(self.lexemes) else None
+
+    # Notes
+
+    def _note_minus_number(self, raw: str, signs: int) -> None:
+        word = raw[signs:]
+        if raw[0] == "-" and word[:1].isdigit():
+            self.findings.note(fill(problems.NOTE_MINUS_NUMBER, piece=raw, word=word))
+
+    def _note_lower_case(self, raw: str, following: Lexeme | None) -> None:
+        if not self.options.operators or following is None:
+            return
+        if following.kind != "close" and following.raw not in _OPERATORS:
+            self.findings.note(fill(problems.NOTE_LOWER_CASE, word=raw))
+
+    def _note_field_covers(self, index: int, ref: FieldRef, value: str, leaf: Leaf | None) -> None:
+        following = self._following(index)
+        if (
+            ref.kind == "text"
+            and isinstance(leaf, Term | Prefix)
+            and following is not None
+            and following.kind == "word"
+            and not following.joined
+            and following.raw not in _OPERATORS
+            and following.raw[0] not in "-!+"
+            and find_special(following.raw, ":") < 0
+            and has_token(unescape(following.raw))
+        ):
+            note = fill(problems.NOTE_FIELD_COVERS, name=ref.name, word=unescape(value))
+            self.findings.note(note)
+
+    # Groups
+
+    def _open(self, lexeme: Lexeme) -> None:
+        if self.groups.depth > self.max_depth:
+            self.ignored += 1
+            if self.ignored == 1:
+                message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
+                self.findings.refuse(lexeme.start, lexeme.end, message, mended=False)
+                if self.max_depth > MAX_DEPTH:
+                    raise EndOfReadingError
+            return  # read on as if this parenthesis were not there
+        field, start = self.groups.take_field(lexeme.start)
+        if field is not None and field.kind == "unknown":
+            self.clauses.refuse_unknown(field.name, start, mended=False)
+            field = None
+        self.groups.begin(lexeme.start, field)
+
+    def _typed_depth(self) -> int:
+        deepest = depth = 0
+        for lexeme in self.lexemes:
+            depth += (lexeme.kind == "open") - (lexeme.kind == "close")
+            deepest = max(deepest, depth)
+        return deepest
+
+    def _close(self, lexeme: Lexeme) -> None:
+        if self.ignored:
+            self.ignored -= 1
+            return
+        if self.groups.depth == 1:
+            message = problems.UNOPENED_GROUP
+            self.findings.refuse(lexeme.start, lexeme.start + 1, message, mended=True)
+            return
+        self.groups.end(lexeme.end, lexeme.suffix)
+
+
+# Groups
+
+
+@dataclass(slots=True)
+class _Item:
+    """A clause in its group: what stands before it, whether a NOT does, and its place.
+
+    ``node`` None is a clause that was refused and has no replacement.
+    """
+
+    connector: Connector
+    negated: bool
+    node: Node | None
+    start: int
+    end: int
+    plus: bool = False
+
+
+# Calling list itself, not list[_Item], which takes ten times as long.
+_no_items = cast(Callable[[], list[_Item]], list)
+_no_places = cast(Callable[[], list[int]], list)
+_no_spans = cast(Callable[[], list[tuple[int, int]]], list)
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open parenthesis (or the whole query): what has been read of it."""
+
+    start: int
+    field: FieldRef | None = None
+    connector: Connector = "START"
+    negated: bool = False
+    plus: bool = False
+    items: list[_Item] = dataclasses.field(default_factory=_no_items)
+    operator: tuple[Operator, Lexeme] | None = None
+    nots: list[int] = dataclasses.field(default_factory=_no_places)
+    plus_pending: bool = False
+    dropped: list[tuple[int, int]] = dataclasses.field(default_factory=_no_spans)
+
+
+class _OpenGroups:
+    """A stack of them. ``root`` is the whole query, ``group`` the innermost one.
+
+    ``pending_field`` is a field whose value comes next, and where it stands. ``operators`` says
+    whether the query may have any.
+    """
+
+    def __init__(self, clauses: ClauseReader, options: _Options) -> None:
+        self.root = _Group(0)
+        self.group = self.root
+        self.pending_field: tuple[FieldRef, int] | None = None
+        self._groups = [self.root]
+        self._clauses = clauses
+        self._findings = clauses.findings
+        self._options = options
+        self._spelled = 0
+
+    @property
+    def depth(self) -> int:
+        """How many there are, the whole query being one."""
+        return len(self._groups)
+
+    # What comes before a clause
+
+    def operator(self, operator: Operator | Literal["NOT"], lexeme: Lexeme) -> None:
+        """AND, OR or NOT before the next clause."""
+        group = self.group
+        if not self._options.operators:
+            message = problems.OPERATORS_OFF
+            self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+            if operator == "NOT":
+                group.nots.append(lexeme.start)
+            return
+        if operator == "NOT":
+            group.nots.append(lexeme.start)
+            return
+        self._refuse_dangling(group)
+        if group.operator is not None:
+            self._refuse_right(group.operator[1])
+        elif not group.items:
+            message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
+            self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+            return
+        group.operator = operator, lexeme
+
+    def signs(self, signs: str, start: int) -> None:
+        """Minus, exclamation mark and plus directly before a clause."""
+        for offset, sign in enumerate(signs):
+            place = start + offset
+            if sign == "+":
+                self._findings.refuse(place, place + 1, problems.PLUS, mended=True)
+                self.group.plus_pending = True
+                continue
+            if not self._options.operators:
+                self._findings.refuse(place, place + 1, problems.OPERATORS_OFF, mended=True)
+            self.group.nots.append(place)
+
+    def take_field(self, start: int) -> tuple[FieldRef | None, int]:
+        """The field of the clause whose value starts here, and where the clause starts."""
+        if self.pending_field is not None:
+            (field, start), self.pending_field = self.pending_field, None
+            return field, start
+        return self.group.field, start
+
+    # Clauses and groups
+
+    def add(self, node: Node | None, start: int, end: int) -> None:
+        """Put a clause into the innermost group; None was refused."""
+        group = self.group
+        first = group.nots[0] if group.nots else start
+        connector, negated, plus = self._before()
+        self.pending_field = None
+        node = self._without_weight(node, start, end) if negated else node
+        if isinstance(node, TextLeaf) and len(node.spellings) > 1:
+            self._count(node, start, end)
+        if negated and not self._options.operators:
+            node, negated = None, False  # what was to be excluded is not searched either
+        group.items.append(_Item(connector, negated, node, first, end, plus))
+
+    def begin(self, start: int, field: FieldRef | None) -> None:
+        """Put a group on the stack."""
+        self.group = _Group(start, field, *self._before())
+        self._groups.append(self.group)
+
+    def end(self, end: int, suffix: str) -> None:
+        """Take the innermost group off the stack and put what it means into the one around it."""
+        group = self._groups.pop()
+        self._settle(group)
+        weight = self._weight(suffix, end)
+        self.group = self._groups[-1]
+        if not group.items:
+            self._refuse_empty(group, end)
+        if not group.items or (group.negated and not self._options.operators):
+            self._put(group, None, end)
+        elif _only_nots(group.items):
+            if weight != 1:
+                message = problems.WEIGHT_ON_NOT
+                self._findings.refuse(end - len(suffix), end, message, mended=True)
+            self._end_nots(group, end)
+        else:
+            node = _node_of(group.items, self._options.default_operator, self._findings)
+            if weight != 1 and node is not None:
+                node = self._weighted(node, weight, group.negated, end - len(suffix), end)
+            self._put(group, node, end, negated=group.negated)
+
+    def end_all(self) -> None:
+        """Refuse what was left open at the end of the text, and end it, the whole query too."""
+        end = len(self._findings.text)
+        while len(self._groups) > 1:
+            start = self.group.start
+            self._findings.refuse(start, start + 1, problems.UNCLOSED_GROUP, mended=True)
+            self.end(end, "")
+        self._settle(self.root)
+
+    def _put(self, group: _Group, node: Node | None, end: int, *, negated: bool = False) -> None:
+        """Make a group that has ended a clause of the one around it."""
+        node = self._without_weight(node, group.start, end) if negated else node
+        item = _Item(group.connector, negated, node, group.start, end, group.plus)
+        self.group.items.append(item)
+
+    def _count(self, leaf: TextLeaf, start: int, end: int) -> None:
+        """Raise EndOfReadingError where the leaves read so far have too many spellings, which costs
+        much; the limits of a query are checked later."""
+        self._spelled += spelled_words(leaf)
+        if self._spelled > MAX_WORDS_WITHOUT_LIMITS:
+            limit = MAX_WORDS_WITHOUT_LIMITS
+            message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)
+            self._findings.refuse(start, end, message, mended=False)
+            raise EndOfReadingError
+
+    def _without_weight(self, node: Node | None, start: int, end: int) -> Node | None:
+        """What a NOT excludes, which has no weight of its own; one is refused."""
+        if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
+            return node
+        weights = list(_WEIGHT.finditer(self._findings.text, start, end))
+        if weights:
+            start, end = weights[-1].span()
+        self._findings.refuse(start, end, problems.WEIGHT_ON_NOT, mended=True)
+        return dataclasses.replace(node, weight=1.0)
+
+    def _end_nots(self, group: _Group, end: int) -> None:
+        """A group of only NOTs is read as if its parentheses were not there."""
+        if not group.negated:
+            group.items[0].connector = group.connector
+            self.group.items.extend(group.items)
+            return
+        self._findings.refuse(group.start, end, problems.NOT_NOT, mended=True)
+        kept = [item.node for item in group.items if item.node is not None]
+        self._put(group, any_of(*kept) if kept else None, end)
+
+    def _refuse_empty(self, group: _Group, end: int) -> None:
+        findings = self._findings
+        if group.dropped:
+            first, last = group.dropped[0]
+            findings.notes.pop(fill(problems.NOTE_DROPPED, piece=findings.text[first:last]), None)
+            findings.refuse(first, last, problems.NO_TOKEN, mended=True)
+        elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
+            findings.refuse(group.start, end, problems.EMPTY_GROUP, mended=True)
+
+    def _weight(self, suffix: str, end: int) -> float:
+        suffix = suffix.rstrip("?")
+        if not suffix:
+            return 1.0
+        start = end - len(suffix)
+        if suffix[0] == "~":
+            self._findings.refuse(start, end, problems.SLOP_MISPLACED, mended=True)
+            return 1.0
+        return self._clauses.weight(suffix, start)
+
+    def _weighted(self, node: Node, weight: float, negated: bool, start: int, end: int) -> Node:
+        if negated or not scores(node):
+            message = problems.WEIGHT_ON_NOT if negated else problems.WEIGHT_ON_FILTER
+            self._findings.refuse(start, end, message, mended=True)
+            return node
+        try:
+            return weighted(node, weight)
+        except ArgumentError:
+            message = fill(problems.WEIGHT_RANGE, weight=weight)
+            self._findings.refuse(start, end, message, mended=True)
+            return node
+
+    # Operators that wait for a clause
+
+    def _before(self) -> tuple[Connector, bool, bool]:
+        """What stands before the clause that comes next: connector, NOT, plus."""
+        group = self.group
+        connector: Connector = "SPACE" if group.items else "START"
+        if not (group.operator or group.nots or group.plus_pending):
+            return connector, False, False
+        if group.operator is not None:
+            connector = group.operator[0]
+            group.operator = None
+        if len(group.nots) > 1 and self._options.operators:
+            end = self._end_of_not(group.nots[-1])
+            self._findings.refuse(group.nots[0], end, problems.NOT_NOT, mended=True)
+        negated = len(group.nots) % 2 == 1
+        group.nots.clear()
+        plus, group.plus_pending = group.plus_pending, False
+        return connector, negated, plus
+
+    def _settle(self, group: _Group) -> None:
+        """Refuse operators that wait for a clause at the end of a group."""
+        if group.nots:
+            self._refuse_dangling(group)
+        if group.operator is None:
+            return
+        self._refuse_right(group.operator[1])
+        group.operator = None
+
+    def _refuse_dangling(self, group: _Group) -> None:
+        """NOTs with no clause after them."""
+        for start in group.nots:
+            end = self._end_of_not(start)
+            message = fill(problems.NOTHING_RIGHT, operator=self._findings.text[start:end])
+            self._findings.refuse(start, end, message, mended=True)
+        group.nots.clear()
+
+    def _refuse_right(self, lexeme: Lexeme) -> None:
+        message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
+        self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+
+    def _end_of_not(self, start: int) -> int:
+        """A NOT is a word or a sign."""
+        return start + (3 if self._findings.text.startswith("NOT", start) else 1)
+
+
+_ALL_OF: dict[Operator, set[Connector]] = {"AND": {"AND", "SPACE"}, "OR": {"AND"}}
+_ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
+"""What may stand between the clauses of a group for it to mean all, or any, of them."""
+
+
+def _only_nots(items: list[_Item]) -> bool:
+    """A group of nothing but NOTs, joined by AND or spaces."""
+    if not items[0].negated:
+        return False
+    return all(item.negated for item in items) and all(
+        item.connector in ("AND", "SPACE") for item in items[1:]
+    )
+
+
+def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node | None:
+    """The node that the clauses of one group mean; None where nothing is left of it.
+
+    Runs joined by AND (and by spaces where that is the default) are the alternatives. A run of
+    nothing but NOTs excludes from the whole group where a space stands before it, or after it if it
+    is the first; else it is refused, and mended by joining it to the alternative before it, or to
+    the next if it is the first.
+    """
+    if len(items) == 1 and not items[0].negated and items[0].node is not None:
+        return items[0].node
+    if any(item.plus for item in items):
+        _join_plus(items, findings)
+    kept = [item.node for item in items if item.node is not None and not item.negated]
+    if len(kept) == len(items):
+        connectors = {item.connector for item in items[1:]}
+        if connectors <= _ALL_OF[default]:
+            return all_of(*kept)
+        if connectors <= _ANY_OF[default]:
+            return any_of(*kept)
+    alternatives: list[Node] = []
+    excluded: list[Not] = []
+    carried: list[Not] = []  # refused exclusions that wait for the next alternative
+    runs = _runs(items, default)
+    broken = False
+    for index, run in enumerate(runs):
+        positive = [item.node for item in run if not item.negated and item.node is not None]
+        negative = [Not(item.node) for item in run if item.negated and item.node is not None]
+        if any(not item.negated for item in run):
+            if positive:
+                alternatives.append(all_of(*positive, *negative, *carried))
+                carried = []
+            broken = broken or not positive
+            continue
+        after = runs[index + 1][0].connector if index + 1 < len(runs) else None
+        if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):
+            excluded.extend(negative)
+            continue
+        findings.refuse(run[0].start, run[-1].end, problems.NOT_ALTERNATIVE, mended=True)
+        if alternatives:
+            alternatives[-1] = all_of(alternatives[-1], *negative)
+        else:
+            carried.extend(negative)
+    if not alternatives:
+        if not broken and not carried:
+            findings.refuse(items[0].start, items[-1].end, problems.ONLY_NOTS, mended=False)
+        findings.mendable = findings.mendable and not carried
+        return None
+    return all_of(any_of(*alternatives), *excluded)
+
+
+def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
+    runs: list[list[_Item]] = []
+    for item in items:
+        connector = default if item.connector == "SPACE" else item.connector
+        if connector == "AND" and runs:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
+
+
+def _join_plus(items: list[_Item], findings: Findings) -> None:
+    """What ``+a +b`` was meant to say; not derivable where some have a plus and some not."""
+    if all(item.plus or item.negated for item in items):
+        for item in items[1:]:
+            item.connector = "AND"
+    else:
+        findings.mendable = False

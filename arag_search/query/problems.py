@@ -10,30 +10,15 @@ from dataclasses import dataclass
 
 from arag_search.errors import AragError
 from arag_search.query.dates import ALLOWED as DATES_ALLOWED
-from arag_search.query.tree import (
+from arag_search.query.limits import (
     MAX_APOSTROPHES,
+    MAX_PROBLEMS,
     MAX_SLOP,
     MAX_WEIGHT,
     MIN_PREFIX_CHARACTERS,
     MIN_WEIGHT,
 )
 
-MAX_CHARACTERS = 2_000
-MAX_LEAVES = 64
-MAX_DEPTH = 12
-MAX_PREFIXES = 4
-MAX_WORDS = 192
-"""Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
-
-Each is a clause in title and in content, and on a cluster of several shards another in each for its
-statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes
-1,024 by default.
-"""
-MAX_PROBLEMS = 2_000
-"""Reading ends at so many, which only a text without limits has."""
-MAX_MENDED = 4_000
-"""Characters of a text that a corrected query is looked for."""
-MAX_WORDS_WITHOUT_LIMITS = 100_000
 _MAX_PIECE = 40
 _MAX_VALUE = 120
 _MAX_LISTED = 20
@@ -100,6 +85,11 @@ class Findings:
         self.mendable = self.mendable and mended
         if len(self.problems) >= MAX_PROBLEMS:
             raise EndOfReadingError
+
+    def error(self, mended: str | None) -> QueryError:
+        """Return the error with all problems in order of place; ``mended`` is the query without."""
+        ordered = sorted(self.problems, key=lambda problem: problem.column)
+        return QueryError(self.text, tuple(ordered), mended)
 
     def note(self, text: str) -> None:
         """Record a note, once; beyond a number that nobody reads, none."""

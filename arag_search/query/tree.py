@@ -22,6 +22,13 @@ from arag_search.errors import ArgumentError
 from arag_search.query import analysis
 from arag_search.query.dates import period_ms
 from arag_search.query.fields import is_field_name
+from arag_search.query.limits import (
+    MAX_APOSTROPHES,
+    MAX_SLOP,
+    MAX_WEIGHT,
+    MIN_PREFIX_CHARACTERS,
+    MIN_WEIGHT,
+)
 from arag_search.query.printing import (
     field_text,
     keyword_text,
@@ -31,13 +38,6 @@ from arag_search.query.printing import (
     weight_text,
     word_text,
 )
-
-MIN_WEIGHT = 0.01
-MAX_WEIGHT = 1000.0
-MAX_SLOP = 20
-MIN_PREFIX_CHARACTERS = 3
-MAX_APOSTROPHES = 7
-"""Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
 
 TextField = Literal["title", "content"] | None
 Spellings = tuple[tuple[str, ...], ...]
@@ -302,21 +302,9 @@ def weighted(node: Node, weight: float) -> Node:
     """The node with its weight multiplied. Raises ArgumentError for metadata leaves."""
     if weight == 1:
         return node
-    match node:
-        case Term():
-            return Term(node.text, node.field, node.weight * weight)
-        case Phrase():
-            return Phrase(node.text, node.slop, node.field, node.weight * weight)
-        case Prefix():
-            return Prefix(node.text, node.field, node.weight * weight)
-        case And():
-            return And(node.children, node.weight * weight)
-        case Or():
-            return Or(node.children, node.weight * weight)
-        case KeywordEquals() | NumberRange() | DateRange():
-            raise ArgumentError("A weight on a metadata clause.", do="Leave the weight out.")
-        case _:
-            assert_never(node)
+    if isinstance(node, MetadataLeaf):
+        raise ArgumentError("A weight on a metadata clause.", do="Leave the weight out.")
+    return dataclasses.replace(node, weight=node.weight * weight)
 
 
 def leaves(node: Node | Not) -> Iterator[Leaf]:
@@ -412,7 +400,7 @@ def _set(node: object, name: str, value: object) -> None:
     object.__setattr__(node, name, value)
 
 
-def _set_text(leaf: Term | Phrase | Prefix, *, analysed: bool = True) -> None:
+def _set_text(leaf: TextLeaf, *, analysed: bool = True) -> None:
     """Check text and weight of a leaf; keep the text in NFC, and its spellings."""
     if not leaf.text.isascii():
         _set(leaf, "text", _checked_text(leaf.text))
@@ -500,15 +488,11 @@ def _check_weight(lowest: float, highest: float) -> None:
 
 
 def _span(node: Node | Not) -> Span:
-    match node:
-        case Term() | Phrase() | Prefix():
-            return node.weight, node.weight
-        case And() | Or():
-            return node.span
-        case Not():
-            return _span(node.child)
-        case _:
-            return None
+    if isinstance(node, TextLeaf):
+        return node.weight, node.weight
+    if isinstance(node, And | Or):
+        return node.span
+    return _span(node.child) if isinstance(node, Not) else None
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:

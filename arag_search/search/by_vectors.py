@@ -13,15 +13,9 @@ from arag_search.engines.calls import Calls
 from arag_search.engines.deadline import Deadline
 from arag_search.errors import NotServedError
 from arag_search.query import analysis
+from arag_search.query.limits import MAX_CHARACTERS, MAX_LEAVES
 from arag_search.query.parser import parse_filter
-from arag_search.query.problems import (
-    LONE_SURROGATE,
-    MAX_CHARACTERS,
-    MAX_LEAVES,
-    TOO_LONG,
-    Problem,
-    QueryError,
-)
+from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
 from arag_search.search.narrowing import HYBRID_NARROWING, stopped_in_time
@@ -32,6 +26,7 @@ from arag_search.search.results import (
     SearchResult,
     check_choice,
     check_page,
+    search_result,
 )
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource
@@ -136,7 +131,7 @@ class VectorSearch:
             passages = [NearPassage(item.ordinal, item.score) for item in shown]
             hits, missing = self._hits(passages, proofs, scope, snippets, ranks)
         notes = [*_notes(opened, missing), *notes]
-        return _result(query, understood, offset, hits, notes, len(fused), started)
+        return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
 
     def close(self) -> None:
         """Wait for searches in flight, then free what is open. May be called again."""
@@ -163,7 +158,7 @@ class VectorSearch:
             hits, missing = self._hits(shown, proofs, scope, snippets)
         end_of_all = len(near.passages) if near.complete else None
         notes = _notes(opened, missing)
-        return _result(query, understood, offset, hits, notes, end_of_all, started)
+        return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
 
     def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
         """The query as it is encoded, the scope to keep to, and both in words."""
@@ -263,27 +258,3 @@ def _notes(opened: OpenVectors, missing: int) -> list[str]:
         passages = "1 passage" if missing == 1 else f"{missing} passages"
         notes.append(f"{passages} left out: changed or deleted since the vectors were opened.")
     return notes
-
-
-def _result(
-    query: str,
-    understood: str,
-    offset: int,
-    hits: Sequence[SearchHit],
-    notes: Sequence[str],
-    passages: int | None,
-    started: float,
-) -> SearchResult:
-    return SearchResult(
-        query=query,
-        understood=understood,
-        total=None,
-        total_is_exact=True,
-        total_unit="passages",
-        offset=offset,
-        hits=tuple(hits),
-        notes=tuple(notes),
-        passages=passages,
-        feedback=None,
-        milliseconds=(time.perf_counter() - started) * 1000,
-    )

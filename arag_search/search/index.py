@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from arag_search.corpus import Chunk, is_unicode, nfc
+from arag_search.corpus import Chunk, nfc
 from arag_search.engines.base import (
     Granularity,
-    Hit,
     KeywordRequest,
     LeafScore,
     Matching,
@@ -31,33 +30,25 @@ from arag_search.engines.deadline import (
 from arag_search.engines.open import open_engine
 from arag_search.errors import ArgumentError, NotServedError, UnknownChunkError
 from arag_search.manifest import Manifest
-from arag_search.query import analysis
-from arag_search.query.clauses import has_few_apostrophes, symbol_notes
-from arag_search.query.fields import CONTENT, TITLE
-from arag_search.query.groups import Operator
-from arag_search.query.parser import ParsedQuery, parse, parse_filter
-from arag_search.query.problems import shortened
-from arag_search.query.tree import MAX_APOSTROPHES, Scope, TextLeaf, leaves, spellings_of
+from arag_search.query.fields import TITLE
+from arag_search.query.parser import Operator, ParsedQuery, parse, parse_filter
+from arag_search.query.tree import Scope, TextLeaf, leaves
 from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
+from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
 from arag_search.search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
-from arag_search.search.occurrences import adjacent_places
 from arag_search.search.results import (
     ReadChunk,
-    SearchHit,
     SearchResult,
-    Unit,
     check_choice,
     check_page,
     hit_of,
+    search_result,
 )
 from arag_search.search.snippets import Snippets, keyword_sentences
 from arag_search.vectors.base import Encoder, VectorUnit
 from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_source
-
-MAX_KEYWORDS = 20
-MAX_KEYWORD_CHARACTERS = 200
 
 
 class Index:
@@ -168,8 +159,17 @@ class Index:
         notes = list(parsed.notes)
         if not self.manifest.has_titles and _names_title(parsed):
             notes.append("no passage of this index has a title: title: finds nothing.")
-        unit: Unit = "sentences" if granularity == "sentence" else "passages"
-        return _result(query, parsed.understood, page, unit, offset, hits, notes, why, started)
+        return search_result(
+            query,
+            parsed.understood,
+            offset,
+            hits,
+            notes,
+            started,
+            page=page,
+            unit="sentences" if granularity == "sentence" else "passages",
+            feedback=why,
+        )
 
     def _executed(
         self, request: SearchRequest, explain: bool, feedback: bool
@@ -211,13 +211,6 @@ class Index:
         check_page(top_k, offset)
         check_choice("matching", matching, ("token", "substring"))
         wanted = checked_keywords(keywords)
-        notes = [
-            f'"{keyword}" holds nothing to search.'
-            for keyword in dict.fromkeys(wanted)
-            if matching == "token" and not analysis.terms(keyword)
-        ]
-        if matching == "token":
-            notes += dict.fromkeys(note for keyword in wanted for note in symbol_notes(keyword))
         deadline = Deadline.after(self.search_timeout_s)
         request = KeywordRequest(
             wanted, top_k, offset, matching, self.scope, snippets or explain, deadline
@@ -228,12 +221,13 @@ class Index:
             hit_of(
                 hit,
                 keyword_sentences(hit, wanted, matching) if snippets else (),
-                tuple(_keyword_scores(hit, wanted, matching)) if explain else None,
+                tuple(keyword_scores(hit, wanted, matching)) if explain else None,
             )
             for hit in page.hits
         ]
         understood = ", ".join(f'"{keyword}"' for keyword in wanted)
-        return _result(understood, understood, page, "passages", offset, hits, notes, None, started)
+        notes = keyword_notes(wanted) if matching == "token" else []
+        return search_result(understood, understood, offset, hits, notes, started, page=page)
 
     def semantic_search(
         self,
@@ -379,82 +373,5 @@ def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
     )
 
 
-def _result(
-    query: str,
-    understood: str,
-    page: Page,
-    unit: Unit,
-    offset: int,
-    hits: Sequence[SearchHit],
-    notes: Sequence[str],
-    why: Feedback | None,
-    started: float,
-) -> SearchResult:
-    return SearchResult(
-        query=query,
-        understood=understood,
-        total=page.total,
-        total_is_exact=page.total_is_exact,
-        total_unit=unit,
-        offset=offset,
-        hits=tuple(hits),
-        notes=tuple(notes),
-        passages=page.passages,
-        feedback=why,
-        milliseconds=(time.perf_counter() - started) * 1000,
-    )
-
-
 def _names_title(parsed: ParsedQuery) -> bool:
     return any(isinstance(leaf, TextLeaf) and leaf.field == TITLE for leaf in leaves(parsed.tree))
-
-
-def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
-    """The keywords in NFC. Raises ArgumentError for too many, empty or over-long ones."""
-    if isinstance(keywords, str):
-        raise ArgumentError(
-            "keywords is one string.", allowed="a list of strings", do=f'Write ["{keywords}"].'
-        )
-    if not 1 <= len(keywords) <= MAX_KEYWORDS:
-        raise ArgumentError(
-            f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
-        )
-    for keyword in keywords:
-        if not keyword.strip():
-            raise ArgumentError("A keyword is empty.", allowed="words or short phrases")
-        if len(keyword) > MAX_KEYWORD_CHARACTERS:
-            raise ArgumentError(
-                f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
-                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
-            )
-        if not is_unicode(keyword):
-            raise ArgumentError(
-                "A keyword holds half of a character (a lone surrogate).",
-                allowed="valid Unicode",
-                do="Leave it out.",
-            )
-        if not has_few_apostrophes(keyword):
-            raise ArgumentError(
-                f'The keyword "{shortened(keyword)}" has many apostrophes within words.',
-                allowed=f"at most {MAX_APOSTROPHES}, each of which is searched in both spellings",
-                do="Write several keywords.",
-            )
-    return tuple(nfc(keyword) for keyword in keywords)
-
-
-def _keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:
-    """Count x length of each keyword, by field."""
-    for keyword in keywords:
-        scores: dict[str, float] = {}
-        for name, text in ((TITLE, hit.title), (CONTENT, hit.content or "")):
-            count = _count(keyword, text, matching)
-            if count:
-                scores[name] = float(count * len(keyword))
-        yield LeafScore(f'"{keyword}"', scores)
-
-
-def _count(keyword: str, text: str, matching: Matching) -> int:
-    if matching == "substring":
-        return text.lower().count(keyword.lower())
-    tokens = analysis.terms(text)
-    return sum(1 for words in spellings_of(keyword) for _ in adjacent_places(tokens, words))

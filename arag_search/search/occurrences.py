@@ -7,11 +7,10 @@ token for sure. Only a sentence in which it stands otherwise is cut into tokens.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from arag_search.query import analysis
-from arag_search.query.positions import have_distinct
-from arag_search.query.tree import Phrase, Prefix, Spellings, TextLeaf
+from arag_search.query.matching import Pattern
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
 """Characters that are in no token and end each one beside them."""
@@ -24,145 +23,74 @@ _MIDDLES = frozenset(".,;:")
 class Sentences:
     """A text cut into sentences, to look for leaves in. ``ends`` are the offsets after each."""
 
-    __slots__ = ("_text", "_tokens", "ends", "low")
+    __slots__ = ("_ends", "_low", "_text", "_tokens")
 
     def __init__(self, text: str, ends: Sequence[int]) -> None:
         self._text = text
         self._tokens: dict[int, list[str]] = {}
-        self.ends = ends
-        self.low = analysis.fold(text)  # as long as the text
-        """The text in lower case."""
+        self._ends = ends
+        self._low = analysis.fold(text)  # as long as the text
 
     def tokens(self, number: int) -> list[str]:
         """The tokens of one sentence."""
         found = self._tokens.get(number)
         if found is None:
-            start = self.ends[number - 1] if number else 0
-            found = analysis.terms(self._text[start : self.ends[number]])
+            start = self._ends[number - 1] if number else 0
+            found = analysis.terms(self._text[start : self._ends[number]])
             self._tokens[number] = found
         return found
 
-
-class Occurrences:
-    """What a leaf looks for: the words of any of its spellings, beside each other, or in any order
-    with at most ``slop`` moves; of a prefix the beginning of a word."""
-
-    __slots__ = ("_is_prefix", "_slop", "_spellings")
-
-    def __init__(self, spellings: Spellings, *, slop: int = 0, is_prefix: bool = False) -> None:
-        self._spellings = spellings
-        self._slop = slop
-        self._is_prefix = is_prefix
-
-    @staticmethod
-    def of(leaf: TextLeaf) -> Occurrences:
-        """The occurrences of a leaf, whatever its field and weight."""
-        slop = leaf.slop if isinstance(leaf, Phrase) else 0
-        return Occurrences(leaf.spellings, slop=slop, is_prefix=isinstance(leaf, Prefix))
-
-    def sentences(self, text: Sentences) -> set[int]:
-        """The numbers of the sentences that hold one. O(length of the text)."""
-        found: set[int] = set()
+    def matching(self, pattern: Pattern) -> set[int]:
+        """Return the numbers of the sentences that match. O(length of the text)."""
+        matched: set[int] = set()
         unsure: set[int] = set()
-        for words in self._spellings:
-            if not self._slop or len(words) == 1:
-                self._look_for(" ".join(words), text, found, unsure)
+        for words in pattern.spellings:
+            if not pattern.slop or len(words) == 1:
+                self._look_for(" ".join(words), pattern.is_prefix, matched, unsure)
             if len(words) > 1:  # with something else than a blank between them
-                unsure |= _with_all(words, text)
-        for number in unsure - found:
-            if self._held_by(text.tokens(number)):
-                found.add(number)
-        return found
+                unsure |= self._with_all(words)
+        for number in unsure - matched:
+            if pattern.matches(self.tokens(number)):
+                matched.add(number)
+        return matched
 
-    def _look_for(self, wanted: str, text: Sentences, found: set[int], unsure: set[int]) -> None:
-        """Add sentences that hold this as tokens, and those that hold it in another way."""
-        low, ends = text.low, text.ends
+    def _look_for(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
+        """Add sentences that have this as tokens for sure, and those that have it otherwise."""
+        low, ends = self._low, self._ends
         edges = _EDGES_OF_ASCII if wanted.isascii() else _EDGES
         at = low.find(wanted)
         while at >= 0:
             number = bisect_right(ends, at)
             end = ends[number]
-            if number not in found:
+            if number not in matched:
                 stop = at + len(wanted)
                 start = ends[number - 1] if number else 0
                 if (at == start or low[at - 1] in edges) and (
-                    stop == end
-                    or self._is_prefix
-                    or (stop < end and _ends_at(stop, low, end, edges))
+                    stop == end or is_prefix or (stop < end and _ends_at(stop, low, end, edges))
                 ):
-                    found.add(number)
+                    matched.add(number)
                 else:
                     unsure.add(number)
                     end = at + 1
             at = low.find(wanted, end)
 
-    def _held_by(self, tokens: Sequence[str]) -> bool:
-        if self._is_prefix:
-            starts = tuple(spelling[0] for spelling in self._spellings)
-            return any(token.startswith(starts) for token in tokens)
-        for words in self._spellings:
-            if len(words) == 1:
-                held = words[0] in tokens
-            elif self._slop:
-                held = within_slop(tokens, words, self._slop)
-            else:
-                held = next(adjacent_places(tokens, words), None) is not None
-            if held:
-                return True
-        return False
+    def _with_all(self, words: Sequence[str]) -> set[int]:
+        """Return the sentences that have each of the words, even within another word."""
+        numbers: set[int] | None = None
+        for word in set(words):
+            with_word: set[int] = set()
+            at = self._low.find(word)
+            while at >= 0:
+                number = bisect_right(self._ends, at)
+                with_word.add(number)
+                at = self._low.find(word, self._ends[number])
+            numbers = with_word if numbers is None else numbers & with_word
+            if not numbers:
+                break
+        return numbers or set()
 
 
 def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
     """Whether a token that stands before an offset ends there for sure."""
     after = low[stop]
     return after in edges or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in edges))
-
-
-def _with_all(words: Sequence[str], text: Sentences) -> set[int]:
-    """The sentences in which each of the words stands, within another one too."""
-    numbers: set[int] | None = None
-    for word in set(words):
-        held: set[int] = set()
-        at = text.low.find(word)
-        while at >= 0:
-            number = bisect_right(text.ends, at)
-            held.add(number)
-            at = text.low.find(word, text.ends[number])
-        numbers = held if numbers is None else numbers & held
-        if not numbers:
-            break
-    return numbers or set()
-
-
-def adjacent_places(tokens: Sequence[str], words: tuple[str, ...]) -> Iterator[int]:
-    """The positions at which the words stand beside each other, in order."""
-    first, length = words[0], len(words)
-    for at, token in enumerate(tokens):
-        if token == first and tuple(tokens[at : at + length]) == words:
-            yield at
-
-
-def within_slop(tokens: Sequence[str], words: tuple[str, ...], slop: int) -> bool:
-    """Whether distinct positions p_i of the words have max(p_i - i) - min(p_i - i) <= slop."""
-    return next(loosened_places(tokens, words, slop), None) is not None
-
-
-def loosened_places(
-    tokens: Sequence[str], words: tuple[str, ...], slop: int
-) -> Iterator[list[list[int]]]:
-    """The ways in which a phrase with slop is matched: of each word the positions that it may have.
-
-    A window of the width of the slop slides over the shifted positions p_i - i; within it the words
-    are matched to distinct positions one by one, with exchange (augmenting paths) where two want
-    the same one.
-    """
-    places = [[at for at, token in enumerate(tokens) if token == word] for word in words]
-    if not all(places):
-        return
-    shifted = sorted({at - i for i, found in enumerate(places) for at in found})
-    for low in shifted:
-        options = [
-            [at for at in found if low <= at - i <= low + slop] for i, found in enumerate(places)
-        ]
-        if all(options) and have_distinct(options):
-            yield options

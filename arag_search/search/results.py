@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from arag_search.corpus import Chunk, split_at
-from arag_search.engines.base import Hit, LeafScore
+from arag_search.engines.base import Hit, LeafScore, Page
 from arag_search.errors import ArgumentError
 from arag_search.search.feedback import Feedback
 from arag_search.tokens import count_tokens
@@ -121,6 +122,38 @@ def hit_of(
         id_, doc_id, title, part, parts, score, dict(metadata), content or "", ends,
         tuple(sentences), explanation,
     )  # fmt: skip
+
+
+def search_result(
+    query: str,
+    understood: str,
+    offset: int,
+    hits: Sequence[SearchHit],
+    notes: Sequence[str],
+    started: float,
+    *,
+    page: Page | None = None,
+    unit: Unit = "passages",
+    passages: int | None = None,
+    feedback: Feedback | None = None,
+) -> SearchResult:
+    """Return a result, timed since ``started`` (of ``time.perf_counter``).
+
+    Total and ``passages`` are those of an engine's ``page``; without a page there is no total.
+    """
+    return SearchResult(
+        query=query,
+        understood=understood,
+        total=None if page is None else page.total,
+        total_is_exact=page is None or page.total_is_exact,
+        total_unit=unit,
+        offset=offset,
+        hits=tuple(hits),
+        notes=tuple(notes),
+        passages=passages if page is None else page.passages,
+        feedback=feedback,
+        milliseconds=(time.perf_counter() - started) * 1000,
+    )
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:

@@ -6,13 +6,15 @@ numbers (0-based, growing); how they are written out is the tools' business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from arag_search.corpus import split_at
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
-from arag_search.query.tree import Node, Phrase, Prefix, TextLeaf, positive_leaves
-from arag_search.search.occurrences import Occurrences, Sentences
+from arag_search.query.matching import Pattern
+from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
+from arag_search.search.occurrences import Sentences
 
 MAX_SENTENCES = 3
 """Sentences that a logical search shows of one chunk."""
@@ -28,13 +30,12 @@ class Snippets:
 
     def __init__(self, query: Node) -> None:
         # Leaves that differ in weight or field only are one leaf here.
-        found: dict[object, TextLeaf] = {}
+        patterns: dict[object, Pattern] = {}
         for leaf in positive_leaves(query):
             if isinstance(leaf, TextLeaf) and leaf.field != "title":
-                slop = leaf.slop if isinstance(leaf, Phrase) else 0
-                found.setdefault((type(leaf), leaf.text, slop), leaf)
-        self._leaves = list(found.values())
-        self._wanted = [Occurrences.of(leaf) for leaf in self._leaves]
+                pattern = Pattern.of(leaf)
+                patterns[type(leaf), leaf.text, pattern] = pattern
+        self._patterns = list(patterns.values())
 
     def choose(self, hit: Hit) -> list[int]:
         """Sentence numbers for a hit. O(length of its content).
@@ -44,7 +45,7 @@ class Snippets:
         if hit.matched_sentences:
             return list(hit.matched_sentences)
         text = Sentences(hit.content or "", hit.sentence_ends)
-        points = _points(self._wanted, text) or _points(_parts(self._leaves), text)
+        points = _points(self._patterns, text)
         held = sorted(points, key=lambda number: (-points[number], number))
         return sorted(held[:MAX_SENTENCES]) or first_sentence(hit)
 
@@ -60,10 +61,9 @@ def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> 
             if any(keyword in sentence.lower() for keyword in wanted)
         ]
         return held or first_sentence(hit)
-    leaves = [Phrase(keyword) for keyword in keywords if analysis.terms(keyword)]
+    patterns = [Pattern.of(Phrase(keyword)) for keyword in keywords if analysis.terms(keyword)]
     text = Sentences(hit.content or "", hit.sentence_ends)
-    points = _points(map(Occurrences.of, leaves), text) or _points(_parts(leaves), text)
-    return sorted(points) or first_sentence(hit)
+    return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
 def first_sentence(hit: Hit) -> list[int]:
@@ -71,22 +71,14 @@ def first_sentence(hit: Hit) -> list[int]:
     return [0] if hit.sentence_ends else []
 
 
-def _points(wanted: Iterable[Occurrences], text: Sentences) -> dict[int, int]:
-    """How many of them each sentence holds, by number; those with none are left out."""
-    points: dict[int, int] = {}
-    for each in wanted:
-        for number in each.sentences(text):
-            points[number] = points.get(number, 0) + 1
-    return points
+def _points(patterns: Sequence[Pattern], text: Sentences) -> dict[int, int]:
+    """Return how many of the patterns each sentence matches, by its number.
 
-
-def _parts(leaves: Iterable[TextLeaf]) -> list[Occurrences]:
-    """The single words of leaves, each once. A prefix has none."""
-    words = {
-        word: None
-        for leaf in leaves
-        if not isinstance(leaf, Prefix)
-        for spelling in leaf.spellings
-        for word in spelling
-    }
-    return [Occurrences(((word,),)) for word in words]
+    Where no sentence matches any, their single words are the patterns. Sentences that match
+    nothing are left out.
+    """
+    points = Counter(number for pattern in patterns for number in text.matching(pattern))
+    if points:
+        return points
+    words = dict.fromkeys(word for pattern in patterns for word in pattern.words())
+    return Counter(number for word in words for number in text.matching(Pattern(((word,),))))

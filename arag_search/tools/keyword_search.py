@@ -8,7 +8,8 @@ from pydantic import Field
 
 from arag_search.engines.base import Matching
 from arag_search.errors import ArgumentError
-from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.search.index import Index
+from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import (
     DEFAULT_TOP_K,

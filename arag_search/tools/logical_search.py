@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from arag_search.query.problems import MAX_CHARACTERS
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import (

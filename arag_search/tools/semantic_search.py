@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from arag_search.query.problems import MAX_CHARACTERS
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.search.index import Index
 from arag_search.search.results import SearchResult
 from arag_search.tools.base import (

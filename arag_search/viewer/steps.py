@@ -11,7 +11,7 @@ from arag_search.agent.wording import hits_text
 from arag_search.evaluation.trajectories import arguments_of
 from arag_search.query.fields import Schema
 from arag_search.query.tree import TextLeaf
-from arag_search.search.marking import places
+from arag_search.search.marking import marks
 from arag_search.tools.reply_text import ReplyPart, parts_of
 from arag_search.viewer.reading import Reading, reading_of
 from arag_search.viewer.texts import Texts, utf16_places
@@ -56,8 +56,8 @@ class Steps:
             "title": self._texts.number(one.title),
             "header": one.header,
             "text": self._texts.number(one.text),
-            "titleMarks": utf16_places(one.title, places(one.title, leaves, "title")),
-            "textMarks": utf16_places(one.text, places(one.text, leaves, "content")),
+            "titleMarks": utf16_places(one.title, marks(one.title, leaves, "title")),
+            "textMarks": utf16_places(one.text, marks(one.text, leaves, "content")),
             "about": one.about,
             "below": one.below,
         }

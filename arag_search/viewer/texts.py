@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from arag_search.search.marking import Place
+from arag_search.search.marking import Mark
 
 
 class Texts:
@@ -22,7 +22,7 @@ class Texts:
         return list(self._numbers)
 
 
-def utf16_places(text: str, places: list[Place]) -> list[int]:
+def utf16_places(text: str, places: list[Mark]) -> list[int]:
     """Places in a text as a browser counts, start and end in turn: a character beyond U+FFFF is two
     units there."""
     flat = [at for place in places for at in place]

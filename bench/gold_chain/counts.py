@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arag_search.agent.answers import normalise
+from arag_search.evaluation.measures import without_brackets
 from arag_search.evaluation.resolution import RULES
 from arag_search.questions.files import load_questions
 from bench.arguments import BenchParser

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from arag_search.query import analysis
-from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from bench.quality.question_words import content_words
 
 Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from arag_search.agent.models.offline.words import STOP_WORDS
 from arag_search.query import analysis
-from arag_search.query.problems import MAX_LEAVES
-from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
+from arag_search.query.limits import MAX_LEAVES
+from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 
 
 def words_query(question: str) -> str:

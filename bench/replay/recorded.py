@@ -14,13 +14,15 @@ from arag_search.agent.models.offline import OfflineModel
 from arag_search.agent.presets import Preset
 from arag_search.agent.record import Record
 from arag_search.query import analysis
-from arag_search.query.groups import Operator
-from arag_search.query.problems import MAX_LEAVES, QueryError
+from arag_search.query.limits import MAX_LEAVES
+from arag_search.query.parser import Operator
+from arag_search.query.problems import QueryError
 from arag_search.query.tree import Node, TextLeaf, positive_leaves
 from arag_search.questions.files import Question
 from arag_search.runs.folder import RunDescription, read_description, read_records
 from arag_search.runs.run import run
-from arag_search.search.index import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS, Index
+from arag_search.search.index import Index
+from arag_search.search.keywords import MAX_KEYWORD_CHARACTERS, MAX_KEYWORDS
 from arag_search.tools.registry import TOOLS, QueryForm
 from bench import BenchError
 from bench.quality.question_words import words_query

@@ -17,9 +17,9 @@ from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.query.analysis import Token
 from arag_search.query.fields import Schema
+from arag_search.query.limits import MIN_PREFIX_CHARACTERS
 from arag_search.query.parser import parse
 from arag_search.query.tree import (
-    MIN_PREFIX_CHARACTERS,
     Node,
     Phrase,
     Prefix,

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from arag_search.query.fields import Schema
+from arag_search.query.limits import MAX_CHARACTERS
 from arag_search.query.parser import parse, parse_scope
-from arag_search.query.problems import MAX_CHARACTERS, MAX_PROBLEMS, QueryError
+from arag_search.query.problems import MAX_PROBLEMS, QueryError
 
 SCHEMA = Schema({"year": "number", "lang": "keyword", "published": "date"})
 

@@ -23,6 +23,7 @@ from arag_search.engines.memory.plan import (
     alternatives,
 )
 from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType, typed
+from arag_search.query.matching import Pattern
 from arag_search.query.tree import (
     And,
     DateRange,
@@ -31,10 +32,7 @@ from arag_search.query.tree import (
     Not,
     NumberRange,
     Or,
-    Phrase,
-    Prefix,
     Scope,
-    Term,
     TextLeaf,
 )
 
@@ -69,16 +67,13 @@ class Documents:
         return limited
 
     def matches(self, node: Node) -> set[int]:
-        """The documents that a node holds for."""
+        """Return the documents that a node holds for."""
+        if isinstance(node, TextLeaf):
+            matched: set[int] = set()
+            for field, pattern in alternatives(node):
+                matched.update(self._fields[field].frequencies(pattern))
+            return matched
         match node:
-            case Term() | Phrase() | Prefix():
-                found: set[int] = set()
-                for field, terms, slop in alternatives(node):
-                    if isinstance(node, Prefix):
-                        found.update(self._fields[field].with_prefix(terms[0]))
-                    else:
-                        found.update(self._fields[field].frequencies(terms, slop))
-                return found
             case KeywordEquals():
                 return self._values(node.field, "keyword").get(node.value, set())
             case NumberRange():
@@ -106,13 +101,12 @@ class Documents:
         """The score of each document that a plan matches, times ``boost``."""
         match plan:
             case Best():
-                found: dict[int, float] = {}
-                for field, terms, slop in plan.alternatives:
-                    score = self._alternative(plan.prefix, field, terms, slop, boost)
-                    for document, value in score.items():
-                        if value >= found.get(document, 0.0):
-                            found[document] = value
-                return found
+                best: dict[int, float] = {}
+                for field, pattern in plan.alternatives:
+                    for document, score in self._fields[field].scores(pattern, boost).items():
+                        if score >= best.get(document, 0.0):
+                            best[document] = score
+                return best
             case Filter():
                 return dict.fromkeys(self.matches(plan.node), 0.0)
             case Boosted():
@@ -132,9 +126,8 @@ class Documents:
         """The score of each document that a leaf matches, by field; its own weight left out."""
         by_field: dict[str, dict[int, float]] = {}
         for alternative in alternatives(leaf):
-            best = Best((alternative,), isinstance(leaf, Prefix))
             scores = by_field.setdefault(alternative[0], {})
-            for document, score in self.scores(best, boost).items():
+            for document, score in self.scores(Best((alternative,)), boost).items():
                 scores[document] = max(score, scores.get(document, 0.0))
         return by_field
 
@@ -142,16 +135,9 @@ class Documents:
         """How often a term or phrase occurs in title and content of the documents that hold it."""
         counts: dict[int, float] = {}
         for field in self._fields.values():
-            for document, count in field.frequencies(terms).items():
+            for document, count in field.frequencies(Pattern((terms,))).items():
                 counts[document] = counts.get(document, 0) + count
         return counts
-
-    def _alternative(
-        self, prefix: bool, field: str, terms: tuple[str, ...], slop: int, boost: float
-    ) -> dict[int, float]:
-        if prefix:
-            return dict.fromkeys(self._fields[field].with_prefix(terms[0]), boost)
-        return self._fields[field].scores(terms, slop, boost)
 
     def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
         found = set[int].intersection(*(self.matches(node) for node in included))

@@ -36,10 +36,7 @@ from arag_search.query.tree import (
     Node,
     Not,
     Or,
-    Phrase,
-    Prefix,
     Scope,
-    Term,
     TextLeaf,
     render,
     spellings_of,
@@ -321,27 +318,24 @@ class MemoryEngine:
 
 def _explain(
     documents: Documents,
-    node: Node | Not,
+    node: Node,
     boost: float,
     held: set[int],
-    found: list[tuple[TextLeaf, dict[str, dict[int, float]]]],
+    leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]],
 ) -> None:
     """Add the leaves below a node, with their scores in the documents of ``held``."""
-    match node:
-        case Term() | Phrase() | Prefix():
-            by_field = documents.leaf_scores(node, float32(boost * float32(node.weight)))
-            kept = {
-                field: {document: scores[document] for document in held.intersection(scores)}
-                for field, scores in by_field.items()
-            }
-            found.append((node, kept))
-        case And() | Or():
-            boost = float32(boost * float32(node.weight))
-            for child in node.children:
-                if not isinstance(child, Not):
-                    _explain(documents, child, boost, held & documents.matches(child), found)
-        case _:
-            pass
+    if isinstance(node, TextLeaf):
+        by_field = documents.leaf_scores(node, float32(boost * float32(node.weight)))
+        kept = {
+            field: {document: scores[document] for document in held.intersection(scores)}
+            for field, scores in by_field.items()
+        }
+        leaves.append((node, kept))
+    elif isinstance(node, And | Or):
+        boost = float32(boost * float32(node.weight))
+        for child in node.children:
+            if not isinstance(child, Not):
+                _explain(documents, child, boost, held & documents.matches(child), leaves)
 
 
 def _manifest(

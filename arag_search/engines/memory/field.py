@@ -14,7 +14,7 @@ from copy import copy
 from ctypes import c_float
 
 from arag_search.engines.deadline import Deadline
-from arag_search.query.positions import have_distinct
+from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
 
 _EXACT_LENGTHS = 24  # lengths that the byte of a norm holds as they are
 
@@ -50,42 +50,53 @@ class TextField:
         limited._deadline = deadline
         return limited
 
-    def scores(self, terms: tuple[str, ...], slop: int, boost: float) -> dict[int, float]:
-        """The BM25 score of each document that holds the term or phrase, times ``boost``."""
+    def scores(self, pattern: Pattern, boost: float) -> dict[int, float]:
+        """Return the BM25 score, times ``boost``, of each document that matches a pattern of one
+        spelling. The score of a prefix is the boost itself."""
+        frequencies = self.frequencies(pattern)
+        if pattern.is_prefix:
+            return dict.fromkeys(frequencies, boost)
+        (terms,) = pattern.spellings
         weight = float32(boost * float32(sum(self._idf(term) for term in terms)))
         known: dict[tuple[float, int], float] = {}
-        found: dict[int, float] = {}
-        for document, frequency in self.frequencies(terms, slop).items():
+        scores: dict[int, float] = {}
+        for document, frequency in frequencies.items():
             key = frequency, self._norms[document]
             score = known.get(key)
             if score is None:
                 part = float32(1 + float32(frequency * self._inverse_norms[key[1]]))
                 score = known[key] = float32(weight - float32(weight / part))
-            found[document] = score
-        return found
+            scores[document] = score
+        return scores
 
-    def frequencies(self, terms: tuple[str, ...], slop: int = 0) -> Mapping[int, float]:
-        """How often each document holds the term or phrase; a loose match counts as less."""
+    def frequencies(self, pattern: Pattern) -> Mapping[int, float]:
+        """Return how often each document matches a pattern of one spelling.
+
+        A loose match counts as less than 1, all matches of a prefix together as 1.
+        """
+        (terms,) = pattern.spellings
+        if pattern.is_prefix:
+            return dict.fromkeys(self._with_prefix(terms[0]), 1.0)
         if self._deadline is not None:
             self._deadline.check()
         lists = [self._postings.get(term, {}) for term in terms]
         if len(terms) == 1:
-            return {document: len(places) for document, places in lists[0].items()}
+            return {document: len(positions) for document, positions in lists[0].items()}
         shortest = min(lists, key=len)
         repeats = len(set(terms)) < len(terms)
-        found: dict[int, float] = {}
+        frequencies: dict[int, float] = {}
         for document in shortest:
             if self._deadline is not None:
                 self._deadline.check()
             if all(document in postings for postings in lists):
-                places = [postings[document] for postings in lists]
-                frequency = _frequency(places, slop, repeats)
+                positions = [postings[document] for postings in lists]
+                frequency = _frequency(positions, pattern.slop, repeats)
                 if frequency:
-                    found[document] = frequency
-        return found
+                    frequencies[document] = frequency
+        return frequencies
 
-    def with_prefix(self, prefix: str) -> Iterator[int]:
-        """The documents with a term that begins so, perhaps several times."""
+    def _with_prefix(self, prefix: str) -> Iterator[int]:
+        """Yield the documents with a term that begins so, perhaps several times."""
         for at in range(bisect_left(self._dictionary, prefix), len(self._dictionary)):
             if not self._dictionary[at].startswith(prefix):
                 break
@@ -133,15 +144,15 @@ def _inverse_norms(average: float, k1: float, b: float) -> list[float]:
     return result
 
 
-def _frequency(places: list[list[int]], slop: int, repeats: bool) -> float:
-    """What the phrase counts in a text, given the positions of each of its words there."""
+def _frequency(positions: Positions, slop: int, repeats: bool) -> float:
+    """Return what a phrase counts in a text with these positions of its words."""
     if not slop:
-        starts = set(places[0])
-        for number, positions in enumerate(places[1:], start=1):
-            starts.intersection_update([position - number for position in positions])
-        return len(starts)
-    shifted = [[at - number for at in positions] for number, positions in enumerate(places)]
-    return _repeated_frequency(shifted, slop) if repeats else _sloppy_frequency(shifted, slop)
+        return len(phrase_starts(positions))
+    if repeats:
+        return _repeated_frequency(positions, slop)
+    return _sloppy_frequency(
+        [[at - number for at in held] for number, held in enumerate(positions)], slop
+    )
 
 
 def _sloppy_frequency(shifted: list[list[int]], slop: int) -> float:
@@ -176,18 +187,13 @@ def _with_match(frequency: float, width: int, slop: int) -> float:
     return float32(frequency + float32(1 / (1 + width))) if width <= slop else frequency
 
 
-def _repeated_frequency(shifted: list[list[int]], slop: int) -> float:
-    """1 / (1 + the least width of a match), 0 where there is none within the slop.
+def _repeated_frequency(positions: Positions, slop: int) -> float:
+    """Return 1 / (1 + the least width of a match), 0 where there is none within the slop.
 
-    For phrases that hold a word twice: no place may serve for both. (Lucene gives these other
+    For phrases that hold a word twice: no position may serve for both. (Lucene gives these other
     scores, for the same documents.)
     """
     for width in range(slop + 1):
-        for low in sorted({place for positions in shifted for place in positions}):
-            within = [
-                [place + number for place in positions if low <= place <= low + width]
-                for number, positions in enumerate(shifted)
-            ]
-            if all(within) and have_distinct(within):
-                return float32(1 / (1 + width))
+        if next(loose_matches(positions, width), None) is not None:
+            return float32(1 / (1 + width))
     return 0.0

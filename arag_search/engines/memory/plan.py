@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from arag_search.engines.memory.field import float32
 from arag_search.query.fields import TEXT_FIELDS
-from arag_search.query.tree import And, Node, Not, Or, Phrase, Prefix, Term, TextLeaf, scores
+from arag_search.query.matching import Pattern
+from arag_search.query.tree import And, Node, Not, Or, TextLeaf, scores
 
-Alternative = tuple[str, tuple[str, ...], int]
-"""A field, the terms that stand there, and how loosely."""
+Alternative = tuple[str, Pattern]
+"""A field, and the pattern of one spelling that its text matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,6 @@ class Best:
     """A leaf: the greatest score among the alternatives that match."""
 
     alternatives: tuple[Alternative, ...]
-    prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +65,20 @@ Plan = Best | Filter | AllOf | AnyOf | Boosted
 
 def plan_of(node: Node) -> Plan:
     """The plan that gives a node's scores."""
-    match node:
-        case Term() | Phrase() | Prefix():
-            return _boosted(node.weight, Best(alternatives(node), isinstance(node, Prefix)))
-        case And():
-            return _boosted(node.weight, _all_of(node)) if scores(node) else Filter(node)
-        case Or():
-            if not scores(node):
-                return Filter(node)
-            parts = tuple(plan_of(child) for child in node.children)
-            return _boosted(node.weight, _any_of(parts))
-        case _:
-            return Filter(node)
+    if isinstance(node, TextLeaf):
+        return _boosted(node.weight, Best(alternatives(node)))
+    if not isinstance(node, And | Or) or not scores(node):
+        return Filter(node)
+    if isinstance(node, And):
+        return _boosted(node.weight, _all_of(node))
+    return _boosted(node.weight, _any_of(tuple(map(plan_of, node.children))))
 
 
 def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
     """What a leaf stands for: each of its spellings in each of its fields, in one order."""
     fields = (leaf.field,) if leaf.field else TEXT_FIELDS
-    slop = leaf.slop if isinstance(leaf, Phrase) else 0
-    found = {
-        (field, spelling, slop if len(spelling) > 1 else 0)
-        for field in fields
-        for spelling in leaf.spellings
-    }
-    return tuple(sorted(found))
+    patterns = Pattern.of(leaf).alternatives()
+    return tuple(sorted({(field, pattern) for pattern in patterns for field in fields}))
 
 
 def _all_of(node: And) -> Plan:

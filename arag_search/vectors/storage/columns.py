@@ -28,10 +28,8 @@ from arag_search.query.tree import (
     Not,
     NumberRange,
     Or,
-    Phrase,
-    Prefix,
     Scope,
-    Term,
+    TextLeaf,
 )
 from arag_search.vectors.storage.files import ArrayWriter, map_array
 
@@ -153,6 +151,8 @@ class Columns:
         """Of each chunk whether a node of metadata clauses holds for it."""
         import numpy as np
 
+        if isinstance(node, TextLeaf):
+            raise ValueError("a scope holds no text leaves")
         match node:
             case KeywordEquals():
                 return self._equal(node.field, node.value)
@@ -170,8 +170,6 @@ class Columns:
                 return np.logical_and.reduce([self.matches(child) for child in node.children])
             case Or():
                 return np.logical_or.reduce([self.matches(child) for child in node.children])
-            case Term() | Phrase() | Prefix():
-                raise ValueError("a scope holds no text leaves")
             case _:
                 assert_never(node)
 

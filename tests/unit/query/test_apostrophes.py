@@ -11,9 +11,9 @@ from arag_search.corpus import nfc
 from arag_search.engines.base import Granularity, KeywordRequest, SearchRequest
 from arag_search.errors import ArgumentError
 from arag_search.query import analysis
+from arag_search.query.limits import MAX_APOSTROPHES
 from arag_search.query.tree import (
     APOSTROPHES,
-    MAX_APOSTROPHES,
     Not,
     Phrase,
     Prefix,
@@ -21,8 +21,8 @@ from arag_search.query.tree import (
     all_of,
     inner_apostrophes,
 )
-from arag_search.search.index import checked_keywords
-from arag_search.search.marking import places
+from arag_search.search.keywords import checked_keywords
+from arag_search.search.marking import marks
 from tests.support.examples import examples
 from tests.support.passages import chunk, index_of
 
@@ -85,13 +85,13 @@ def test_every_mix_in_a_text_is_found_marked_shown_counted_and_excluded(
     explained = index.keyword_search([asked], explain=True).hits
     assert all(hit.explanation[0].scores == {"content": len(asked)} for hit in explained)  # type: ignore[index]
     for mix in there:
-        assert places(f"- {mix} -", [leaf], "content") == [(2, 2 + len(mix))]
+        assert marks(f"- {mix} -", [leaf], "content") == [(2, 2 + len(mix))]
 
 
 def test_every_mix_begins_with_a_prefix() -> None:
     for asked in mixes("rock'n'r"):
         for there in mixes("rock'n'roll"):
-            assert places(there, [Prefix(asked)], "content") == [(0, len(there))]
+            assert marks(there, [Prefix(asked)], "content") == [(0, len(there))]
 
 
 def test_keywords_with_many_apostrophes_are_refused_and_outer_ones_do_not_count() -> None:

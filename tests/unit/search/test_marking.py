@@ -6,14 +6,14 @@ import pytest
 
 from arag_search.query.parser import parse
 from arag_search.query.tree import TextLeaf, positive_leaves
-from arag_search.search.marking import places
+from arag_search.search.marking import marks
 
 TEXT = "Antonio Vivaldi's Four Seasons. The seasons, of Vivaldi; a librettist 𝒳 wrote."
 
 
 def found(query: str, field: str = "content", text: str = TEXT) -> list[str]:
     leaves = [one for one in positive_leaves(parse(query).tree) if isinstance(one, TextLeaf)]
-    return [text[start:end] for start, end in places(text, leaves, field)]  # pyright: ignore
+    return [text[start:end] for start, end in marks(text, leaves, field)]  # pyright: ignore
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_a_title_is_marked_by_leaves_of_titles_and_of_no_field() -> None:
 
 
 def test_an_empty_text_and_no_leaves_have_no_places() -> None:
-    assert places("", [], "content") == []
+    assert marks("", [], "content") == []
     assert found("vivaldi", text="") == []

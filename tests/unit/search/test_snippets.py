@@ -12,9 +12,10 @@ from arag_search.corpus import nfc
 from arag_search.engines.base import Hit, Matching
 from arag_search.query import analysis
 from arag_search.query.fields import Schema
+from arag_search.query.matching import Pattern
 from arag_search.query.parser import parse
 from arag_search.query.tree import Phrase, Prefix, Term, is_prefix
-from arag_search.search.occurrences import Occurrences, Sentences, within_slop
+from arag_search.search.occurrences import Sentences
 from arag_search.search.results import join_sentences
 from arag_search.search.snippets import Snippets, keyword_sentences
 from tests.support.examples import examples
@@ -154,7 +155,7 @@ def test_gaps_are_written_as_dots(shown: list[int], text: str) -> None:
 def test_slop_is_the_spread_of_the_shifted_positions(
     text: str, words: str, slop: int, holds: bool
 ) -> None:
-    assert within_slop(text.split(), tuple(words.split()), slop) == holds
+    assert Pattern((tuple(words.split()),), slop).matches(text.split()) == holds
 
 
 @given(
@@ -176,7 +177,7 @@ def test_slop_agrees_with_trying_all_distinct_positions(
         for places in candidates
         if all(text[place] == word for place, word in zip(places, words, strict=True))
     )
-    assert within_slop(text, tuple(words), slop) == expected
+    assert Pattern((tuple(words),), slop).matches(text) == expected
 
 
 _ODD = st.text(st.sampled_from("ab1א .,'’-_(é\u0301\u200d東カ😀\u05d0\""), max_size=12).map(nfc)
@@ -200,14 +201,14 @@ def test_leaves_occur_where_the_tokens_of_a_sentence_hold_them(
             for number, found in enumerate(tokens)
             if any(found[at : at + len(w)] == list(w) for w in words for at in range(len(found)))
         }
-        assert Occurrences.of(Phrase(each)).sentences(text) == phrase
-        assert Occurrences.of(Term(each)).sentences(text) == phrase
+        assert text.matching(Pattern.of(Phrase(each))) == phrase
+        assert text.matching(Pattern.of(Term(each))) == phrase
         slop = slop if len(words[0]) > 1 else 0
         loose = {n for n, found in enumerate(tokens) if any(within(found, w, slop) for w in words)}
-        assert Occurrences.of(Phrase(each, slop)).sentences(text) == loose
+        assert text.matching(Pattern.of(Phrase(each, slop))) == loose
         if is_prefix(each):
             starts = tuple(spelling[0] for spelling in Prefix(each).spellings)
-            assert Occurrences.of(Prefix(each)).sentences(text) == {
+            assert text.matching(Pattern.of(Prefix(each))) == {
                 n for n, found in enumerate(tokens) if any(t.startswith(starts) for t in found)
             }
 
@@ -215,7 +216,7 @@ def test_leaves_occur_where_the_tokens_of_a_sentence_hold_them(
 def within(tokens: list[str], words: tuple[str, ...], slop: int) -> bool:
     if len(words) == 1:
         return words[0] in tokens
-    return within_slop(tokens, words, slop) if slop else words in ngrams(tokens, len(words))
+    return Pattern((words,), slop).matches(tokens) if slop else words in ngrams(tokens, len(words))
 
 
 def ngrams(tokens: list[str], length: int) -> set[tuple[str, ...]]:

@@ -1,0 +1,27 @@
+"""The limits of the query language, each defined here and nowhere else."""
+
+MIN_WEIGHT = 0.01
+MAX_WEIGHT = 1000.0
+MAX_SLOP = 20
+MIN_PREFIX_CHARACTERS = 3
+MAX_APOSTROPHES = 7
+"""Apostrophes within the words of one leaf: it stands for every mix of their two spellings."""
+
+MAX_CHARACTERS = 2_000
+MAX_LEAVES = 64
+MAX_DEPTH = 12
+MAX_PREFIXES = 4
+MAX_WORDS = 192
+"""Words of all phrases together; those of a leaf with apostrophes count in each of its spellings.
+
+Each is a clause in title and in content, and on a cluster of several shards another in each for its
+statistics: 768 clauses. Beside them a query has 63 words at most, 252 clauses. OpenSearch takes
+1,024 by default.
+"""
+
+MAX_DEPTH_WITHOUT_LIMITS = 100
+MAX_WORDS_WITHOUT_LIMITS = 100_000
+MAX_PROBLEMS = 2_000
+"""Parsing ends at this many problems, which only a text parsed without limits has."""
+MAX_MENDED = 4_000
+"""A corrected query is derived only from a text of at most this many characters."""

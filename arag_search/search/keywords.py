@@ -1,0 +1,80 @@
+"""The keywords of a keyword search (A-RAG): which are allowed, and what each adds to a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from arag_search.corpus import is_unicode, nfc
+from arag_search.engines.base import Hit, LeafScore, Matching
+from arag_search.errors import ArgumentError
+from arag_search.query import analysis
+from arag_search.query.clauses import has_few_apostrophes, symbol_notes
+from arag_search.query.fields import CONTENT, TITLE
+from arag_search.query.limits import MAX_APOSTROPHES
+from arag_search.query.matching import Pattern
+from arag_search.query.problems import shortened
+from arag_search.query.tree import spellings_of
+
+MAX_KEYWORDS = 20
+MAX_KEYWORD_CHARACTERS = 200
+
+
+def checked_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
+    """Return the keywords in NFC. Raises ArgumentError for too many, empty or too long ones."""
+    if isinstance(keywords, str):
+        raise ArgumentError(
+            "keywords is one string.", allowed="a list of strings", do=f'Write ["{keywords}"].'
+        )
+    if not 1 <= len(keywords) <= MAX_KEYWORDS:
+        raise ArgumentError(
+            f"There are {len(keywords)} keywords.", allowed=f"1 to {MAX_KEYWORDS} keywords"
+        )
+    for keyword in keywords:
+        if not keyword.strip():
+            raise ArgumentError("A keyword is empty.", allowed="words or short phrases")
+        if len(keyword) > MAX_KEYWORD_CHARACTERS:
+            raise ArgumentError(
+                f'The keyword "{keyword[:40]}..." has {len(keyword)} characters.',
+                allowed=f"1 to {MAX_KEYWORD_CHARACTERS} characters",
+            )
+        if not is_unicode(keyword):
+            raise ArgumentError(
+                "A keyword holds half of a character (a lone surrogate).",
+                allowed="valid Unicode",
+                do="Leave it out.",
+            )
+        if not has_few_apostrophes(keyword):
+            raise ArgumentError(
+                f'The keyword "{shortened(keyword)}" has many apostrophes within words.',
+                allowed=f"at most {MAX_APOSTROPHES}, each of which is searched in both spellings",
+                do="Write several keywords.",
+            )
+    return tuple(nfc(keyword) for keyword in keywords)
+
+
+def keyword_notes(keywords: Sequence[str]) -> list[str]:
+    """Return notes on keywords and symbols of them that token matching cannot search."""
+    empty = (
+        f'"{keyword}" holds nothing to search.'
+        for keyword in keywords
+        if not analysis.terms(keyword)
+    )
+    symbols = (note for keyword in keywords for note in symbol_notes(keyword))
+    return list(dict.fromkeys((*empty, *symbols)))
+
+
+def keyword_scores(hit: Hit, keywords: Sequence[str], matching: Matching) -> Iterator[LeafScore]:
+    """Yield the score of each keyword by field: count times length (A-RAG Eq. 1)."""
+    for keyword in keywords:
+        scores: dict[str, float] = {}
+        for name, text in ((TITLE, hit.title), (CONTENT, hit.content or "")):
+            count = _count(keyword, text, matching)
+            if count:
+                scores[name] = float(count * len(keyword))
+        yield LeafScore(f'"{keyword}"', scores)
+
+
+def _count(keyword: str, text: str, matching: Matching) -> int:
+    if matching == "substring":
+        return text.lower().count(keyword.lower())
+    return sum(1 for _ in Pattern(spellings_of(keyword)).runs(analysis.terms(text)))
