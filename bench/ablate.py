@@ -18,13 +18,13 @@ from typing import Any
 
 from arag_search.agent.models.choose import choose_model
 from arag_search.cli.output.messages import INTERRUPTED
-from arag_search.cli.output.run_progress import open_run_progress
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
+from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.ablation.agent_runs import AgentExperiment, ChooseModel, named_model
 from bench.ablation.analysis import analyse
@@ -135,7 +135,7 @@ def open_experiment(
             prices=None if given.prices is None else Prices.load(given.prices),
             choose=choose,
             judge=judge,
-            progress=open_run_progress,
+            progress=open_progress,
         )
     from bench.gold_chain.experiment import GoldChainExperiment
 

@@ -18,7 +18,7 @@ def add_command(
     from arag_search.cli.output.messages import INTERRUPTED, say
     from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.adding import AddOptions, add_documents
 
     def if_given(name: str, value: Any) -> Any:

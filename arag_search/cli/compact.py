@@ -32,7 +32,7 @@ def compact_command(
     """
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.deleting import compact_index
 
     progress = open_progress()

@@ -51,7 +51,7 @@ def delete_command(
     """
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.deleting import delete_documents
 
     wanted: list[str] = []

@@ -21,8 +21,8 @@ from arag_search.errors import (
 from arag_search.manifest import Manifest
 from arag_search.system.durable import FULL_DISK
 from arag_search.system.interrupts import Interrupts
+from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress
 from index_jobs.build.report import CHECKPOINT_VERSION, BuildReport, BuildState, left_out_words
 from index_jobs.build.targets import BuildTarget, IndexWriter, open_target
 from index_jobs.cutting.packing import pack
@@ -152,7 +152,7 @@ class _Build:
         if why:
             self._progress.note(f"{'Continuing' if resumed else 'Beginning anew'}: {why}.")
         done = sum(source.size for source in self._sources[: self._state.shard])
-        self._progress.begin(sum(source.size for source in self._sources), done)
+        self._progress.begin("documents", sum(source.size for source in self._sources), done)
 
     def _new_writer(self, generation: str) -> IndexWriter:
         try:
@@ -212,8 +212,10 @@ class _Build:
         batch, packed = self._packing.take()
         self._target.add(packed.packed)
         self._state.take(packed.counts, batch.position)
-        self._progress.sent(self._target.sent)
-        self._progress.update(batch.read_bytes, self._state.documents)
+        details = f"{batch.read_bytes / 1e6:,.1f} MB"
+        if (sent := self._target.sent).rejected or sent.retries:
+            details += f"  {sent.rejected:,} rejected, {sent.retries:,} retries"
+        self._progress.update(batch.read_bytes, self._state.documents, details)
         self._interrupts.check()
         if time.monotonic() >= self._next_checkpoint:
             self._checkpoint()

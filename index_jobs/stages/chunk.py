@@ -12,9 +12,9 @@ from pathlib import Path
 
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
 from arag_search.system.interrupts import Interrupts
+from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.build import room
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress
 from index_jobs.build.report import BuildState
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader
@@ -138,7 +138,7 @@ class _Cutting:
             else:
                 waiting[number] = source
         total_bytes = sum(source.size for source in self._sources.values())
-        self._progress.begin(total_bytes, done_bytes)
+        self._progress.begin("documents", total_bytes, done_bytes)
         if not waiting:
             return
         work = partial(pack_lines, chunk_tokens=self._options.chunk_tokens)
@@ -250,7 +250,8 @@ class _Cutting:
         batch, packed = self._packing.take()
         self._writer.add(packed, batch.position)
         self._documents += packed.counts.documents
-        self._progress.update(done_bytes + batch.read_bytes, self._documents)
+        read_bytes = done_bytes + batch.read_bytes
+        self._progress.update(read_bytes, self._documents, f"{read_bytes / 1e6:,.1f} MB")
         self._interrupts.check()
         if time.monotonic() >= self._next_checkpoint:
             self._writer.checkpoint()

@@ -16,8 +16,8 @@ from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.interrupts import Interrupts
+from arag_search.system.progress import Progress, SilentProgress, duration
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress, duration
 from index_jobs.build.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
 from index_jobs.cutting.chunking import cut
 from index_jobs.sources.formats import SKIP, Fields, Format
@@ -199,7 +199,7 @@ class _Addition:
     # Reading
 
     def _read_all(self, first_shard: int) -> None:
-        self._progress.begin(sum(source.size for source in self._sources), 0)
+        self._progress.begin("documents", sum(source.size for source in self._sources), 0)
         done = 0
         for shard, source in enumerate(self._sources, first_shard):
             documents = 0

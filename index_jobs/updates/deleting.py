@@ -21,8 +21,8 @@ from arag_search.errors import (
     UnknownDocumentError,
 )
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.system.progress import Progress, SilentProgress, duration
 from arag_search.tokens import count_tokens
-from index_jobs.build.progress import Progress, SilentProgress, duration
 from index_jobs.build.report import counted
 from index_jobs.sources.formats import checked_id
 from index_jobs.updates.targets import IndexUpdate, open_update

@@ -33,6 +33,7 @@ from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
+from arag_search.system.progress import SilentProgress
 
 pytestmark = pytest.mark.engine
 
@@ -102,16 +103,16 @@ def timeless(records: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Noted:
+class Noted(SilentProgress):
     """A progress that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.tallies: list[Tally] = []
+        self.recorded: list[int] = []
         self.notes: list[str] = []
         self.ended = 0
 
-    def update(self, tally: Tally) -> None:
-        self.tallies.append(tally)
+    def update(self, done: int, count: int, details: str = "") -> None:
+        self.recorded.append(done)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -138,7 +139,7 @@ def test_every_question_gets_one_record(
     assert outcome == RunOutcome(replace(outcome.tally, seconds=outcome.tally.seconds), None)
     tally = replace(outcome.tally, seconds=0.0)
     assert tally == Tally(9, 9, 0, 9, prompt_tokens=18, completion_tokens=18)
-    assert [one.answered for one in progress.tallies] == list(range(10))
+    assert progress.recorded == list(range(10))
     assert progress.ended == 1
 
 
@@ -383,11 +384,6 @@ def test_without_a_price_costs_are_unknown(index: Index, preset: Preset, tmp_pat
     assert read_records(tmp_path).by_id["q0"].total_cost is None
 
 
-def test_the_rest_takes_as_long_as_what_is_done() -> None:
-    assert Tally(10).remaining_s is None
-    assert Tally(10, answered=5, failed=1, asked=2, seconds=3.0).remaining_s == 6.0
-
-
 # Broken records
 
 
@@ -451,14 +447,14 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
-from tests import test_run as given
+from tests.agent import test_run as given
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
 class Stopping(given.Noted):
-    def update(self, tally):
-        super().update(tally)
-        if tally.asked == int(sys.argv[3]):
+    def update(self, done, count, details=""):
+        super().update(done, count, details)
+        if done == int(sys.argv[3]):
             os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
 class Slow(OfflineModel):

@@ -20,9 +20,9 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.search.index import open_index
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import AddOptions, add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
 from tests.support.commands import SAMPLE, Command, file_of, process
@@ -264,7 +264,7 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
 
 def test_ctrl_c_leaves_the_index_as_it_was() -> None:
     class Interrupting(SilentProgress):
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     built(document("a", "One."))
