@@ -22,7 +22,6 @@ from arag_search.errors import (
     VectorsLockedError,
     VectorsMismatchError,
     VectorsVersionError,
-    WorkerLostError,
 )
 from arag_search.manifest import fingerprint_hex
 from arag_search.search.index import Index, open_index
@@ -47,8 +46,8 @@ from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
 from arag_search.vectors.storage.version_1 import EarlierShard, convert
-from index_jobs.build.build import room
 from index_jobs.build.report import counted
+from index_jobs.build.resuming import resume_advice, room
 from index_jobs.embed.earlier import (
     EarlierVectors,
     differences,
@@ -159,11 +158,8 @@ class _Embedding:
         self._noted_damage: set[str] = set()
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
-        try:
+        with resume_advice(self._outlook, self._progress.note):
             return self._run(encoder)
-        except KeyboardInterrupt:
-            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
-            raise
 
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("semantic", "numpy")
@@ -198,13 +194,11 @@ class _Embedding:
 
     @contextmanager
     def _stoppable(self) -> Generator[None]:
-        """Say how to go on where room or a worker is lost; what then has no finished shard goes."""
+        """Report how to resume on a full disk; remove work that then has no finished shard."""
         try:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
-        except BaseException as error:
-            if isinstance(error, WorkerLostError):
-                error.do += f" Run the same command again: {self._outlook()}."
+        except BaseException:
             if not finished_shards(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
             raise

@@ -98,7 +98,7 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
     assert (manifest.already_chunked, manifest.without) == (True, ("sentences",))
     assert not Path("index/g1/sentences").exists()
     assert refusal("chunks.json", corpus("c.jsonl", 1), to="other") == (
-        "Chunks that came cut and documents cannot be in one index.\n"
+        "Pre-chunked passages and documents cannot be in one index.\n"
         "Where: chunks.json (arag-chunks), c.jsonl (documents)\nDo: Build an index for each."
     )
     assert not Path("other").exists()
