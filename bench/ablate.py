@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.agent.models.choose import choose_model
-from arag_search.cli.output.run_progress import open_run_progress
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
+from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.ablation.analysis.analysis import analyse
 from bench.ablation.analysis.design import Design
@@ -120,7 +120,7 @@ def open_experiment(
             prices=None if options.prices is None else Prices.load(options.prices),
             choose=choose,
             judge=judge,
-            progress=open_run_progress,
+            progress=open_progress,
         )
     from bench.gold_chain.experiment import GoldChainExperiment
 

@@ -18,10 +18,10 @@ from arag_search.errors import BuildError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.durable import write_atomically
+from arag_search.system.progress import PlainProgress
 from bench import BenchError
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import PlainProgress
 
 CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"
 
@@ -96,9 +96,9 @@ class BoundedProgress(PlainProgress):
         self._limit_s = limit_s
         self._end = time.monotonic() + limit_s
 
-    def update(self, read_bytes: int, documents: int) -> None:
+    def update(self, done: int, count: int, details: str = "") -> None:
         """See Progress. Raises BuildError beyond the limit."""
-        super().update(read_bytes, documents)
+        super().update(done, count, details)
         if time.monotonic() > self._end:
             raise BuildError(
                 f"The build takes longer than {self._limit_s:g} s.",

@@ -83,7 +83,7 @@ def chunk_command(
       python -m index_jobs chunk dump-*.jsonl.gz --out chunks --share 2/4
     """
     from arag_search.engines.open import check_path
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.stages.chunk import chunk_sources, parse_share
 
     for name in source:
@@ -140,7 +140,7 @@ def load_command(
     """
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.stages.load import load_chunks
 
     check_path(str(folder), "the folder of chunks")

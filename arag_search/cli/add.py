@@ -18,7 +18,7 @@ def add_command(
     from arag_search.cli.output.messages import INTERRUPTED, say
     from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.adding import AddOptions, add_documents
 
     def if_given(name: str, value: Any) -> Any:
@@ -32,7 +32,6 @@ def add_command(
                 allowed="--add, or a new index",
                 do=f"Leave out --add or {option}.",
             )
-    progress = open_progress()
     try:
         report = add_documents(
             sources,
@@ -45,12 +44,12 @@ def add_command(
                 bm25=if_given("bm25", (options.k1, options.b)),
                 metadata=if_given("metadata", options.metadata),
                 without=if_given("without", options.without),
+                workers=options.workers,
             ),
-            progress,
+            open_progress(),
         )
     except KeyboardInterrupt:
-        progress.note("Stopped. Nothing was added; run the same command again.")
-        return INTERRUPTED
+        return INTERRUPTED  # the progress has said how to resume
     if json:
         for warning in report.warnings():
             say(warning)

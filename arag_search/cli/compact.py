@@ -32,16 +32,12 @@ def compact_command(
     """
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.deleting import compact_index
 
-    progress = open_progress()
     try:
-        report = compact_index(index, progress)
+        report = compact_index(index, open_progress())
     except KeyboardInterrupt:
-        progress.note("Stopped. The index is as it was; run the same command again.")
-        return INTERRUPTED
-    finally:
-        progress.end()
+        return INTERRUPTED  # the progress has said how to resume
     print_text(report.to_json() if json else report.to_text())
     return 0

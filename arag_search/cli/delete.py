@@ -51,7 +51,7 @@ def delete_command(
     """
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
-    from index_jobs.build.progress import open_progress
+    from arag_search.system.progress import open_progress
     from index_jobs.updates.deleting import delete_documents
 
     wanted: list[str] = []
@@ -59,16 +59,12 @@ def delete_command(
         wanted += _lines_of_input() if each == "-" else [each]
     if ids_from is not None:
         wanted += _lines_of(ids_from)
-    progress = open_progress()
     try:
         report = delete_documents(
-            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=progress
+            index, wanted, missing_ok=missing_ok, dry_run=dry_run, progress=open_progress()
         )
     except KeyboardInterrupt:
-        progress.note("Stopped. Run the same command again.")
-        return INTERRUPTED
-    finally:
-        progress.end()
+        return INTERRUPTED  # the progress has said how to resume
     print_text(report.to_json() if json else report.to_text())
     return 0
 

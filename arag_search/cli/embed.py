@@ -151,10 +151,10 @@ def embed_command(
       arag-search embed my-index --only-missing --json
     """
     from arag_search.cli.output.results import print_text
+    from arag_search.system.progress import open_progress
     from arag_search.vectors.base import VECTOR_UNITS
     from index_jobs.embed.embed import embed_index
     from index_jobs.embed.plan import EmbedOptions
-    from index_jobs.embed.progress import open_embed_progress
 
     options = EmbedOptions(
         vectors=vectors,
@@ -176,7 +176,7 @@ def embed_command(
         print_text(found.to_json() if json else found.to_text())
         return 0
     try:
-        report = embed_index(index, encoder, options, open_embed_progress())
+        report = embed_index(index, encoder, options, open_progress())
     except KeyboardInterrupt:
         return INTERRUPTED  # the progress has said how to go on
     print_text(report.to_json() if json else report.to_text())

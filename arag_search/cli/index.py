@@ -110,8 +110,8 @@ def index_command(
     from arag_search.cli.output.results import print_text
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
+    from arag_search.system.progress import open_progress
     from index_jobs.build.build import build_index
-    from index_jobs.build.progress import open_progress
 
     if not is_address(to):
         check_path(to, "the index")

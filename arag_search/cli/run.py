@@ -111,17 +111,17 @@ def run_command(
     """
     from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset
-    from arag_search.cli.output.run_progress import open_run_progress
     from arag_search.questions.files import load_questions
     from arag_search.runs.prices import Prices
     from arag_search.runs.run import RunOptions, run
     from arag_search.search.index import open_index
+    from arag_search.system.progress import open_progress
 
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
     options.check()
     asked = load_questions(questions)
     settings = load_preset(preset)
-    progress = open_run_progress()
+    progress = open_progress()
     priced = None if prices is None else Prices.load(prices)
     chosen = choose_model(
         model,
@@ -168,12 +168,11 @@ def run_command(
 def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
     """Say how the run ended; the exit code."""
     from arag_search.cli.output.results import print_text
-    from arag_search.cli.output.run_progress import tally_text
     from arag_search.system.progress import duration
 
     tally = outcome.tally
     noun = "question" if tally.total == 1 else "questions"
-    print_text(f"{tally.total:,} {noun}: {tally_text(tally)}, {duration(tally.seconds)}.")
+    print_text(f"{tally.total:,} {noun}: {tally.to_text()}, {duration(tally.seconds)}.")
     print_text(f"Next: arag-search score {shlex.quote(str(out))}")
     if outcome.stopped == "interrupted":
         print(f"Interrupted, {tally.left:,} left. Go on with: {again}", file=sys.stderr)

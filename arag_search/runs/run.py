@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal, Protocol
+from typing import Literal
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ChatModel, ModelReply, ModelRequest
@@ -27,6 +27,7 @@ from arag_search.runs.folder import RunDescription, RunFolder, RunRecords
 from arag_search.runs.prices import Prices, check_cost_limit
 from arag_search.search.index import Index
 from arag_search.system.interrupts import Interrupts
+from arag_search.system.progress import Progress, SilentProgress
 
 MAX_WORKERS = 256
 
@@ -77,11 +78,6 @@ class Tally:
         """Questions that have no record yet."""
         return self.total - self.answered - self.failed
 
-    @property
-    def remaining_s(self) -> float | None:
-        """Seconds that the rest will take at this pace; None before the first record."""
-        return self.seconds / self.asked * self.left if self.asked else None
-
     def with_record(self, record: Record, seconds: float) -> Tally:
         """The tally after one more record."""
         failed = record.status == "failed"
@@ -99,34 +95,11 @@ class Tally:
             seconds=seconds,
         )
 
-
-class RunProgress(Protocol):
-    """Is told how far a run is, from the thread that called ``run``; notes may come from others."""
-
-    def update(self, tally: Tally) -> None:
-        """The run starts, or a question was recorded."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Something that the user should know."""
-        ...
-
-    def end(self) -> None:
-        """No more comes."""
-        ...
-
-
-class SilentRunProgress:
-    """Shows nothing."""
-
-    def update(self, tally: Tally) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
+    def to_text(self) -> str:
+        """Return what was answered and failed, tokens, and cost where it is known, in words."""
+        tokens = self.prompt_tokens + self.completion_tokens
+        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.4f}"
+        return f"{self.answered:,} answered, {self.failed:,} failed, {tokens:,} tokens{cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +119,7 @@ def run(
     *,
     options: RunOptions | None = None,
     prices: Prices | None = None,
-    progress: RunProgress | None = None,
+    progress: Progress | None = None,
 ) -> RunOutcome:
     """Answer the questions that have no record in the folder ``out`` yet, or a failed one.
 
@@ -163,7 +136,7 @@ def run(
         raise ArgumentError("There are no questions.", allowed="one or more")
     if options.max_cost_usd is not None:
         check_cost_limit(options.max_cost_usd, prices, model.name)
-    progress = progress or SilentRunProgress()
+    progress = progress or SilentProgress()
     watched = _WatchedModel(model)
     agent = Agent(index, preset, watched)
     description = _description(agent, questions, options)
@@ -197,7 +170,7 @@ def _description(
 
 
 def _say_what_is_there(
-    folder: RunFolder, records: RunRecords, now: RunDescription, progress: RunProgress
+    folder: RunFolder, records: RunRecords, now: RunDescription, progress: Progress
 ) -> None:
     if folder.dropped_bytes:
         progress.note(
@@ -256,7 +229,7 @@ class _Batch:
         folder: RunFolder,
         prices: Prices | None,
         options: RunOptions,
-        progress: RunProgress,
+        progress: Progress,
     ) -> None:
         self._agent = agent
         self._model = model
@@ -285,7 +258,7 @@ class _Batch:
         workers = min(self._options.workers, len(waiting))
         try:
             with Interrupts(self._interrupt):
-                self._progress.update(self._tally)
+                self._show(self._tally, begins=True)
                 for number in range(workers):
                     # Daemons, so that a second Ctrl-C need not wait for what is in flight.
                     name = f"worker-{number + 1}"
@@ -339,11 +312,17 @@ class _Batch:
                     "Ctrl-C again leaves them."
                 )
             elif isinstance(news, Tally):
-                self._progress.update(news)
+                self._show(news)
             elif isinstance(news, BaseException):
                 problem = problem or news
         if problem is not None:
             raise problem
+
+    def _show(self, tally: Tally, *, begins: bool = False) -> None:
+        done = tally.total - tally.left
+        if begins:
+            self._progress.begin(f"of {tally.total:,} questions", tally.total, done, done)
+        self._progress.update(done, done, tally.to_text())
 
     def _check_cost(self) -> None:
         limit = self._options.max_cost_usd

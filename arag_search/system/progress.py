@@ -1,97 +1,227 @@
-"""Showing how far long work is: a bar on a terminal, plain lines elsewhere, always on stderr."""
+"""How far long work is: a bar on a terminal, plain lines elsewhere, always on stderr.
+
+A job counts two things: units of work, of which it knows how many there are (bytes of the sources,
+questions), and what a reader wants to see counted (documents, questions), which it names. Shares
+and times left come from the units, rates from the count.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from arag_search.system.terminal import drawing_stream, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import ProgressColumn, TaskID
+    from rich.progress import TaskID
 
 PLAIN_INTERVAL_S = 5.0
 
 
-class PlainLines:
-    """A line every ``interval_s`` seconds, and notes at once."""
+class Progress(Protocol):
+    """A display of how far long work is, used from one thread; notes may come from others."""
+
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+        """Begin work of ``total`` units, ``done`` of which an earlier run has done.
+
+        ``counted`` names what ``update`` counts ("documents"). An earlier run has counted
+        ``count`` of them; None takes the first update for that.
+        """
+        ...
+
+    def update(self, done: int, count: int, details: str = "") -> None:
+        """Show that ``done`` units are done and ``count`` things counted, with those of earlier
+        runs. ``details`` are more figures in words."""
+        ...
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Show that so many steps of a stage are done, such as ``training sentence``."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Show a line that the user should know, at once."""
+        ...
+
+    def end(self) -> None:
+        """End the display. May be called again."""
+        ...
+
+
+class SilentProgress:
+    """A display that shows nothing, for callers who want none and for tests. See Progress."""
+
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+        pass
+
+    def update(self, done: int, count: int, details: str = "") -> None:
+        pass
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class _Pace:
+    """Share, rate and remaining time of work, from its units, its count and the clock."""
+
+    def __init__(
+        self, counted: str = "", total: int = 0, done: int = 0, count: int | None = None
+    ) -> None:
+        self._counted = counted
+        self._total = total
+        self._first_done = done
+        self._first_count = count
+        self._began = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the seconds since the work began."""
+        return max(1e-3, time.monotonic() - self._began)
+
+    def share(self, done: int) -> float:
+        """Return the share that is done, 0 to 1."""
+        return min(1.0, done / self._total) if self._total else 1.0
+
+    def left(self, done: int) -> str:
+        """Return the remaining time in words."""
+        speed = (done - self._first_done) / self.seconds()
+        return duration(max(0, self._total - done) / speed) if speed > 0 else "?"
+
+    def figures(self, count: int, details: str) -> str:
+        """Return the count, its rate and the details in words."""
+        if self._first_count is None:
+            self._first_count = count
+        rate = (count - self._first_count) / self.seconds()
+        per = f"{rate:,.0f}/s" if rate >= 1 or not rate else f"{rate * 60:,.1f}/min"
+        return "  ".join(filter(None, (f"{count:,} {self._counted}", per, details)))
+
+
+class PlainProgress:
+    """A line every ``interval_s`` seconds, and one for each stage. See Progress."""
 
     def __init__(self, stream: TextIO, interval_s: float = PLAIN_INTERVAL_S) -> None:
         self._stream = stream
         self._interval_s = interval_s
         self._shown = time.monotonic()
+        self._pace = _Pace()
+        self._stage = ""
 
-    def is_due(self) -> bool:
-        """Whether a line should be shown now; if so, the next is due ``interval_s`` later."""
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+        """See Progress."""
+        self._pace = _Pace(counted, total, done, count)
+        self._is_due()
+
+    def update(self, done: int, count: int, details: str = "") -> None:
+        """See Progress."""
+        figures = self._pace.figures(count, details)
+        if self._is_due():
+            self.note(f"{self._pace.share(done):4.0%}  {figures}  {self._pace.left(done)} left")
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """See Progress."""
+        is_new = name != self._stage and self._pace.seconds() >= self._interval_s
+        if self._is_due() or is_new:  # short work ends without a word
+            self._stage = name
+            self.note(_steps(name, done, total))
+
+    def note(self, text: str) -> None:
+        """See Progress."""
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        """See Progress."""
+
+    def _is_due(self) -> bool:
+        """Tell whether a line is due now; if so, the next is due ``interval_s`` later."""
         now = time.monotonic()
         if now - self._shown < self._interval_s:
             return False
         self._shown = now
         return True
 
-    def note(self, text: str) -> None:
-        """A line at once."""
-        self._stream.write(text + "\n")
-        self._stream.flush()
 
-    def end(self) -> None:
-        """No more comes. May be called again."""
-
-
-class TerminalBar:
-    """One bar with figures beside it, and notes above it."""
+class TerminalProgress:
+    """A bar on stderr with the same figures beside it, and notes above it. See Progress."""
 
     def __init__(self) -> None:
-        self._progress: RichProgress | None = None
+        self._bar: RichProgress | None = None
         self._task: TaskID | None = None
+        self._pace = _Pace()
 
-    @property
-    def is_shown(self) -> bool:
-        """Whether there is a bar."""
-        return self._progress is not None
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
+        """See Progress."""
+        self._pace = _Pace(counted, total, done, count)
+        self._show(done, total, "", "?")
 
-    def open(self, columns: list[ProgressColumn], total: int, done: int = 0) -> None:
-        """Show a bar; columns may name ``task.fields[figures]`` and ``task.fields[left]``."""
+    def update(self, done: int, count: int, details: str = "") -> None:
+        """See Progress."""
+        self._show(done, None, self._pace.figures(count, details), self._pace.left(done))
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """See Progress."""
+        self._show(done, total, _steps(name, done, total), "?")
+
+    def note(self, text: str) -> None:
+        """See Progress."""
+        shown = visible(text)
+        if self._bar is not None:
+            self._bar.console.print(shown, markup=False, highlight=False, soft_wrap=True)
+        else:
+            sys.stderr.write(shown + "\n")
+
+    def end(self) -> None:
+        """Take the bar away. See Progress."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = self._task = None
+
+    def _show(self, done: int, total: int | None, figures: str, left: str) -> None:
+        """Move the bar, which appears with the first total."""
+        if self._bar is None and total is not None:
+            self._open()
+        if self._bar is not None and self._task is not None:
+            most = None if total is None else max(1, total)
+            self._bar.update(self._task, completed=done, total=most, figures=figures, left=left)
+
+    def _open(self) -> None:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TextColumn
 
-        self._progress = Progress(
-            *columns,
+        self._bar = Progress(
+            TextColumn("{task.percentage:3.0f}%"),
+            BarColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[left]} left"),
             console=Console(file=drawing_stream()),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._progress.add_task("", total=total, completed=done, figures="", left="?")
-        self._progress.start()
+        self._task = self._bar.add_task("", figures="", left="?")
+        self._bar.start()
 
-    def show(self, done: int, figures: str, left: str) -> None:
-        """Move the bar, if there is one."""
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=done, figures=figures, left=left)
 
-    def note(self, text: str) -> None:
-        """A line above the bar."""
-        shown = visible(text)
-        if self._progress is not None:
-            self._progress.console.print(shown, markup=False, highlight=False, soft_wrap=True)
-        else:
-            sys.stderr.write(shown + "\n")
-
-    def end(self) -> None:
-        """Take the bar away. May be called again."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+def open_progress() -> Progress:
+    """Open the display that suits stderr: a bar on a terminal, else plain lines."""
+    return TerminalProgress() if sys.stderr.isatty() else PlainProgress(sys.stderr)
 
 
 def duration(seconds: float) -> str:
-    """A time in words: ``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Return a time in words: ``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _steps(name: str, done: int, total: int) -> str:
+    return f"{name}: {done:,} of {total:,}"

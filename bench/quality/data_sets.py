@@ -13,11 +13,11 @@ from arag_search.errors import AragError
 from arag_search.evaluation.bootstrap import SEED
 from arag_search.questions.files import Question
 from arag_search.search.index import Index, open_index
+from arag_search.system.progress import open_progress
 from arag_search.vectors.base import Encoder
 from bench.workbench import kept_index
 from index_jobs.embed.embed import embed_index
 from index_jobs.embed.plan import EmbedOptions
-from index_jobs.embed.progress import open_embed_progress
 
 SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 
@@ -45,7 +45,7 @@ def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
     if encoder is not None:
         name = encoder if isinstance(encoder, str) else encoder.identity.name
         vectors = work / f"vectors-{re.sub(r'[^A-Za-z0-9.-]+', '-', name)}"
-        embed_index(location, encoder, EmbedOptions(vectors=vectors), open_embed_progress())
+        embed_index(location, encoder, EmbedOptions(vectors=vectors), open_progress())
     index = open_index(location, vectors=vectors, encoder=encoder, search_timeout_s=None)
     try:
         check_compact(index.engine.deletions(), str(location))

@@ -40,6 +40,7 @@ from arag_search.errors import (
 from arag_search.query.fields import MetadataType
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
+from arag_search.system.progress import SilentProgress
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, VectorUnit
 from arag_search.vectors.memory import MemoryVectors
 from arag_search.vectors.opening import VectorSource
@@ -55,7 +56,6 @@ from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.embed.embed import embed_index, work_name
 from index_jobs.embed.plan import EmbedOptions
-from index_jobs.embed.progress import SilentEmbedProgress
 from index_jobs.updates.adding import AddOptions, add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
 
@@ -129,14 +129,14 @@ def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> 
     return _Sequence(seed, location, folder).run(steps)
 
 
-class _Stopping(SilentEmbedProgress):
+class _Stopping(SilentProgress):
     """Presses Ctrl-C when so many rows are encoded."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
 
-    def update(self, done: int, encoded: int) -> None:
-        """See EmbedProgress."""
+    def update(self, done: int, encoded: int, details: str = "") -> None:
+        """See Progress."""
         if encoded >= self._rows:
             raise KeyboardInterrupt
 

@@ -14,13 +14,13 @@ from typing import Any, Literal, Protocol
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.search.index import Index, open_index
+from arag_search.system.progress import Progress, SilentProgress
 from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
 from bench.speed.indexing import size_of
 from bench.speed.queries import class_queries
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress
 
 EngineName = Literal["lucene", "opensearch"]
 ENGINES: tuple[EngineName, ...] = ("lucene", "opensearch")

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.query.tree import Scope
+from arag_search.system.progress import SilentProgress
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.faiss_index import lists_for
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
@@ -249,7 +250,7 @@ def _chunks(first: int, sentences: int) -> Iterator[Chunk]:
 # Measuring
 
 
-class _Told:
+class _Told(SilentProgress):
     """Says which stage has ended."""
 
     def stage(self, name: str, done: int, total: int) -> None:

@@ -22,13 +22,13 @@ from arag_search.errors import (
     VectorsLockedError,
     VectorsMismatchError,
     VectorsVersionError,
-    WorkerLostError,
 )
 from arag_search.manifest import fingerprint_hex
 from arag_search.search.index import Index, open_index
 from arag_search.system.durable import room_advice
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
+from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors.base import Encoder, EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.faiss_index import check_factory
@@ -46,8 +46,8 @@ from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from arag_search.vectors.storage.sidecar import Sidecar
 from arag_search.vectors.storage.version_1 import EarlierShard, convert
-from index_jobs.build.build import room
 from index_jobs.build.report import counted
+from index_jobs.build.resuming import resume_advice, room
 from index_jobs.embed.earlier import (
     EarlierVectors,
     differences,
@@ -56,11 +56,9 @@ from index_jobs.embed.earlier import (
     published,
 )
 from index_jobs.embed.plan import EmbedOptions, Plan, begin, is_like
-from index_jobs.embed.progress import EmbedProgress, SilentEmbedProgress
 from index_jobs.embed.report import EmbedReport
 from index_jobs.embed.reuse import Reuse, find_reuse
 from index_jobs.embed.shards import (
-    CutShard,
     Wanted,
     cut_shards,
     finished_shards,
@@ -84,7 +82,7 @@ def embed_index(
     location: str | Path,
     encoder: str | Encoder | None,
     options: EmbedOptions,
-    progress: EmbedProgress | None = None,
+    progress: Progress | None = None,
 ) -> EmbedReport:
     """Make vectors of the text of an index, and publish them as its sidecar.
 
@@ -97,7 +95,7 @@ def embed_index(
     there are other vectors, VectorsLockedError, IndexLockedError, SourceError for an index without
     text or one that changed meanwhile, BuildError.
     """
-    shown = progress or SilentEmbedProgress()
+    shown = progress or SilentProgress()
     try:
         root = vectors_root(str(location), options.vectors)
         with open_index(location, search_timeout_s=None) as index:
@@ -143,9 +141,7 @@ def work_name(root: Path, location: str) -> str:
 class _Embedding:
     """One run."""
 
-    def __init__(
-        self, index: Index, root: Path, options: EmbedOptions, progress: EmbedProgress
-    ) -> None:
+    def __init__(self, index: Index, root: Path, options: EmbedOptions, progress: Progress) -> None:
         self._began = time.monotonic()
         self._index = index
         self._root = root
@@ -153,22 +149,17 @@ class _Embedding:
         self._placement = self._work / _PLACEMENT
         self._options = options
         self._progress = progress
-        self._done = 0
         self._encoded = 0
         self._encode_s = self._publish_s = 0.0
         self._kept = 0
         self._remade = 0
         self._reused = 0
-        self._under_way: dict[int, CutShard] = {}
         self._notes: list[str] = []
         self._noted_damage: set[str] = set()
 
     def run(self, encoder: str | Encoder | None) -> EmbedReport:
-        try:
+        with resume_advice(self._outlook, self._progress.note):
             return self._run(encoder)
-        except KeyboardInterrupt:
-            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
-            raise
 
     def _run(self, encoder: str | Encoder | None) -> EmbedReport:
         check_extra("semantic", "numpy")
@@ -203,13 +194,11 @@ class _Embedding:
 
     @contextmanager
     def _stoppable(self) -> Generator[None]:
-        """Say how to go on where room or a worker is lost; what then has no finished shard goes."""
+        """Report how to resume on a full disk; remove work that then has no finished shard."""
         try:
             with room(str(self._work), self._outlook, "vectors"):
                 yield
-        except BaseException as error:
-            if isinstance(error, WorkerLostError):
-                error.do += f" Run the same command again: {self._outlook()}."
+        except BaseException:
             if not finished_shards(self._work):
                 shutil.rmtree(self._work, ignore_errors=True)
             raise
@@ -370,7 +359,7 @@ class _Embedding:
     ) -> list[StoredShard]:
         """Make the shards of all texts that have no row yet."""
         options = self._options
-        self._progress.begin(reuse.missing_rows())
+        self._progress.begin("rows encoded", reuse.encoded_rows(), 0, 0)
         if not reuse.missing_rows():
             return []
         shards = cut_shards(
@@ -380,23 +369,16 @@ class _Embedding:
             reuse.copier(identity.dimension, options.dtype),
             max(shard_numbers(self._work), default=-1) + 1,
         )
-        made: list[StoredShard] = []
-        for record in making.make(self._noted(shards), self._work, options.dtype, self._count):
-            shard = self._under_way.pop(record.number)
-            self._done += shard.rows - shard.encoded_rows
-            made.append(StoredShard(self._work, record))
+        made = [
+            StoredShard(self._work, record)
+            for record in making.make(shards, self._work, options.dtype, self._count)
+        ]
         return sorted(made, key=lambda shard: shard.record.number)
 
-    def _noted(self, shards: Iterator[CutShard]) -> Iterator[CutShard]:
-        for shard in shards:
-            self._under_way[shard.number] = shard
-            yield shard
-
     def _count(self, rows: int) -> None:
-        """So many more rows are encoded."""
+        """Count rows that were encoded."""
         self._encoded += rows
-        self._done += rows
-        self._progress.update(self._done, self._encoded)
+        self._progress.update(self._encoded, self._encoded)
 
     def _wanted(self, reuse: Reuse) -> Iterator[Wanted]:
         """The texts of each chunk that have no row yet. Raises SourceError where a text is not the

@@ -56,11 +56,6 @@ class CutShard:
         """Of all units together."""
         return sum(map(len, self.texts.values()))
 
-    @property
-    def encoded_rows(self) -> int:
-        """Those without the known ones."""
-        return self.rows - sum(len(known.places) for known in self.known.values())
-
     def pieces(self, rows: int) -> Iterator[Piece]:
         """All rows that are to be encoded, at most so many at once."""
         for unit, texts in self.texts.items():

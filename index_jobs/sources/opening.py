@@ -109,11 +109,11 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def are_already_chunked(sources: Sequence[Source]) -> bool:
-    """Whether they are chunks that came cut. Raises SourceError where only some are."""
+    """Return whether all sources are pre-chunked. Raises SourceError where only some are."""
     formats = {source.format for source in sources}
     if formats & ALREADY_CHUNKED and formats - ALREADY_CHUNKED:
         raise SourceError(
-            "Chunks that came cut and documents cannot be in one index.",
+            "Pre-chunked passages and documents cannot be in one index.",
             where=", ".join(f"{source.name} ({source.format})" for source in sources[:5]),
             do="Build an index for each.",
         )

@@ -71,16 +71,19 @@ class CorpusReader:
         *,
         first_shard: int = 0,
         skip_bad_lines: bool,
+        number_duplicates: bool = True,
     ) -> None:
         """``ids`` are those of the documents before ``start``; ``is_taken`` tells of an id that may
-        have come before whether a batch that was yielded, or an earlier run, has it.
-        ``first_shard`` is the number of the first source."""
+        be a duplicate whether a batch that was yielded, or an earlier run, has it.
+        ``first_shard`` is the number of the first source. ``number_duplicates``: a duplicate that
+        is skipped has a number in its source all the same."""
         self._sources = sources
         self._first_shard = first_shard
         self._metadata = metadata
         self._ids = ids
         self._is_taken = is_taken
         self._skip_bad_lines = skip_bad_lines
+        self._number_duplicates = number_duplicates
         self._shard = start.shard
         self._records = start.records
         self._shard_documents = start.shard_documents
@@ -119,13 +122,14 @@ class CorpusReader:
     def _take(self, document: Document) -> SourceError | None:
         """Add a document to the batch, or say why it cannot be taken.
 
-        One with an id that was there before has a number all the same, so that the numbers of a
-        source do not depend on other sources.
+        In a build a duplicate has a number all the same, so that the numbers of a source do not
+        depend on other sources.
         """
         number = self._shard_documents
-        self._shard_documents += 1
         if self._ids.add(document.id) and self._is_duplicate(document.id):
+            self._shard_documents += self._number_duplicates
             return DuplicateIdError(document.id, where=document.where, do=SKIP)
+        self._shard_documents += 1
         self._documents.append((self._shard, number, document))
         self._characters += len(document.text)
         return None

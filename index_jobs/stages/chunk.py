@@ -12,14 +12,17 @@ from pathlib import Path
 
 from arag_search.errors import ArgumentError, DuplicateIdError, SourceError, WorkerLostError
 from arag_search.system.interrupts import Interrupts
-from index_jobs.build.build import room
+from arag_search.system.progress import Progress, SilentProgress
+from index_jobs.build.corpus import recognition
+from index_jobs.build.ingestion import Ingestion
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress
 from index_jobs.build.report import BuildState
+from index_jobs.build.resuming import resume_advice, room
+from index_jobs.cutting.packing import Packed
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import Source, are_already_chunked, check_names, open_source
-from index_jobs.sources.reading import CorpusReader
+from index_jobs.sources.reading import CorpusReader, Position
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, manifest_for
 from index_jobs.stages.chunk_lines import pack_lines
 from index_jobs.stages.chunk_report import ChunkReport, chunk_report
@@ -78,7 +81,9 @@ def chunk_sources(
 
 
 class _Cutting:
-    """One run. ``_writer`` is that of the source under way."""
+    """One run, and the target of its batches. ``_writer`` is that of the source under way."""
+
+    details = ""
 
     def __init__(
         self,
@@ -111,7 +116,10 @@ class _Cutting:
 
     def run(self) -> ChunkReport:
         folder = self._folder
-        with room(str(folder.path), self._outlook, "chunks"):
+        with (
+            resume_advice(self._outlook, self._progress.note),
+            room(str(folder.path), self._outlook, "chunks"),
+        ):
             folder.claim(manifest_for(self._names, self._options))
             self._cut_all()
         report = chunk_report(
@@ -138,7 +146,7 @@ class _Cutting:
             else:
                 waiting[number] = source
         total_bytes = sum(source.size for source in self._sources.values())
-        self._progress.begin(total_bytes, done_bytes)
+        self._progress.begin("documents", total_bytes, done_bytes)
         if not waiting:
             return
         work = partial(pack_lines, chunk_tokens=self._options.chunk_tokens)
@@ -170,6 +178,7 @@ class _Cutting:
 
     def _cut(self, number: int, source: Source, done_bytes: int) -> None:
         """Cut one source, from where it is."""
+        self._number = number
         writer = self._writer = self._open_writer(number, source)
         try:
             self._read(number, source, done_bytes)
@@ -182,14 +191,9 @@ class _Cutting:
                 )
             writer.record.left_out = dict(source.left_out)
             writer.finish()
-        except KeyboardInterrupt:
-            if self._interrupts.between_batches:
-                writer.checkpoint()
-            self._progress.note(f"Stopped. Run the same command again: {self._outlook()}.")
-            raise
-        except WorkerLostError as error:
-            writer.checkpoint()
-            error.do += f" Run the same command again: {self._outlook()}."
+        except (KeyboardInterrupt, WorkerLostError) as stop:
+            if isinstance(stop, WorkerLostError) or self._interrupts.between_batches:
+                self._save()
             raise
         except DuplicateIdError as error:
             first = next(self._places(number, error.doc_id))
@@ -207,7 +211,7 @@ class _Cutting:
             BuildState(shard=number),
         )
         if source.recognised:
-            self._progress.note(f"{source.name}: recognised as {source.format}")
+            self._progress.note(recognition(source))
         record = self._folder.record(number)
         if record is None or (record.source, record.format) != (fresh.source, fresh.format):
             remove_chunks(self._folder, number)
@@ -227,7 +231,14 @@ class _Cutting:
 
     def _read(self, number: int, source: Source, done_bytes: int) -> None:
         writer, options = self._writer, self._options
-        self._next_checkpoint = time.monotonic() + options.checkpoint_s
+        ingestion = Ingestion(
+            self._packing,
+            self,
+            self._progress,
+            self._interrupts,
+            writer.checkpoint,
+            options.checkpoint_s,
+        )
         # Where bad records are skipped, an id that comes again is left to whoever sees all sources.
         skips = options.skip_bad_lines
         reader = CorpusReader(
@@ -235,29 +246,31 @@ class _Cutting:
             self._metadata,
             writer.record.state.position,
             SeenIds() if skips else writer.ids(),
-            (lambda _: False) if skips else partial(self._is_twice, number),
+            (lambda _: False) if skips else self.has_document,
             first_shard=number,
             skip_bad_lines=skips,
         )
-        for batch in reader.batches():
-            self._packing.submit(batch)
-            while self._packing.is_ready:
-                self._write_next(done_bytes)
-        while self._packing.under_way:
-            self._write_next(done_bytes)
+        ingestion.run(reader, done_bytes)
 
-    def _write_next(self, done_bytes: int) -> None:
-        batch, packed = self._packing.take()
-        self._writer.add(packed, batch.position)
+    @property
+    def documents(self) -> int:
+        """See BatchTarget. Return those of all sources of the share."""
+        return self._documents
+
+    def has_document(self, doc_id: str) -> bool:
+        """See BatchTarget. Return whether the source under way has two of them."""
+        return len(list(islice(self._places(self._number, doc_id), 2))) == 2
+
+    def write(self, packed: Packed, position: Position) -> None:
+        """See BatchTarget."""
+        self._writer.add(packed, position)
         self._documents += packed.counts.documents
-        self._progress.update(done_bytes + batch.read_bytes, self._documents)
-        self._interrupts.check()
-        if time.monotonic() >= self._next_checkpoint:
-            self._writer.checkpoint()
-            self._next_checkpoint = time.monotonic() + self._options.checkpoint_s
 
-    def _is_twice(self, number: int, doc_id: str) -> bool:
-        return len(list(islice(self._places(number, doc_id), 2))) == 2
+    def _save(self) -> None:
+        try:
+            self._writer.checkpoint()
+        except OSError as error:
+            self._progress.note(f"No checkpoint could be written: {error.strerror}")
 
     def _places(self, number: int, doc_id: str) -> Iterator[str]:
         """Where documents of this id stand in a source: it is read again."""

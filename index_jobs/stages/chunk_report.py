@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from arag_search.system.progress import duration
+from index_jobs.build.corpus import summed
 from index_jobs.build.report import counted, left_out_lines
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES
@@ -164,11 +165,8 @@ def chunk_report(
     status = folder_status(folder.path)
     found = [status.shards[number] for number in share]
     records = [record for number in share if (record := folder.record(number)) is not None]
-    left_out: dict[str, int] = {}
     metadata = MetadataReader({})
     for record in records:
-        for ending, count in record.left_out.items():
-            left_out[ending] = left_out.get(ending, 0) + count
         metadata.take(record.state.undeclared, ())
     examples = [each for record in records for each in record.state.skipped_examples]
     documents = sum(shard.documents for shard in found)
@@ -186,7 +184,7 @@ def chunk_report(
         missing=status.missing,
         skipped_lines=sum(record.state.skipped for record in records),
         skipped_examples=tuple(examples[:SHOWN_EXAMPLES]),
-        left_out=left_out,
+        left_out=summed(record.left_out for record in records),
         undeclared_metadata=metadata.undeclared,
         workers=workers,
     )

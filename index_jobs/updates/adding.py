@@ -7,36 +7,44 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arag_search.corpus import SHARD_BITS, Chunk, Document
-from arag_search.engines.open import open_update
+from arag_search.corpus import SHARD_BITS, Chunk
 from arag_search.engines.update_record import UpdateRecord
 from arag_search.engines.write import IndexUpdate
 from arag_search.errors import ArgumentError, BuildError, SourceError
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.system.interrupts import Interrupts
+from arag_search.system.progress import Progress, SilentProgress, duration
+from index_jobs.build.corpus import Corpus, summed
+from index_jobs.build.ingestion import Ingestion
 from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
-from index_jobs.build.progress import Progress, SilentProgress, duration
-from index_jobs.build.report import SHOWN_EXAMPLES, counted, left_out_lines, source_lines
-from index_jobs.cutting.chunking import cut
-from index_jobs.sources.formats import SKIP, Fields, Format
+from index_jobs.build.report import (
+    SHOWN_EXAMPLES,
+    BuildState,
+    counted,
+    left_out_lines,
+    source_lines,
+)
+from index_jobs.cutting.packing import Packed, pack
+from index_jobs.sources.duplicates import SeenIds
+from index_jobs.sources.formats import ALREADY_CHUNKED, Fields, Format
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import Source, open_sources
+from index_jobs.sources.reading import CorpusReader, Position
 from index_jobs.updates.deleting import (
     Tally,
     digest_of,
     existing_chunks,
     held,
+    resumable_update,
     settle,
     with_placement,
 )
-
-_BATCH_CHUNKS = 64
-_BATCH_CHARACTERS = 1 << 18
-_BATCH_RECORDS = 4096
+from index_jobs.workers.pool import open_packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class AddOptions:
     bm25: tuple[float, float] | None = None
     metadata: Mapping[str, MetadataType] | None = None
     without: tuple[str, ...] | None = None
+    workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +121,21 @@ def add_documents(
 ) -> AddReport:
     """Add the documents of ``sources`` to the index at ``location``.
 
-    They are cut and kept as the index was built; a document with an id that is there is replaced.
-    Readers see all of it or nothing. Raises IndexNotFoundError, IndexLockedError where a build or
-    another update is at work, SourceError, ArgumentError for options that are not the index's,
-    BuildError, EngineError; after a KeyboardInterrupt what was begun is undone.
+    They are cut and stored as the index was built; a document whose id is in the index replaces
+    the earlier one. Readers see all of it or nothing. Raises IndexNotFoundError, IndexLockedError
+    where a build or another update is running, SourceError, ArgumentError for options that are not
+    the index's, BuildError, EngineError; after a KeyboardInterrupt what was begun is undone.
     """
-    shown = progress or SilentProgress()
-    with open_update(location) as target:
-        try:
-            return _Addition(list(sources), location, options or AddOptions(), shown, target).run()
-        finally:
-            shown.end()
+    progress = progress or SilentProgress()
+    outlook = "nothing was added, and it begins anew"
+    with resumable_update(location, progress, outlook) as target:
+        return _Addition(list(sources), location, options or AddOptions(), progress, target).run()
 
 
 class _Addition:
-    """One run of an addition."""
+    """One run of an addition, and the target of its batches."""
+
+    details = ""
 
     def __init__(
         self,
@@ -142,33 +151,27 @@ class _Addition:
         self._progress = progress
         self._target = target
         _check_options(target.manifest, options, self._where)
-        self._metadata = MetadataReader(target.manifest.metadata)
-        self._sources = open_sources(names, options.format, options.fields, self._metadata)
-        _check_formats(target.manifest, self._sources, self._where)
-        self._signature = self._source_signatures()
+        metadata = MetadataReader(target.manifest.metadata)
+        opened = open_sources(names, options.format, options.fields, metadata)
+        self._corpus = Corpus(opened, metadata)
+        _check_formats(target.manifest, opened, self._where)
+        self._state = BuildState()
         self._ids: set[str] = set()
-        self._replaced = self._taken = self._skipped = 0
-        self._examples: list[str] = []
-        self._chunks: list[Chunk] = []
-        self._batch_ids: list[str] = []
-        self._characters = 0
+        self._replaced = 0
 
     def run(self) -> AddReport:
-        with Interrupts() as self._interrupts:
-            for source in self._sources[:SHOWN_EXAMPLES]:
-                if source.recognised:
-                    self._progress.note(f"{source.name}: recognised as {source.format}")
-            record, done = settle(self._target, self._record(), self._progress)
-            if done:
+        with Interrupts() as interrupts:
+            self._corpus.note_formats(self._progress.note)
+            record, is_done = settle(self._target, self._record(), self._progress)
+            if is_done:
                 return self._report(record, self._target.manifest, finished=True)
             self._before = with_placement(self._target)
             self._tally = Tally(self._before)
-            record = replace(record, update=self._before.update + 1)
-            return self._add(record)
+            return self._add(replace(record, update=self._before.update + 1), interrupts)
 
-    def _add(self, record: UpdateRecord) -> AddReport:
+    def _add(self, record: UpdateRecord, interrupts: Interrupts) -> AddReport:
         first = self._target.first_shard()
-        if first + len(self._sources) > 1 << SHARD_BITS:
+        if first + len(self._corpus.sources) > 1 << SHARD_BITS:
             raise BuildError(
                 f"The index has had {first:,} sources, and cannot take more.",
                 where=self._where,
@@ -177,9 +180,9 @@ class _Addition:
             )
         self._target.begin(record)
         try:
-            self._read_all(first)
+            self._write_all(first, interrupts)
             after = self._after()
-            added = self._taken - self._replaced
+            added = self._state.documents - self._replaced
             record = replace(record, added=added, replaced=self._replaced)
             self._target.publish(after, record)
         except BaseException:
@@ -190,127 +193,93 @@ class _Addition:
     def _record(self) -> UpdateRecord:
         options = self._options
         how = [options.format, dataclasses.astuple(options.fields), options.skip_bad_lines]
-        command = f"arag-search index {' '.join(source.name for source in self._sources)} --add"
+        names = " ".join(name for name, _ in self._corpus.formats)
+        program = BuildOptions().signature()["the program"]
         return UpdateRecord(
-            digest_of("add", self._signature, how, BuildOptions().signature()["the program"]),
-            f"{command} --to {self._where}",
+            digest_of("add", self._corpus.signature, how, program),
+            f"arag-search index {names} --add --to {self._where}",
             self._target.manifest.update + 1,
         )
 
-    # Reading
+    # Writing
 
-    def _read_all(self, first_shard: int) -> None:
-        self._progress.begin(sum(source.size for source in self._sources), 0)
-        done = 0
-        for shard, source in enumerate(self._sources, first_shard):
-            documents = 0
-            for number, entry in source.documents():
-                if isinstance(entry, SourceError):
-                    self._skip(entry)
-                elif (problem := self._take(shard, documents, entry)) is not None:
-                    self._skip(problem)
-                else:
-                    documents += 1
-                if self._is_full() or number % _BATCH_RECORDS == 0:
-                    self._write()
-                    self._progress.update(done + source.bytes_read, self._taken)
-                    self._interrupts.check()
-            done += source.size
-        self._write()
-        self._interrupts.check()
-
-    def _take(self, shard: int, number: int, document: Document) -> SourceError | None:
-        """Cut and count a document, or say why it cannot be taken."""
-        if document.id in self._ids:
-            return SourceError(
-                f'The id "{document.id}" was there before.', where=document.where, do=SKIP
+    def _write_all(self, first_shard: int, interrupts: Interrupts) -> None:
+        """Read, cut and write the sources."""
+        self._progress.begin("documents", self._corpus.size)
+        self._state.shard = first_shard
+        work = partial(pack, packer=list[Chunk], chunk_tokens=self._before.chunk_tokens)
+        with open_packing(self._corpus.workers(self._options.workers), work) as packing:
+            ingestion = Ingestion(packing, self, self._progress, interrupts)
+            reader = CorpusReader(
+                self._corpus.sources,
+                self._corpus.metadata,
+                self._state.position,
+                SeenIds(),
+                ingestion.is_taken,
+                first_shard=first_shard,
+                skip_bad_lines=self._options.skip_bad_lines,
+                number_duplicates=False,
             )
-        chunks, tokens = cut(
-            document, shard=shard, number=number, chunk_tokens=self._before.chunk_tokens
-        )
-        self._ids.add(document.id)
-        self._batch_ids.append(document.id)
-        self._tally.add(chunks, tokens)
-        self._chunks += chunks
-        self._characters += len(document.text)
-        self._taken += 1
-        return None
+            ingestion.run(reader)
 
-    def _skip(self, problem: SourceError) -> None:
-        if not self._options.skip_bad_lines:
-            raise problem
-        self._skipped += 1
-        if len(self._examples) < SHOWN_EXAMPLES:
-            self._examples.append(f"{problem.where}: {problem.what}")
+    @property
+    def documents(self) -> int:
+        """See BatchTarget."""
+        return self._state.documents
 
-    def _is_full(self) -> bool:
-        return len(self._chunks) >= _BATCH_CHUNKS or self._characters >= _BATCH_CHARACTERS
+    def has_document(self, doc_id: str) -> bool:
+        """See BatchTarget. Those that the index had before are replaced instead."""
+        return doc_id in self._ids
 
-    def _write(self) -> None:
-        """Write the batch, and delete what it replaces."""
+    def write(self, packed: Packed, position: Position) -> None:
+        """Write a batch, and delete what it replaces. See BatchTarget."""
+        chunks: list[Chunk] = packed.packed
+        doc_ids = list(dict.fromkeys(chunk.doc_id for chunk in chunks))
         replaced: dict[str, None] = {}
-        for chunk in existing_chunks(self._target, self._batch_ids):
+        for chunk in existing_chunks(self._target, doc_ids):
             replaced[chunk.doc_id] = None
             self._tally.remove(chunk)
         self._replaced += len(replaced)
         self._target.remove(list(replaced))
-        self._target.add(self._chunks)
-        self._chunks, self._batch_ids, self._characters = [], [], 0
+        self._target.add(chunks)
+        self._ids.update(doc_ids)
+        self._tally.add(packed.counts)
+        self._state.take(packed.counts, position)
 
     # Finishing
 
     def _after(self) -> Manifest:
-        """The manifest after the update, if it may be published."""
-        if not self._taken:
-            skipped = f"; bad records skipped: {self._skipped:,}" if self._skipped else ""
-            raise SourceError(
-                f"There is nothing to add: no document was found{skipped}.",
-                where=", ".join(source.name for source in self._sources[:SHOWN_EXAMPLES]),
-                do="Name a folder with .txt or .md files, or files of records.",
-            )
-        if self._source_signatures() != self._signature:
-            raise SourceError(
-                "A source was changed while it was read.",
-                where=", ".join(source.name for source in self._sources[:SHOWN_EXAMPLES]),
-                do="Run the same command again when nothing writes to it.",
-            )
-        before = self._before
-        names = (*before.sources, *(source.name for source in self._sources))
-        formats = {*before.source_format.split(", "), *(each.format for each in self._sources)}
-        undeclared = dict(before.undeclared_metadata)
-        for key, count in self._metadata.undeclared.items():
-            undeclared[key] = undeclared.get(key, 0) + count
+        """Return the manifest after the update, if it may be published."""
+        state, before = self._state, self._before
+        if not state.documents:
+            raise self._corpus.no_documents("There is nothing to add", state.skipped)
+        self._corpus.check_unchanged()
+        names = (*before.sources, *(name for name, _ in self._corpus.formats))
+        formats = {*before.source_format.split(", "), *(kind for _, kind in self._corpus.formats)}
         return replace(
             self._tally.manifest(before),
             sources=tuple(dict.fromkeys(names)),
             source_format=", ".join(sorted(filter(None, formats))),
-            undeclared_metadata=undeclared,
-            skipped_lines=before.skipped_lines + self._skipped,
+            undeclared_metadata=summed((before.undeclared_metadata, state.undeclared)),
+            skipped_lines=before.skipped_lines + state.skipped,
         )
-
-    def _source_signatures(self) -> list[dict[str, object]]:
-        return [source.signature() for source in self._sources]
 
     def _report(
         self, record: UpdateRecord, after: Manifest, *, finished: bool = False
     ) -> AddReport:
         seconds = time.monotonic() - self._began
-        left_out: dict[str, int] = {}
-        for source in self._sources:
-            for ending, count in source.left_out.items():
-                left_out[ending] = left_out.get(ending, 0) + count
         return AddReport(
             location=self._where,
-            sources=tuple((source.name, source.format) for source in self._sources),
+            sources=self._corpus.formats,
             added=record.added,
             replaced=record.replaced,
             finished_before=finished,
             seconds=round(seconds, 3),
-            documents_per_second=round(self._taken / seconds, 1),
-            skipped_lines=self._skipped,
-            skipped_examples=tuple(self._examples),
-            left_out=left_out,
-            undeclared_metadata=self._metadata.undeclared,
+            documents_per_second=round(self._state.documents / seconds, 1),
+            skipped_lines=self._state.skipped,
+            skipped_examples=tuple(self._state.skipped_examples),
+            left_out=self._corpus.left_out(),
+            undeclared_metadata=self._state.undeclared,
             **held(after),
         )
 
@@ -319,16 +288,17 @@ def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) ->
     wrong = [
         source
         for source in sources
-        if (source.format == "arag-chunks") is not manifest.already_chunked
+        if (source.format in ALREADY_CHUNKED) is not manifest.already_chunked
     ]
     if wrong:
-        held_kind = "chunks that came cut" if manifest.already_chunked else "documents"
+        kind = "pre-chunked passages" if manifest.already_chunked else "documents"
+        formats = ", ".join(sorted(ALREADY_CHUNKED))
         raise SourceError(
-            f"The index holds {held_kind}, and these sources do not: "
+            f"The index holds {kind}, and these sources do not: "
             + ", ".join(f"{source.name} ({source.format})" for source in wrong[:SHOWN_EXAMPLES])
             + ".",
             where=where,
-            allowed="arag-chunks" if manifest.already_chunked else "every format but arag-chunks",
+            allowed=formats if manifest.already_chunked else f"every format but {formats}",
             do="Build an index of their own for them.",
         )
 

@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from arag_search.errors import (
     UnknownDocumentError,
 )
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.system.progress import Progress, SilentProgress, duration
 from arag_search.tokens import count_tokens
-from index_jobs.build.progress import Progress, SilentProgress, duration
 from index_jobs.build.report import counted
+from index_jobs.build.resuming import resume_advice, room
+from index_jobs.cutting.packing import Counts
 from index_jobs.sources.formats import checked_id
 
 LOOKUP_IDS = 64
@@ -49,25 +52,24 @@ class Tally:
             int(manifest.fingerprint, 16), int(manifest.placement or "0", 16)
         )
 
-    def add(self, chunks: Sequence[Chunk], tokens: int) -> None:
-        """Count the chunks of one document, which have so many tokens."""
-        self.tokens += tokens
-        for chunk in chunks:
-            self._count(chunk, 1)
-            self._digest.add(chunk)
+    def add(self, counts: Counts) -> None:
+        """Add the counts of a batch."""
+        self.documents += counts.documents
+        self.chunks += counts.chunks
+        self.sentences += counts.sentences
+        self.tokens += counts.tokens
+        self.title_characters += counts.title_characters
+        self._digest.include(counts.digest)
 
     def remove(self, chunk: Chunk) -> None:
-        """Count a chunk off, and with its first chunk the document."""
+        """Subtract a chunk, and with its first chunk the document."""
+        self.chunks -= 1
+        self.sentences -= len(chunk.sentence_ends)
         self.tokens -= count_tokens(chunk.content)
-        self._count(chunk, -1)
-        self._digest.add(chunk, -1)
-
-    def _count(self, chunk: Chunk, sign: int) -> None:
-        self.chunks += sign
-        self.sentences += sign * len(chunk.sentence_ends)
         if chunk.part == 1:
-            self.documents += sign
-            self.title_characters += sign * len(chunk.title)
+            self.documents -= 1
+            self.title_characters -= len(chunk.title)
+        self._digest.add(chunk, -1)
 
     def manifest(self, before: Manifest) -> Manifest:
         """The manifest of the next update with these counts."""
@@ -113,6 +115,25 @@ def store_placement(location: str | Path) -> None:
         target.recover(None)
         if not target.manifest.placement:
             target.describe(with_placement(target))
+
+
+@contextmanager
+def resumable_update(
+    location: str | Path, progress: Progress, outlook: str
+) -> Generator[IndexUpdate]:
+    """Open an update, report how to resume it where it ends early, and end the progress.
+
+    ``outlook`` says what the same command does then. Raises what ``open_update`` raises.
+    """
+    try:
+        with (
+            open_update(location) as target,
+            resume_advice(lambda: outlook, progress.note),
+            room(str(location), lambda: outlook),
+        ):
+            yield target
+    finally:
+        progress.end()
 
 
 def digest_of(*parts: object) -> str:
@@ -188,18 +209,18 @@ def delete_documents(
     where a build or another update is at work, BuildError, EngineError.
     """
     began = time.monotonic()
-    shown = progress or SilentProgress()
+    progress = progress or SilentProgress()
     wanted = list(dict.fromkeys(doc_ids))
     if not wanted:
         raise ArgumentError("No document id is given.", allowed="ids of documents", do="Name some.")
-    with open_update(location) as target:
+    with resumable_update(location, progress, "it deletes all or nothing") as target:
         before = target.manifest
         ids = sorted(wanted)
         command = f"arag-search delete {location} {shown_ids(ids)}"
         record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
         done = False
         if not dry_run:
-            record, done = settle(target, record, shown)
+            record, done = settle(target, record, progress)
         if done:
             return _delete_report(location, record.deleted, (), before, began, finished=True)
         before = target.manifest if dry_run else with_placement(target)
@@ -337,13 +358,15 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
     IndexLockedError, BuildError, EngineError.
     """
     began = time.monotonic()
-    shown = progress or SilentProgress()
-    with open_update(location) as target:
+    progress = progress or SilentProgress()
+    with resumable_update(
+        location, progress, "the index is as it was, and it begins anew"
+    ) as target:
         settled = target.recover(None)
         if settled.note:
-            shown.note(settled.note)
+            progress.note(settled.note)
         before: Deletions = target.deletions
-        after = target.compact(shown.note)
+        after = target.compact(progress.note)
     removed = max(0, before.documents - after.documents)
     return CompactReport(
         str(location), removed, after.documents, round(time.monotonic() - began, 3)

@@ -90,7 +90,7 @@ def test_every_question_gets_one_record(
     assert outcome == RunOutcome(replace(outcome.tally, seconds=outcome.tally.seconds), None)
     tally = replace(outcome.tally, seconds=0.0)
     assert tally == Tally(9, 9, 0, 9, prompt_tokens=18, completion_tokens=18)
-    assert [one.answered for one in progress.tallies] == list(range(10))
+    assert progress.recorded == list(range(10))
     assert progress.ended == 1
 
 
@@ -335,11 +335,6 @@ def test_without_a_price_costs_are_unknown(index: Index, preset: Preset, tmp_pat
     assert read_records(tmp_path).by_id["q0"].total_cost is None
 
 
-def test_the_rest_takes_as_long_as_what_is_done() -> None:
-    assert Tally(10).remaining_s is None
-    assert Tally(10, answered=5, failed=1, asked=2, seconds=3.0).remaining_s == 6.0
-
-
 # Broken records
 
 
@@ -405,13 +400,14 @@ import os, signal, sys, time
 from pathlib import Path
 from arag_search.agent.presets import load_preset
 from tests.support import runs as given
+from tests.agent import test_run as given
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
 class Stopping(given.Noted):
-    def update(self, tally):
-        super().update(tally)
-        if tally.asked == int(sys.argv[3]):
+    def update(self, done, count, details=""):
+        super().update(done, count, details)
+        if done == int(sys.argv[3]):
             os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
 class Slow(OfflineModel):

@@ -33,7 +33,7 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
 def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     an_index(40)
     options = ("--encoder", ENCODER, "--shard-size", "50", "--batch-size", "1")
-    opening = "index_jobs.embed.progress.open_embed_progress"
+    opening = "arag_search.system.progress.open_progress"
     with monkeypatch.context() as patch:
         patch.setattr(opening, lambda: StoppingAt(100))
         assert arag("embed", "index", *options).code == 130

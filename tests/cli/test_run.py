@@ -7,7 +7,6 @@ import io
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +16,8 @@ import pytest
 from arag_search.agent.models.base import ModelReply
 from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.cli.app import run
-from arag_search.cli.output.run_progress import PlainRunProgress, TerminalRunProgress
 from arag_search.runs.run import Tally
+from arag_search.system.progress import PlainProgress
 from tests.support.commands import Command
 
 pytestmark = pytest.mark.engine
@@ -152,11 +151,11 @@ def test_a_folder_that_is_not_a_run_cannot_be_scored(arag: Command) -> None:
 def test_ctrl_c_ends_with_130_and_the_command_to_go_on(
     arag: Command, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    def interrupted(self: PlainRunProgress, tally: Tally) -> None:
-        if tally.asked == moment:
+    def interrupted(self: PlainProgress, done: int, count: int, details: str = "") -> None:
+        if done == moment:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(PlainRunProgress, "update", interrupted)
+    monkeypatch.setattr(PlainProgress, "update", interrupted)
     out = f"stopped-{moment}"
     done = arag("run", "sample", QUESTIONS, *OFFLINE, "--out", out)
     assert done.code == 130
@@ -171,47 +170,10 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(
 # Progress
 
 
-def test_plain_progress_writes_a_line_with_all_figures() -> None:
-    stream = io.StringIO()
-    shown = PlainRunProgress(stream, interval_s=0)
-    shown.update(Tally(400))
-    shown.update(Tally(400, 99, 1, 50, 1_000_000, 2_000, cost_usd=0.25, seconds=10))
-    shown.end()
-    assert stream.getvalue() == (
-        "0 of 400: 0 answered, 0 failed, 0 tokens, ? left\n"
-        "100 of 400: 99 answered, 1 failed, 1,002,000 tokens, $0.2500, 1 min 0 s left\n"
-    )
-
-
-def test_plain_progress_is_quiet_between_its_lines() -> None:
-    stream = io.StringIO()
-    shown = PlainRunProgress(stream, interval_s=60)
-    for asked in range(100):
-        shown.update(Tally(400, asked, asked=asked))
-    assert stream.getvalue() == ""
-
-
-def test_a_terminal_gets_one_bar_that_is_taken_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "120")
-    shown = TerminalRunProgress()
-    shown.note("before")
-    shown.update(Tally(4))
-    shown.note("in [between]")
-    shown.update(Tally(4, 1, 1, 2, seconds=8.0))
-    shown.end()
-    shown.end()
-    text = terminal.getvalue()
-    assert text.startswith("before\n")
-    assert "in [between]" in text
-    assert "1 answered, 1 failed, 0 tokens" in text
+def test_a_run_shows_what_was_answered_and_failed_tokens_and_cost() -> None:
+    assert Tally(400).to_text() == "0 answered, 0 failed, 0 tokens"
+    tally = Tally(400, 99, 1, 50, 1_000_000, 2_000, cost_usd=0.25, seconds=10)
+    assert tally.to_text() == "99 answered, 1 failed, 1,002,000 tokens, $0.2500"
 
 
 # Measures, judges, trajectories

@@ -1,6 +1,5 @@
 """Building: whole or not at all, resumable, counted."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from arag_search.corpus import ordinal_of
 from arag_search.engines.lucene.location import BuildSite
-from arag_search.engines.write import BulkCounts
 from arag_search.errors import (
     AragError,
     ArgumentError,
@@ -18,11 +16,10 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.manifest import CorpusDigest, fingerprint_hex
-from arag_search.system.progress import duration
+from arag_search.system.progress import SilentProgress
 from arag_search.tokens import count_tokens
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
-from index_jobs.build.progress import PlainProgress, SilentProgress
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.formats import Fields
 from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
@@ -101,7 +98,7 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
     assert (manifest.already_chunked, manifest.without) == (True, ("sentences",))
     assert not Path("index/g1/sentences").exists()
     assert refusal("chunks.json", corpus("c.jsonl", 1), to="other") == (
-        "Chunks that came cut and documents cannot be in one index.\n"
+        "Pre-chunked passages and documents cannot be in one index.\n"
         "Where: chunks.json (arag-chunks), c.jsonl (documents)\nDo: Build an index for each."
     )
     assert not Path("other").exists()
@@ -180,7 +177,7 @@ def test_two_builds_at_once_are_refused() -> None:
 
 def test_a_source_that_changes_while_it_is_read_is_refused() -> None:
     class Growing(SilentProgress):
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             Path("c.jsonl").open("a").close()
             Path("c.jsonl").touch()
 
@@ -272,25 +269,3 @@ def test_seen_ids_suspects_exactly_what_was_added_among_a_few() -> None:
     assert all(seen.add(f"id-{number}") for number in range(5000))
     assert not seen.add("other")
     assert len(seen) == 5001
-
-
-def test_plain_progress_shows_share_rate_and_remaining_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    stream = io.StringIO()
-    progress = PlainProgress(stream)
-    progress.begin(1000, 100)
-    progress.update(100, 50)
-    now += 10
-    progress.update(400, 1050)
-    progress.update(500, 1100)
-    now += 10
-    progress.sent(BulkCounts(rejected=1000, retries=2))
-    progress.update(1000, 2050)
-    assert stream.getvalue().splitlines() == [
-        " 40%  1,050 documents  0.0 MB  100/s  20 s left",
-        "100%  2,050 documents  0.0 MB  100/s  1,000 rejected, 2 retries  0 s left",
-    ]
-    assert [duration(seconds) for seconds in (59, 200, 7500)] == ["59 s", "3 min 20 s", "2 h 5 min"]

@@ -10,9 +10,9 @@ import pytest
 from arag_search.cli.index import index_command
 from arag_search.engines.lucene.location import hold_live
 from arag_search.errors import IndexNotFoundError
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from tests.support.builds import (
     PLAIN,
     Stopping,
@@ -97,9 +97,9 @@ def test_ctrl_c_ends_the_command_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus("c.jsonl", 100)
-    monkeypatch.setattr("index_jobs.build.progress.open_progress", lambda: Stopping(1))
+    monkeypatch.setattr("arag_search.system.progress.open_progress", lambda: Stopping(1))
     assert index_command(["c.jsonl"], "index") == 130
-    monkeypatch.setattr("index_jobs.build.progress.open_progress", SilentProgress)
+    monkeypatch.setattr("arag_search.system.progress.open_progress", SilentProgress)
     assert index_command(["c.jsonl"], "index", json=True) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["documents"], report["continued"]) == (100, 64)

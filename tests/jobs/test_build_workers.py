@@ -14,9 +14,9 @@ import pytest
 from arag_search.corpus import Chunk, Document
 from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.errors import BuildError, SourceError, WorkerLostError
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.reading import Batch, Position
 from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
@@ -115,7 +115,7 @@ def test_an_error_of_a_worker_is_the_one_that_would_be_raised_here() -> None:
 class KillingAWorker(SilentProgress):
     """Kills a worker when a hundred documents are written."""
 
-    def update(self, read_bytes: int, documents: int) -> None:
+    def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if documents >= 100:
             kill_a_worker()
 
@@ -177,16 +177,16 @@ import os, sys
 os.setpgid(0, 0)
 from tests.support.worker_processes import worker_processes
 from arag_search.cli.index import index_command
-import index_jobs.build.progress
+import arag_search.system.progress
 
-class Telling(index_jobs.build.progress.PlainProgress):
+class Telling(arag_search.system.progress.PlainProgress):
     told = False
-    def update(self, read_bytes, documents):
+    def update(self, read_bytes, documents, details=""):
         if not self.told:
             self.told = True
             print(*worker_processes(), flush=True)
 
-index_jobs.build.progress.open_progress = lambda: Telling(sys.stderr)
+arag_search.system.progress.open_progress = lambda: Telling(sys.stderr)
 sys.exit(index_command([sys.argv[1]], "index", workers=2))
 """
 

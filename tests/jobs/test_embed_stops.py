@@ -63,7 +63,7 @@ def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
 class StoppingAtOnce(Noting):
     """Presses Ctrl-C before the first shard is looked for."""
 
-    def begin(self, total: int) -> None:
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt
 
 
@@ -145,7 +145,7 @@ class Embedding(Noting):
 
     error = ""
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         if not self.error:
             with pytest.raises(VectorsLockedError) as caught:
                 embed_index("index", ENCODER, SMALL)
@@ -169,7 +169,7 @@ class Changing(Noting):
 
     done = False
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         if not self.done:
             self.done = True
             delete_documents("index", ["d3"])
@@ -202,7 +202,7 @@ def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss
 class Counting(Noting):
     encoded = 0
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         self.encoded = encoded
 
 

@@ -43,7 +43,7 @@ class Watching(Noting):
         self.workers: set[int] = set()
         self.threads: set[bytes] = set()
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         for worker in worker_processes():
             self.workers.add(worker)
             variables = Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
@@ -67,7 +67,7 @@ def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
 class KillingAWorker(Noting):
     """Kills a worker when a hundred rows are encoded."""
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         if encoded >= 100:
             kill_a_worker()
 

@@ -40,15 +40,15 @@ ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-import index_jobs.build.progress
+import arag_search.system.progress
 from index_jobs.stages.chunk import chunk_sources
 from index_jobs.stages.load import load_chunks
 from index_jobs.build.options import BuildOptions
 
 stage, moment, workers, *sources = sys.argv[1:]
 
-class Killing(index_jobs.build.progress.SilentProgress):
-    def update(self, read_bytes, documents):
+class Killing(arag_search.system.progress.SilentProgress):
+    def update(self, read_bytes, documents, details=""):
         if documents >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
 

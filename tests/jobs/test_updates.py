@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -20,9 +21,9 @@ from arag_search.errors import (
     SourceError,
 )
 from arag_search.search.index import open_index
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import AddOptions, add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -88,15 +89,57 @@ def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only()
             ("7", None),
         ]
     assert refusal(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
-        "The index holds chunks that came cut, and these sources do not: d.jsonl (documents).\n"
-        "Where: index\nAllowed: arag-chunks\nDo: Build an index of their own for them."
+        "The index holds pre-chunked passages, and these sources do not: d.jsonl (documents).\n"
+        "Where: index\nAllowed: arag-chunks, dpr\nDo: Build an index of their own for them."
     )
     build_index(["d.jsonl"], Path("other"), BuildOptions())
     assert refusal(add_documents, ["more.json"], Path("other")) == (
         "The index holds documents, and these sources do not: more.json (arag-chunks).\n"
-        "Where: other\nAllowed: every format but arag-chunks\n"
+        "Where: other\nAllowed: every format but arag-chunks, dpr\n"
         "Do: Build an index of their own for them."
     )
+
+
+def test_every_pre_chunked_format_goes_into_an_index_of_such_passages_and_into_no_other() -> None:
+    Path("chunks.json").write_text(json.dumps(["1:Text 1."]))
+    Path("rows.tsv").write_text("id\ttext\ttitle\n7\tText 7.\tSeven\n")
+    build_index(["chunks.json"], INDEX, BuildOptions())
+    assert add_documents(["rows.tsv"], INDEX).added == 1
+    assert ids() == ["1", "7"]
+    build_index([file_of("d.jsonl", document("d", "x"))], Path("other"), BuildOptions())
+    assert refusal(add_documents, ["rows.tsv"], Path("other")).startswith(
+        "The index holds documents, and these sources do not: rows.tsv (dpr).\n"
+    )
+
+
+def test_an_addition_by_workers_is_the_one_without_them() -> None:
+    source = file_of("new.jsonl", *(document(f"n{n}", f"New {n}. Sea.") for n in range(300)))
+    manifests: list[object] = []
+    for workers, folder in ((0, Path("here")), (2, Path("there"))):
+        build_index([file_of("b.jsonl", document("n7", "Old."))], folder, BuildOptions())
+        report = add_documents([source], folder, AddOptions(workers=workers))
+        assert (report.added, report.replaced) == (299, 1)
+        with open_index(folder) as index:
+            manifests.append(replace(index.manifest, created=""))
+    assert manifests[0] == manifests[1]
+
+
+def test_an_addition_without_a_document_says_what_was_left_out() -> None:
+    built(document("a", "One."))
+    Path("notes").mkdir()
+    Path("notes/a.pdf").write_bytes(b"%PDF")
+    assert refusal(add_documents, ["notes"], INDEX).splitlines()[0] == (
+        "There is nothing to add: no document was found; left out: 1 .pdf (not text)."
+    )
+
+
+def test_a_duplicate_that_an_addition_skips_takes_no_place() -> None:
+    built(document("a", "One."))
+    source = file_of("n.jsonl", document("b", "B."), document("b", "B."), document("c", "C."))
+    add_documents([source], INDEX, AddOptions(skip_bad_lines=True))
+    with open_index(INDEX) as index:
+        places = [chunk.ordinal >> 26 for chunk in index.scan()]
+    assert places == [0, 1 << 25, (1 << 25) + 1]
 
 
 def test_options_that_are_not_the_index_s_are_all_named() -> None:
@@ -257,7 +300,7 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
 
 def test_ctrl_c_leaves_the_index_as_it_was() -> None:
     class Interrupting(SilentProgress):
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     built(document("a", "One."))
@@ -413,7 +456,8 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
     child = process(FULL_DISK, *arguments)
     _, errors = child.communicate()
     assert child.returncode == 1, errors
-    assert "The index cannot be written: " in errors
+    assert "There is no room to write the index (File too large).\n" in errors
+    assert "Do: Make room and run the same command again: " in errors
     assert "Traceback" not in errors
     assert ids() == before
     assert arag(*arguments).code == 0

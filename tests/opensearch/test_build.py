@@ -20,9 +20,9 @@ from arag_search.errors import (
     SourceError,
     UnavailableError,
 )
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from tests.support.builds import (
     OVERWRITE,
     PLAIN,
@@ -157,7 +157,7 @@ def test_an_empty_corpus_and_a_bad_line_leave_nothing(opensearch: Site) -> None:
 
 def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> None:
     class Overtaken(SilentProgress):
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             if not opensearch.live():
                 other = f"{opensearch.name}-20990101000000-00000000"
                 meta = {"_meta": opensearch_meta(opensearch)}
@@ -212,14 +212,14 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
 
 CHILD = """
 import os, signal, sys, time
-import index_jobs.build.progress
+import arag_search.system.progress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 
 moment, interval, address, source = sys.argv[1:]
 
-class Stopping(index_jobs.build.progress.SilentProgress):
-    def update(self, read_bytes, documents):
+class Stopping(arag_search.system.progress.SilentProgress):
+    def update(self, read_bytes, documents, details=""):
         if documents >= int(moment):
             print(documents, flush=True)
             time.sleep(60)

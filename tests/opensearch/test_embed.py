@@ -46,7 +46,7 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearc
     class Deleting(Noting):
         done = False
 
-        def update(self, done: int, encoded: int) -> None:
+        def update(self, done: int, encoded: int, details: str = "") -> None:
             if not self.done:
                 self.done = True
                 delete_documents(address, ["d399"])

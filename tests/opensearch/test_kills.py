@@ -18,9 +18,9 @@ from arag_search.engines.opensearch.nodes import cluster
 from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from tests.support.builds import (
     PLAIN,
     QUERY,
@@ -82,7 +82,7 @@ class StartingAnother(SilentProgress):
         self._to = to
         self.said = ""
 
-    def update(self, read_bytes: int, documents: int) -> None:
+    def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if not self.said:
             self.said = command("", 0, "c.jsonl", to=self._to).communicate()[1]
 
@@ -117,7 +117,7 @@ class KillingTheNode(SilentProgress):
         self._restart = restart
         self.restarts: list[subprocess.Popen[str]] = []
 
-    def update(self, read_bytes: int, documents: int) -> None:
+    def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if documents < self._documents:
             return
         self._documents = 1 << 40

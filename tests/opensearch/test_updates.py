@@ -13,9 +13,9 @@ from arag_search.engines.opensearch.update import OpenSearchUpdate
 from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
 from arag_search.search.index import open_index
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import compact_index, delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -54,7 +54,7 @@ def test_nothing_is_seen_before_all_of_it_is_written(opensearch: Site) -> None:
     seen: list[list[str]] = []
 
     class Looking(SilentProgress):
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             opensearch.client.call("POST", f"/{opensearch.live()[0]}/_flush")
             seen.append(ids(opensearch))
 
@@ -143,7 +143,7 @@ def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Si
         def __init__(self, action: str) -> None:
             self.action = action
 
-        def update(self, read_bytes: int, documents: int) -> None:
+        def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             if self.action == "build":
                 build_index(["built.jsonl"], opensearch.address, BuildOptions(overwrite=True))
             elif self.action:
@@ -258,7 +258,7 @@ def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_co
 
 
 class Interrupted(SilentProgress):
-    def begin(self, total_bytes: int, done_bytes: int) -> None:
+    def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt
 
 

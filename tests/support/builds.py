@@ -18,8 +18,8 @@ from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.manifest import Manifest
 from arag_search.query.tree import Term, any_of
+from arag_search.system.progress import SilentProgress
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.progress import SilentProgress
 
 QUERY = any_of(Term("sea"), Term("opera"), Term("w7"))
 PLAIN = BuildOptions()
@@ -72,7 +72,7 @@ class Stopping(SilentProgress):
         self.notes: list[str] = []
         self._documents = documents
 
-    def update(self, read_bytes: int, documents: int) -> None:
+    def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if documents >= self._documents:
             signal.raise_signal(signal.SIGINT)  # to this thread, not to one of Java
 
@@ -90,7 +90,7 @@ from pathlib import Path
 from arag_search.cli.index import index_command
 from arag_search.errors import AragError
 from arag_search.engines.lucene import writer
-import index_jobs.build.options, index_jobs.build.progress
+import index_jobs.build.options, arag_search.system.progress
 
 action, moment, interval, workers, to, *sources = sys.argv[1:]
 peak = 0
@@ -108,8 +108,8 @@ def resident_in_all():
                 found.append(resident(child))
     return sum(found)
 
-class Stopping(index_jobs.build.progress.PlainProgress):
-    def update(self, read_bytes, documents):
+class Stopping(arag_search.system.progress.PlainProgress):
+    def update(self, read_bytes, documents, details=""):
         global peak
         if action == "SIGKILL" and documents >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -119,7 +119,7 @@ class Stopping(index_jobs.build.progress.PlainProgress):
         if action == "MEMORY":
             peak = max(peak, resident_in_all())
 
-index_jobs.build.progress.open_progress = lambda: Stopping(sys.stderr)
+arag_search.system.progress.open_progress = lambda: Stopping(sys.stderr)
 index_jobs.build.options.BuildOptions = functools.partial(
     index_jobs.build.options.BuildOptions, checkpoint_s=float(interval)
 )

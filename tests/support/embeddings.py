@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag_search.search.index import open_index
+from arag_search.system.progress import SilentProgress
 from arag_search.vectors.base import VECTOR_UNITS, Encoder, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.storage.files import map_array
@@ -20,7 +21,6 @@ from arag_search.vectors.storage.rows import rows_of
 from arag_search.vectors.storage.shards import vectors_role
 from index_jobs.build.build import build_index
 from index_jobs.embed.plan import EmbedOptions
-from index_jobs.embed.progress import SilentEmbedProgress
 from tests.support.builds import PLAIN, corpus
 
 ENCODER = "hashing:16"
@@ -79,7 +79,7 @@ def check_embedded(location: str, root: str | Path | None = None, encoder: str =
         assert manifest.placement == index.manifest.placement
 
 
-class Noting(SilentEmbedProgress):
+class Noting(SilentProgress):
     """Keeps notes."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class StoppingAt(Noting):
         super().__init__()
         self._rows = rows
 
-    def update(self, done: int, encoded: int) -> None:
+    def update(self, done: int, encoded: int, details: str = "") -> None:
         if encoded >= self._rows:
             raise KeyboardInterrupt
 
@@ -105,19 +105,19 @@ CHILD = """
 import os, resource, signal, sys, time
 from arag_search.cli.embed import embed_command
 from arag_search.errors import AragError
-import index_jobs.embed.progress
+import arag_search.system.progress
 
 action, moment, *arguments = sys.argv[1:]
 
-class Meddling(index_jobs.embed.progress.PlainEmbedProgress):
-    def update(self, done, encoded):
+class Meddling(arag_search.system.progress.PlainProgress):
+    def update(self, done, encoded, details=""):
         if action == "SIGKILL" and encoded >= int(moment):
             os.kill(os.getpid(), signal.SIGKILL)
         if action == "SLOW":
             print(encoded, flush=True)
             time.sleep(0.02)
 
-index_jobs.embed.progress.open_embed_progress = lambda: Meddling(sys.stderr)
+arag_search.system.progress.open_progress = lambda: Meddling(sys.stderr)
 if action == "LIMIT":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(moment), int(moment)))

@@ -6,8 +6,8 @@ from typing import Any
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.questions.files import Question
-from arag_search.runs.run import Tally
 from arag_search.search.index import Index
+from arag_search.system.progress import SilentProgress
 
 TEXTS = ("Griselda is an opera by Vivaldi.", "Artaserse is an opera by Hasse.")
 
@@ -39,16 +39,16 @@ def timeless(records: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Noted:
+class Noted(SilentProgress):
     """A progress that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.tallies: list[Tally] = []
+        self.recorded: list[int] = []
         self.notes: list[str] = []
         self.ended = 0
 
-    def update(self, tally: Tally) -> None:
-        self.tallies.append(tally)
+    def update(self, done: int, count: int, details: str = "") -> None:
+        self.recorded.append(done)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

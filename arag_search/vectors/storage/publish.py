@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -21,6 +21,7 @@ from arag_search.manifest import DIGEST_BYTES, Manifest, fingerprint_hex
 from arag_search.system.durable import sync, write_atomically
 from arag_search.system.extras import check_extra
 from arag_search.system.lock import HeldError, hold
+from arag_search.system.progress import Progress, SilentProgress
 from arag_search.vectors import faiss_index
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.storage.columns import column_files
@@ -73,14 +74,6 @@ _PLAN = "plan.json"
 _BLOCK_ROWS = 1 << 20
 
 
-class PublishProgress(Protocol):
-    """What publishing tells while it works."""
-
-    def stage(self, name: str, done: int, total: int) -> None:
-        """So many of the steps of a stage are done, as ``training sentence``."""
-        ...
-
-
 def publish_sidecar(
     shards: Sequence[StoredShard],
     placement: Path,
@@ -91,7 +84,7 @@ def publish_sidecar(
     dtype: StoredType,
     index: str = "auto",
     manifest: Manifest,
-    progress: PublishProgress | None = None,
+    progress: Progress | None = None,
     earlier: Path | None = None,
     threads: int | None = None,
 ) -> VectorManifest:
@@ -150,7 +143,7 @@ class _Publication:
         dtype: StoredType,
         index: str,
         manifest: Manifest,
-        progress: PublishProgress | None,
+        progress: Progress | None,
         threads: int,
     ) -> None:
         self._target = sidecar_folder(root, manifest.placement)
@@ -161,7 +154,7 @@ class _Publication:
         self._dtype: StoredType = dtype
         self._index = index
         self._manifest = manifest
-        self._progress = progress
+        self._progress = progress or SilentProgress()
         self._threads = threads
 
     def run(
@@ -184,10 +177,6 @@ class _Publication:
         self._swap()
         return made
 
-    def _tell(self, stage: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress.stage(stage, done, total)
-
     # Shards and placement
 
     def _check(self, shards: Sequence[StoredShard], placement: Path) -> None:
@@ -203,9 +192,9 @@ class _Publication:
             where = f"the {unit} vectors in {placement.parent}"
             faiss_index.check_rows(self._index, rows, self._encoder.dimension, where)
         for done, shard in enumerate(shards):
-            self._tell("verifying shards", done, len(shards))
+            self._progress.stage("verifying shards", done, len(shards))
             self._check_shard(shard)
-        self._tell("verifying shards", len(shards), len(shards))
+        self._progress.stage("verifying shards", len(shards), len(shards))
         digests = map_array(digests_file(placement), "uint8", (None, DIGEST_BYTES))
         every = np.ones(len(digests), np.bool_)
         if fingerprint_hex(digest_sum(digests, every)) != self._manifest.placement:
@@ -276,7 +265,7 @@ class _Publication:
         """
         import numpy as np
 
-        self._tell("writing ordinals", self._units.index(unit), len(self._units))
+        self._progress.stage("writing ordinals", self._units.index(unit), len(self._units))
         with ArrayWriter(keys_file(self._folder, unit), "uint8", KEY_BYTES) as writer:
             for shard in shards:
                 writer.write(shard.keys(unit))
@@ -326,26 +315,26 @@ class _Publication:
             for path in (trained, lists, index):
                 link_or_copy(reused[1].parent / path.name, path)
             return factory
-        self._tell(f"training {unit} vectors", 0, 1)
+        self._progress.stage(f"training {unit} vectors", 0, 1)
         if not trained.exists():
             if reused is None:
                 points = faiss_index.sample(mapped, factory)
                 faiss_index.train(factory, points, trained, self._threads)
             else:
                 link_or_copy(reused[1], trained)
-        self._tell(f"training {unit} vectors", 1, 1)
+        self._progress.stage(f"training {unit} vectors", 1, 1)
         parts: list[Path] = []
         for number in range(len(shards)):
-            self._tell(f"adding {unit} vectors", number, len(shards))
+            self._progress.stage(f"adding {unit} vectors", number, len(shards))
             part = self._folder / f"{unit}-{number:05}.part"
             if not part.exists():
                 faiss_index.fill(trained, mapped, number, part, self._threads)
             parts.append(part)
-        self._tell(f"adding {unit} vectors", len(shards), len(shards))
-        self._tell(f"merging {unit} vectors", 0, 1)
+        self._progress.stage(f"adding {unit} vectors", len(shards), len(shards))
+        self._progress.stage(f"merging {unit} vectors", 0, 1)
         lists.unlink(missing_ok=True)
         faiss_index.merge(trained, parts, index, lists, self._threads)
-        self._tell(f"merging {unit} vectors", 1, 1)
+        self._progress.stage(f"merging {unit} vectors", 1, 1)
         return factory
 
     # Publishing
@@ -367,9 +356,9 @@ class _Publication:
                 lists = faiss_index.lists_in(factory, self._encoder.dimension)
                 nprobe[unit] = faiss_index.usual_nprobe(lists)
         for done, path in enumerate(paths):
-            self._tell("taking checksums", done, len(paths))
+            self._progress.stage("taking checksums", done, len(paths))
             files[path.name] = file_record(path)
-        self._tell("taking checksums", len(paths), len(paths))
+        self._progress.stage("taking checksums", len(paths), len(paths))
         records: list[ShardRecord] = [shard.record for shard in shards]
         return VectorManifest(
             created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -20,8 +20,9 @@ from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.questions.files import Question, load_questions, questions_fingerprint
 from arag_search.runs.folder import COMPARED, read_records
 from arag_search.runs.prices import Prices
-from arag_search.runs.run import RunOptions, RunProgress, run
+from arag_search.runs.run import RunOptions, run
 from arag_search.search.index import Index
+from arag_search.system.progress import Progress
 from arag_search.system.yaml_file import numbered
 from arag_search.tools.registry import TOOLS
 from bench.ablation.experiment.cells import Cell, CellRow, Key
@@ -65,7 +66,7 @@ class AgentExperiment:
         prices: Prices | None = None,
         choose: ChooseModel = named_model,
         judge: Judge | None = None,
-        progress: Callable[[], RunProgress] | None = None,
+        progress: Callable[[], Progress] | None = None,
     ) -> None:
         """Check all that can be checked before anything runs.
 
