@@ -10,8 +10,8 @@ from typing import Any
 
 from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import stands_in, whole_words
 from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
+from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.questions.files import (
     QuestionFile,
     evidence_fingerprint,

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from arag_search.agent.answers import normalise
 from arag_search.agent.record import Record
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
-from arag_search.evaluation.measures import stands_in, title_names, whole_words
 from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.text_match import stands_in, title_names, whole_words
 from arag_search.questions.question import Question
 from arag_search.tools.reply_text import ShownPassage
+
+EVIDENCE_CAP_TOKENS = 8_000
+"""Evidence that has cost more retrieved tokens counts as not found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import stands_in, whole_words, without_brackets
+from arag_search.evaluation.text_match import stands_in, whole_words, without_brackets
 from arag_search.questions.question import GoldPassage, Hop, Question
 
 Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]

@@ -7,12 +7,12 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from arag_search.agent.record import Record, Step
-from arag_search.evaluation import measure_names as names
+from arag_search.evaluation import measures as names
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
 from arag_search.evaluation.evidence import sightings_by_passage
 from arag_search.evaluation.failures import failure_of
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS as CAP_TOKENS
-from arag_search.evaluation.measure_names import Measure
-from arag_search.evaluation.measured import measure_question
+from arag_search.evaluation.measurement import measure_question
+from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.resolution import Piece
 from arag_search.questions.files import Question

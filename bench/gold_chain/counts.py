@@ -18,8 +18,8 @@ from pathlib import Path
 from arag_search.agent.answers import normalise
 from arag_search.engines.lucene.jvm import cache_folder
 from arag_search.errors import AragError
-from arag_search.evaluation.measures import without_brackets
 from arag_search.evaluation.resolution import RULES
+from arag_search.evaluation.text_match import without_brackets
 from arag_search.questions.files import load_questions
 from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground

@@ -20,8 +20,8 @@ from arag_search.agent.models.offline import RULES, OfflineModel
 from arag_search.agent.models.offline.questions import understood
 from arag_search.agent.presets import load_preset
 from arag_search.errors import AragError
-from arag_search.evaluation.measures import evidence_recall, exact_match
 from arag_search.evaluation.score import QuestionScore, score_question
+from arag_search.evaluation.text_match import evidence_recall, exact_match
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchHit

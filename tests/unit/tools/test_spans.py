@@ -25,8 +25,8 @@ from arag_search.evaluation.evidence import (
     sightings_by_passage,
     sightings_by_title,
 )
-from arag_search.evaluation.measures import stands_in, whole_words
 from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.questions.question import Question
 from arag_search.search.index import Index
