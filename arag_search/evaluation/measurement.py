@@ -12,7 +12,7 @@ from arag_search.evaluation.evidence import evidence_values
 from arag_search.evaluation.measures import Kind, Measure, Need, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.ranking import judgements, ranking_values, shown_documents
-from arag_search.evaluation.resolution import LocatedEvidence, Piece
+from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence
 from arag_search.questions.question import Question
 
 Values = Mapping[str, float | None]
@@ -70,7 +70,7 @@ def measure_question(
     question: Question,
     record: Record | None,
     measures: Sequence[Measure],
-    sets: Sequence[Sequence[Piece]] | None = None,
+    sets: Sequence[Sequence[EvidencePiece]] | None = None,
     verdict: float | None = None,
 ) -> dict[str, float | None]:
     """The values of one question, None being a question without a record. Rankings are None: they

@@ -7,7 +7,7 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.measures import RECALL, Measure
-from arag_search.evaluation.resolution import Passages, Piece
+from arag_search.evaluation.resolution import EvidencePiece, Passages
 from arag_search.questions.question import Question
 from arag_search.system.extras import missing_extra
 
@@ -53,7 +53,7 @@ def shown_documents(record: Record, passages: Passages) -> list[str]:
 
 
 def judgements(
-    question: Question, sets: Sequence[Sequence[Piece]], passages: Passages
+    question: Question, sets: Sequence[Sequence[EvidencePiece]], passages: Passages
 ) -> dict[str, int]:
     """Grades by document: those of the data set, else 1 for every document that holds a piece of
     the evidence."""

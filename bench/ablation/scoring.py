@@ -14,7 +14,7 @@ from arag_search.evaluation.failures import failure_of
 from arag_search.evaluation.measurement import measure_question
 from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.cells import CellRow
@@ -26,7 +26,7 @@ KINDS = (
     names.EM, names.F1, names.CONTAIN_ACC, names.JUDGE_ACC, names.STEPS, names.SECONDS, names.COST,
 )  # fmt: skip
 
-Sets = Sequence[Sequence[Piece]]
+Sets = Sequence[Sequence[EvidencePiece]]
 """The evidence of a question in the index: sets of pieces, any of which is enough."""
 Curve = Sequence[tuple[float, float]]
 """Tokens and the share of the evidence shown by then; both grow, from (0, 0)."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.offline import RULES, OfflineModel
-from arag_search.agent.models.offline.questions import understood
+from arag_search.agent.models.offline.questions import parse_question
 from arag_search.agent.presets import load_preset
 from arag_search.errors import AragError
 from arag_search.evaluation.score import QuestionScore, score_question
@@ -185,7 +185,7 @@ def cut_hits(hits: Sequence[SearchHit], room: int) -> list[SearchHit]:
 
 def guess(question: str) -> str:
     """What could be said without looking: the first of two names, or yes."""
-    asked = understood(question)
+    asked = parse_question(question)
     if asked.form == "choice":
         return asked.names[0]
     return "yes" if asked.form == "yes_no" else ""
