@@ -30,7 +30,7 @@ _MAX_LEVELS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CallOutcome:
     """What became of a call.
 
     ``arguments`` are those to record: parsed, or their text where they are not JSON or JSON that no
@@ -41,7 +41,7 @@ class Ran:
     result: ToolResult
 
 
-class Calls:
+class CallRunner:
     """Runs calls of some tools. ``guarded`` answers an identical call with its earlier ids, and
     notes when several steps have shown nothing new."""
 
@@ -50,14 +50,16 @@ class Calls:
         self.guarded = guarded
         self.schemas = tuple(tool.openai_schema() for tool in tools.values())
 
-    def run(self, state: State, call: ToolCall) -> Ran:
+    def run(self, state: State, call: ToolCall) -> CallOutcome:
         """Run a call and note in the state what it showed. Raises what no model can mend."""
         try:
             arguments = parsed_arguments(call.arguments)
         except ValueError as error:
-            return Ran(call.arguments, self._noted(state, call.name, error_result(str(error))))
+            return CallOutcome(
+                call.arguments, self._noted(state, call.name, error_result(str(error)))
+            )
         result = self._result(state, call.name, arguments)
-        return Ran(
+        return CallOutcome(
             arguments if _is_plain(arguments) else call.arguments,
             self._noted(state, call.name, result),
         )
@@ -113,7 +115,7 @@ def parsed_arguments(text: str) -> object:
     ) from None
 
 
-def sent_back(call: ToolCall, call_id: str) -> ToolCall:
+def history_call(call: ToolCall, call_id: str) -> ToolCall:
     """The call as later requests hold it: some servers refuse a history whose arguments are not
     JSON, so that those become an empty object; the result quotes them."""
     try:

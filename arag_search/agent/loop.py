@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any, cast
 
 from arag_search.agent.answers import Answer, has_answer_line, parse_answer
-from arag_search.agent.calls import Calls, sent_back
+from arag_search.agent.calls import CallRunner, history_call
 from arag_search.agent.models.base import (
     ChatModel,
     Cut,
@@ -74,7 +74,7 @@ class Agent:
         self.index = index
         self.preset = preset
         self.model = model
-        self.calls = Calls(tools_of(preset, index), guarded=preset.loop_guards)
+        self.calls = CallRunner(tools_of(preset, index), guarded=preset.loop_guards)
         self._schemas: tuple[Mapping[str, Any], ...] = self.calls.schemas
         self._schema_tokens = sum(count_tokens(str(schema)) for schema in self._schemas)
         self._system = preset.system_prompt
@@ -353,7 +353,7 @@ def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     for number, call in enumerate(calls, 1):
         call_id = call.id if call.id and call.id not in taken else f"call_{step}_{number}"
         taken.add(call_id)
-        kept.append(sent_back(call, call_id))
+        kept.append(history_call(call, call_id))
     return tuple(kept)
 
 

@@ -104,7 +104,7 @@ def score_command(
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.output.score_tables import details_text, measures_text, score_text
     from arag_search.evaluation.judging.agreement import read_labels
-    from arag_search.evaluation.measure_names import parse_measures
+    from arag_search.evaluation.measures import parse_measures
     from arag_search.evaluation.score import score
     from arag_search.search.index import open_index
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import stands_in, whole_words
-from arag_search.evaluation.resolution import LocatedEvidence, Passages, Piece, rule_counts
+from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence, Passages, rule_counts
+from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.questions.files import (
     QuestionFile,
     evidence_fingerprint,
@@ -237,7 +237,7 @@ def _resolution(questions: Sequence[Question], chunks: Sequence[Chunk]) -> Resol
     )
 
 
-def _is_whole(pieces: Sequence[Piece]) -> bool:
+def _is_whole(pieces: Sequence[EvidencePiece]) -> bool:
     return all(piece.rule is not None for piece in pieces)
 
 

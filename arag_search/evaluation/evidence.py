@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from arag_search.agent.answers import normalise
 from arag_search.agent.record import Record
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
-from arag_search.evaluation.measures import stands_in, title_names, whole_words
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
+from arag_search.evaluation.text_match import stands_in, title_names, whole_words
 from arag_search.questions.question import Question
 from arag_search.tools.reply_text import ShownPassage
+
+EVIDENCE_CAP_TOKENS = 8_000
+"""Evidence that has cost more retrieved tokens counts as not found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,14 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
     return [[sighting(title) for title in titles] for titles in sets if titles]
 
 
-def sightings_by_passage(sets: Sequence[Sequence[Piece]], record: Record) -> list[list[Sighting]]:
+def sightings_by_passage(
+    sets: Sequence[Sequence[EvidencePiece]], record: Record
+) -> list[list[Sighting]]:
     """When each piece was shown by one of its passages, for every set that would do; one that no
     passage of the index holds never is."""
     seen = _seen(record)
 
-    def sighting(piece: Piece) -> Sighting:
+    def sighting(piece: EvidencePiece) -> Sighting:
         met = [sight for sight in seen if sight.passage.id in piece.chunk_ids]
         return _sighting(piece.name, met, piece.answer)
 
@@ -118,7 +122,7 @@ class EvidenceValues:
 
 
 def evidence_values(
-    question: Question, record: Record, sets: Sequence[Sequence[Piece]] | None = None
+    question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> EvidenceValues | None:
     """What a record shows of the evidence; None where the question names none.
 

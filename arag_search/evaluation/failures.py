@@ -12,7 +12,7 @@ from typing import Literal
 
 from arag_search.agent.record import Record
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 
 Failure = Literal[
@@ -30,7 +30,7 @@ FAILURES: dict[Failure, str] = {
 
 
 def failure_of(
-    question: Question, record: Record | None, sets: Sequence[Sequence[Piece]] | None = None
+    question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
     """The category of a wrong answer. ``sets`` are the pieces of evidence in the index that was
     searched; without, passages are told by their titles.

@@ -1,102 +1,209 @@
-"""What an answer and its evidence are worth: numbers from 0 to 1, 1 being best.
+"""Measures as values: they print as they are typed, and parse back.
 
-Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and count as good as
-they are against the best of the gold answers.
+parse_measure("nDCG@10") == Measure(NDCG, 10)
+str(Measure(NDCG, 10)) == "nDCG@10"
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
 
-from arag_search.agent.answers import normalise
-from arag_search.query.analysis import terms
-from arag_search.questions.question import Question
+from arag_search.errors import ArgumentError
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS, EvidenceValues
+from arag_search.evaluation.question_score import QuestionScore
 
-_MARKS = re.compile(r"\W+")
-_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
-_YES_OR_NO = frozenset({"yes", "no", "noanswer"})
+Unit = Literal["share", "tokens", "steps", "seconds", "USD"]
+Need = Literal["answers", "evidence", "documents", "judge", "index"]
 
-
-def whole_words(text: str) -> str:
-    """The words of a text with a blank around each: in another such text it stands only where its
-    words do. Parts of words on both sides of a mark are words too ("New York's", "1916-2002"), in
-    which this differs from ``normalise``."""
-    words = _MARKS.sub(" ", " ".join(terms(text))).split()
-    return f" {' '.join(words)} " if words else ""
+_MAX_CUTOFF = 1_000
+_FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+))?")
 
 
-def stands_in(text: str, whole: str) -> bool:
-    """Whether the words of a text stand in another, which ``whole_words`` made; none do not."""
-    words = whole_words(text)
-    return bool(words) and words in whole
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a question: its score, what was shown of its evidence, and a judge's verdict
+    from 0 to 1; the last two are None where they are not known."""
+
+    score: QuestionScore
+    evidence: EvidenceValues | None = None
+    verdict: float | None = None
 
 
-def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1 where the answer is one of the gold answers, else 0."""
-    normal = normalise(answer)
-    return float(any(normal == normalise(gold) for gold in golds))
+Value = Callable[[Outcome], float | None]
 
 
-def f1(answer: str, golds: Sequence[str]) -> float:
-    """Harmonic mean of precision and recall of words, each word as often as it stands; of the best
-    gold answer. Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
-    noanswer agrees with itself alone."""
-    words = normalise(answer).split()
-    return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is measured.
 
-
-def _f1(answer: list[str], gold: list[str]) -> float:
-    if answer != gold and any(len(one) == 1 and one[0] in _YES_OR_NO for one in (answer, gold)):
-        return 0.0
-    if not answer or not gold:
-        return float(answer == gold)
-    shared = (Counter(answer) & Counter(gold)).total()
-    return 2 * shared / (len(answer) + len(gold))
-
-
-def contains(answer: str, golds: Sequence[str]) -> float:
-    """1 where a gold answer stands in the answer, else 0 (A-RAG's contain-match).
-
-    As in the paper it is a matter of characters, not of words: "no" stands in "Norway".
+    ``missing`` is what a question scores that failed or has no record; None: it is left out of the
+    mean. ``needs`` are what a question (gold answers, evidence, judged documents) or the caller
+    (a judge, an index) must have: without, the value is None. A ranking has a cutoff, which
+    ``name@k`` gives. ``meaning`` is one line for people. ``value`` reads the value off the outcome
+    of a question; rankings are measured together instead.
     """
-    normal = normalise(answer)
-    wanted = [normalise(gold) for gold in golds]
-    return float(any((gold in normal) if gold else not normal for gold in wanted))
+
+    name: str
+    unit: Unit
+    higher_is_better: bool
+    missing: float | None
+    needs: frozenset[Need]
+    is_ranking: bool
+    meaning: str
+    value: Value = lambda outcome: None
 
 
-def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
-    """The share of the question's gold titles that were shown, of the best set of titles where
-    there are several; None where it has none.
+_BY_NAME: dict[str, Kind] = {}
 
-    Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
-    not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
-    (1936 film)").
+
+def _registered(kind: Kind) -> Kind:
+    return _BY_NAME.setdefault(kind.name, kind)
+
+
+def _share(name: str, meaning: str, value: Value, *needs: Need) -> Kind:
+    return _registered(Kind(name, "share", True, 0.0, frozenset(needs), False, meaning, value))
+
+
+def _cost(name: str, unit: Unit, meaning: str, value: Value) -> Kind:
+    return _registered(Kind(name, unit, False, None, frozenset(), False, meaning, value))
+
+
+def _ranking(name: str, meaning: str) -> Kind:
+    needs = frozenset[Need]({"documents", "index"})
+    return _registered(Kind(name, "share", True, 0.0, needs, True, meaning))
+
+
+EM = _share(
+    "EM", "the short answer is a gold answer (SQuAD)", lambda of: of.score.exact_match, "answers"
+)
+F1 = _share(
+    "F1",
+    "words that short answer and best gold answer share (SQuAD, HotpotQA)",
+    lambda of: of.score.f1,
+    "answers",
+)
+CONTAIN_ACC = _share(
+    "ContainAcc",
+    "a gold answer stands in short answer or explanation (A-RAG)",
+    lambda of: of.score.contain_accuracy,
+    "answers",
+)
+JUDGE_ACC = _share(
+    "JudgeAcc",
+    "a language model finds the answer correct",
+    lambda of: of.verdict,
+    "answers",
+    "judge",
+)
+EVIDENCE_RECALL = _share(
+    "EvidenceRecall",
+    "share of the evidence that was shown",
+    lambda of: of.evidence and of.evidence.recall,
+    "evidence",
+)
+FULL_EVIDENCE = _share(
+    "FullEvidence",
+    f"all evidence was shown within {EVIDENCE_CAP_TOKENS:,} retrieved tokens",
+    lambda of: of.evidence and of.evidence.full,
+    "evidence",
+)
+TOKENS_TO_EVIDENCE = _registered(
+    Kind(
+        "TokensToEvidence",
+        "tokens",
+        False,
+        float(EVIDENCE_CAP_TOKENS),
+        frozenset({"evidence"}),
+        False,
+        f"retrieved tokens until all evidence was shown, {EVIDENCE_CAP_TOKENS:,} where it was not",
+        lambda of: of.evidence and of.evidence.tokens,
+    )
+)
+RETRIEVED_TOKENS = _cost(
+    "RetrievedTokens",
+    "tokens",
+    "tokens of corpus text in all replies",
+    lambda of: of.score.retrieved_tokens,
+)
+STEPS = _cost("Steps", "steps", "tool calls", lambda of: of.score.steps)
+SECONDS = _cost("Seconds", "seconds", "time of model and tools", lambda of: of.score.seconds)
+COST = _cost(
+    "Cost",
+    "USD",
+    "price of the model's tokens; needs a run with prices",
+    lambda of: of.score.cost_usd,
+)
+RECALL = _ranking("Recall", "relevant documents among the first k that were shown")
+PRECISION = _ranking("P", "share of the first k documents that is relevant")
+NDCG = _ranking("nDCG", "gain of the first k documents by grade and rank")
+RECIPROCAL_RANK = _ranking("RR", "1 / rank of the first relevant document")
+AVERAGE_PRECISION = _ranking("AP", "mean precision at the relevant documents")
+SUCCESS = _ranking("Success", "a relevant document is among the first k")
+
+KINDS = tuple(_BY_NAME.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A kind, and of a ranking the number of documents that are looked at, 1 to 1,000."""
+
+    kind: Kind
+    cutoff: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind.name if self.cutoff is None else f"{self.kind.name}@{self.cutoff}"
+
+    @property
+    def name(self) -> str:
+        """As it prints."""
+        return str(self)
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that prints so. Raises ArgumentError listing what is allowed."""
+    form = _FORM.fullmatch(text)
+    kind = _BY_NAME.get(form[1]) if form is not None else None
+    if form is None or kind is None:
+        raise _refused(text, f'There is no measure "{text}".')
+    if form[2] is None:
+        if kind.is_ranking:
+            raise _refused(text, f'"{text}" needs a number of documents: {text}@10.')
+        return Measure(kind)
+    if not kind.is_ranking:
+        raise _refused(text, f'"{kind.name}" takes no number of documents.')
+    cutoff = int(form[2])
+    if not 1 <= cutoff <= _MAX_CUTOFF or form[2] != str(cutoff):
+        raise _refused(text, f'"{text}" looks at {form[2]} documents.')
+    return Measure(kind, cutoff)
+
+
+def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
+    """Each measure once, in the order given; several may stand in one text, with commas between.
+
+    Raises ArgumentError.
     """
-    wanted = gold_names(question)
-    if not wanted:
-        return None
-    of_subjects = not question.supporting_titles
-    found = {
-        name for title in set(shown_titles) for name in title_names(title, of_subjects=of_subjects)
-    }
-    alternatives = [set(map(normalise, titles)) for titles in question.alternative_titles]
-    return max(len(names & found) / len(names) for names in (wanted, *alternatives))
+    measures: dict[Measure, None] = {}
+    for text in texts:
+        names = [name for piece in text.split(",") if (name := piece.strip())]
+        if not names:
+            raise _refused(text, f'"{text}" names no measure.')
+        measures |= dict.fromkeys(map(parse_measure, names))
+    return tuple(measures)
 
 
-def gold_names(question: Question) -> set[str]:
-    """The gold titles of a question as they are compared."""
-    return {normalise(title) for title in question.gold_titles}
+def allowed_names() -> str:
+    """Every name, for messages and help."""
+    return ", ".join(f"{kind.name}@k" if kind.is_ranking else kind.name for kind in KINDS)
 
 
-def title_names(title: str, *, of_subjects: bool) -> set[str]:
-    """What a title is met by: itself, and where subjects are looked for, also what is left of it
-    without brackets at its end."""
-    names = {normalise(title)}
-    return names | {normalise(without_brackets(title))} if of_subjects else names
-
-
-def without_brackets(title: str) -> str:
-    """A title without what stands in brackets at its end."""
-    return _BRACKETS.sub("", title)
+def _refused(text: str, what: str) -> ArgumentError:
+    close = next((kind.name for kind in KINDS if kind.name.lower() == text.lower()), None)
+    return ArgumentError(
+        what,
+        where="the name of a measure",
+        allowed=f"{allowed_names()}; k from 1 to {_MAX_CUTOFF:,}",
+        do=f"Write {close}." if close is not None and close != text else "",
+    )

@@ -9,7 +9,7 @@ from typing import Literal
 from arag_search.agent.record import Record
 from arag_search.agent.refusal import is_refusal
 from arag_search.evaluation.evidence import shown_titles
-from arag_search.evaluation.measures import contains, evidence_recall, exact_match, f1
+from arag_search.evaluation.text_match import contains, evidence_recall, exact_match, f1
 from arag_search.questions.question import Question
 
 Status = Literal["answered", "forced", "failed", "missing"]

@@ -6,27 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.measure_names import (
-    AVERAGE_PRECISION,
-    NDCG,
-    PRECISION,
-    RECALL,
-    RECIPROCAL_RANK,
-    SUCCESS,
-    Measure,
-)
-from arag_search.evaluation.resolution import Passages, Piece
+from arag_search.evaluation.measures import RECALL, Measure
+from arag_search.evaluation.resolution import EvidencePiece, Passages
 from arag_search.questions.question import Question
 from arag_search.system.extras import missing_extra
-
-_THEIR_NAMES = {
-    RECALL.name: "R",
-    PRECISION.name: "P",
-    NDCG.name: "nDCG",
-    RECIPROCAL_RANK.name: "RR",
-    AVERAGE_PRECISION.name: "AP",
-    SUCCESS.name: "Success",
-}
 
 Grades = Mapping[str, int]
 """By document id; above 0 is relevant."""
@@ -44,10 +27,7 @@ def ranking_values(
     is not installed.
     """
     theirs = _imported()
-    wanted = {
-        theirs.parse_measure(f"{_THEIR_NAMES[one.kind.name]}@{one.cutoff}"): str(one)
-        for one in measures
-    }
+    wanted = {theirs.parse_measure(_their_name(one)): str(one) for one in measures}
     qrels = {
         id: {document: max(grade, 0) for document, grade in grades.items()}
         for id, grades in judged.items()
@@ -73,7 +53,7 @@ def shown_documents(record: Record, passages: Passages) -> list[str]:
 
 
 def judgements(
-    question: Question, sets: Sequence[Sequence[Piece]], passages: Passages
+    question: Question, sets: Sequence[Sequence[EvidencePiece]], passages: Passages
 ) -> dict[str, int]:
     """Grades by document: those of the data set, else 1 for every document that holds a piece of
     the evidence."""
@@ -81,6 +61,11 @@ def judgements(
         return dict(question.relevant_documents)
     ids = [id for pieces in sets for piece in pieces for id in piece.chunk_ids]
     return dict.fromkeys(passages.document_ids(ids), 1)
+
+
+def _their_name(measure: Measure) -> str:
+    name = "R" if measure.kind is RECALL else measure.kind.name
+    return f"{name}@{measure.cutoff}"
 
 
 def _imported() -> Any:

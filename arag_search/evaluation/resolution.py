@@ -9,7 +9,7 @@ from typing import Literal
 
 from arag_search.agent.answers import normalise
 from arag_search.corpus import Chunk
-from arag_search.evaluation.measures import stands_in, whole_words, without_brackets
+from arag_search.evaluation.text_match import stands_in, whole_words, without_brackets
 from arag_search.questions.question import GoldPassage, Hop, Question
 
 Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
@@ -36,7 +36,7 @@ class ResolvedHop:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EvidencePiece:
     """One thing that must have been shown: what it is called, the passages any of which shows it,
     in corpus order, and by which rule they were found (None: unresolved). ``answer`` must be in
     what is shown of the passage; None where any of it will do."""
@@ -47,7 +47,7 @@ class Piece:
     answer: str | None = None
 
 
-class Passage:
+class IndexedPassage:
     """A chunk as it is looked up: ``text`` has its words alone."""
 
     __slots__ = ("_sentences", "chunk", "text")
@@ -77,7 +77,7 @@ class Passages:
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self.all = [Passage(chunk) for chunk in chunks]
+        self.all = [IndexedPassage(chunk) for chunk in chunks]
         self._by_id = {one.chunk.id: one for one in self.all}
         self._by_title = _grouped((one.chunk.title, one) for one in self.all)
         self._by_name = _grouped((normalise(one.chunk.title), one) for one in self.all)
@@ -86,7 +86,7 @@ class Passages:
         )
         self._by_text = _grouped((one.text, one) for one in self.all)
 
-    def of_ids(self, ids: Iterable[str]) -> list[Passage]:
+    def of_ids(self, ids: Iterable[str]) -> list[IndexedPassage]:
         """The passages with these ids, all of which are there."""
         return [self._by_id[one] for one in ids]
 
@@ -95,7 +95,7 @@ class Passages:
         known = (self._by_id.get(one) for one in chunk_ids)
         return [one.chunk.doc_id for one in known if one is not None]
 
-    def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[Passage]]]:
+    def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
         """The passages with a title, by each rule that finds any: the title as it is; after
         normalisation; after normalisation of titles without what stands in brackets at their end.
         """
@@ -107,14 +107,14 @@ class Passages:
         if found := self._by_bare_name.get(name):
             yield "brackets", found
 
-    def with_texts(self, *texts: str) -> list[Passage]:
+    def with_texts(self, *texts: str) -> list[IndexedPassage]:
         """The passages in which the words of all of these texts stand."""
         wanted = [whole_words(text) for text in texts]
         if not all(wanted):
             return []
         return [one for one in self.all if all(words in one.text for words in wanted)]
 
-    def of_text(self, title: str | None, text: str, answer: str) -> Sequence[Passage]:
+    def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
         """The passages that hold a published text: those that are it or have all of it; where it
         was cut, those with a sentence of it in which the answer stands, else with any of it."""
         whole = whole_words(text)
@@ -144,7 +144,7 @@ def resolve_hops(
 
 def resolve_evidence(
     question: Question, passages: Passages, published: Passages | None = None
-) -> tuple[tuple[Piece, ...], ...]:
+) -> tuple[tuple[EvidencePiece, ...], ...]:
     """The evidence of a question as sets of pieces, any of which is enough; no set where the data
     names no evidence.
 
@@ -168,7 +168,7 @@ class LocatedEvidence:
     """The evidence of questions in the passages of an index: sets of pieces by question id."""
 
     passages: Passages
-    sets: Mapping[str, Sequence[Sequence[Piece]]]
+    sets: Mapping[str, Sequence[Sequence[EvidencePiece]]]
 
     @staticmethod
     def of(
@@ -198,7 +198,7 @@ def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
     return first or ResolvedHop(hop, (), None, False)
 
 
-def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[Passage]]]:
+def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
     """What each rule finds, in their order, of those that find anything."""
     if hop.text is not None and (found := passages.of_text(hop.title, hop.text, hop.answer)):
         yield "text", found
@@ -223,30 +223,30 @@ def _located(resolved: ResolvedHop, published: Passages, passages: Passages) -> 
     return replace(resolved, chunk_ids=tuple(found), rule=rule, holds_answer=holds)
 
 
-def _hop_piece(resolved: ResolvedHop) -> Piece:
+def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
     hop = resolved.hop
     name = hop.title or hop.subject or hop.question or hop.answer
     answer = hop.answer if resolved.holds_answer else None
-    return Piece(name, resolved.chunk_ids, resolved.rule, answer)
+    return EvidencePiece(name, resolved.chunk_ids, resolved.rule, answer)
 
 
-def _titled_piece(title: str, passages: Passages, published: Passages | None) -> Piece:
+def _titled_piece(title: str, passages: Passages, published: Passages | None) -> EvidencePiece:
     rule, found = next((published or passages).titled(title), (None, ()))
     if published is not None:
         texts = [one.chunk.content for one in found]
         found = [there for text in texts for there in passages.of_text(None, text, text)]
     ids = tuple(dict.fromkeys(one.chunk.id for one in found))
-    return Piece(title, ids, rule if ids else None)
+    return EvidencePiece(title, ids, rule if ids else None)
 
 
-def _text_piece(passage: GoldPassage, passages: Passages) -> Piece:
+def _text_piece(passage: GoldPassage, passages: Passages) -> EvidencePiece:
     found = passages.of_text(passage.title, passage.text, passage.text)
     name = passage.title or passage.text
-    return Piece(name, tuple(one.chunk.id for one in found), "text" if found else None)
+    return EvidencePiece(name, tuple(one.chunk.id for one in found), "text" if found else None)
 
 
-def _grouped(pairs: Iterable[tuple[str, Passage]]) -> dict[str, list[Passage]]:
-    found: dict[str, list[Passage]] = defaultdict(list)
+def _grouped(pairs: Iterable[tuple[str, IndexedPassage]]) -> dict[str, list[IndexedPassage]]:
+    found: dict[str, list[IndexedPassage]] = defaultdict(list)
     for key, one in pairs:
         if key.strip():
             found[key].append(one)

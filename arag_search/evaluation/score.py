@@ -14,19 +14,19 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.asked import AskedRun, asked_run
 from arag_search.evaluation.doubts import doubts_of
 from arag_search.evaluation.failures import FAILURES, Failure, failure_counts, failure_of
 from arag_search.evaluation.judging.agreement import Agreement, agreement
 from arag_search.evaluation.judging.judge import Judge, Judgement, Verdict
-from arag_search.evaluation.measure_names import JUDGE_ACC, Measure
-from arag_search.evaluation.measured import (
+from arag_search.evaluation.loaded_run import LoadedRun, load_run
+from arag_search.evaluation.measurement import (
     Means,
     Values,
     means_by_type,
     measure_questions,
     measures_json,
 )
+from arag_search.evaluation.measures import JUDGE_ACC, Measure
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.resolution import LocatedEvidence, Passages
 from arag_search.evaluation.trajectories import Trajectories, trajectories
@@ -164,12 +164,12 @@ def score(
     Raises RunError where there is no run, or the questions are not its own or unknown;
     QuestionsError, ArgumentError for a measure without what it needs, ModelError of the judge.
     """
-    run = asked_run(folder, questions_file)
+    run = load_run(folder, questions_file)
     return score_run(run, measures=measures, index=index, judge=judge, labels=labels)
 
 
 def score_run(
-    run: AskedRun,
+    run: LoadedRun,
     *,
     measures: Sequence[Measure] = (),
     index: Index | None = None,
@@ -283,7 +283,7 @@ def _judge_notes(judged: Judged | None) -> list[str]:
 
 
 def _failures(
-    run: AskedRun,
+    run: LoadedRun,
     scores: Sequence[QuestionScore],
     judged: Judged | None,
     located: LocatedEvidence | None,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from arag_search.corpus import Chunk
 from arag_search.errors import QuestionsError
 from arag_search.evaluation.description import answers_itself, is_yes_or_no
-from arag_search.evaluation.measures import whole_words
 from arag_search.evaluation.resolution import Passages, resolve_evidence
+from arag_search.evaluation.text_match import whole_words
 from arag_search.query.fields import DOC_ID
 from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.questions.question import Question

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arag_search.errors import RunError
-from arag_search.evaluation.asked import AskedRun
+from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.questions.question import Question
 
 DIFFERENCES = {
@@ -21,7 +21,7 @@ DIFFERENCES = {
 """How the two answers to a question differ; in this order questions are shown."""
 
 
-def union(runs: Sequence[AskedRun], folders: Sequence[str]) -> tuple[Question, ...]:
+def union(runs: Sequence[LoadedRun], folders: Sequence[str]) -> tuple[Question, ...]:
     """The questions of all runs as they are shown: as the first run that has one was given it, in
     the order of the first.
 
@@ -34,7 +34,7 @@ def union(runs: Sequence[AskedRun], folders: Sequence[str]) -> tuple[Question, .
     return tuple(ordered.values())
 
 
-def _check_comparable(first: AskedRun, second: AskedRun, where: str) -> None:
+def _check_comparable(first: LoadedRun, second: LoadedRun, where: str) -> None:
     texts = {one.id: one.text for one in first.questions}
     shared = [one for one in second.questions if one.id in texts]
     if not shared:
@@ -53,7 +53,7 @@ def _check_comparable(first: AskedRun, second: AskedRun, where: str) -> None:
         )
 
 
-def notes_on(first: AskedRun, second: AskedRun) -> list[str]:
+def notes_on(first: LoadedRun, second: LoadedRun) -> list[str]:
     """What makes the two runs differ in more than their preset or model."""
     notes: list[str] = []
     indexes = [each.description.fingerprints.get("index") for each in (first, second)]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from arag_search.evaluation import measure_names as names
+from arag_search.evaluation import measures as names
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
 from arag_search.evaluation.failures import FAILURES
-from arag_search.evaluation.measure_names import Measure
-from arag_search.evaluation.measured import measures_json
+from arag_search.evaluation.measurement import measures_json
+from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.score import Score
 
 MEASURES = tuple(

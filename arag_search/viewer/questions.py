@@ -8,9 +8,9 @@ from typing import Any
 
 from arag_search.agent.record import Record
 from arag_search.agent.wording import citation_warning
-from arag_search.evaluation import measure_names as names
-from arag_search.evaluation.asked import AskedRun
+from arag_search.evaluation import measures as names
 from arag_search.evaluation.evidence import Sighting, sightings_by_passage, sightings_by_title
+from arag_search.evaluation.loaded_run import LoadedRun
 from arag_search.evaluation.question_score import QuestionScore
 from arag_search.evaluation.score import Score
 from arag_search.query.fields import Schema
@@ -22,7 +22,7 @@ from arag_search.viewer.texts import Texts
 class Questions:
     """Makes the questions of one scored run ready to be shown."""
 
-    def __init__(self, run: AskedRun, score: Score, texts: Texts, schema: Schema) -> None:
+    def __init__(self, run: LoadedRun, score: Score, texts: Texts, schema: Schema) -> None:
         self._run = run
         self._score = score
         self._scores = {one.id: one for one in score.questions}

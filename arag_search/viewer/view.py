@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.errors import ArgumentError, QuestionsError
-from arag_search.evaluation.asked import AskedRun, asked_run, recorded_run
 from arag_search.evaluation.doubts import trust_notes
+from arag_search.evaluation.loaded_run import LoadedRun, load_recorded_run, load_run
 from arag_search.evaluation.score import Score, score_run
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.query.pieces import KINDS
@@ -92,11 +92,11 @@ def view(
     return View(page(f"{title}: {len(questions):,} questions", data), len(questions))
 
 
-def _run(folder: Path, questions_file: Path | None, *, gold: bool) -> AskedRun:
+def _run(folder: Path, questions_file: Path | None, *, gold: bool) -> LoadedRun:
     if not gold:
-        return recorded_run(folder)
+        return load_recorded_run(folder)
     try:
-        return asked_run(folder, questions_file)
+        return load_run(folder, questions_file)
     except QuestionsError as error:
         error.do = f"{error.do or 'Name the file with --questions.'} {_WITHOUT_GOLD}"
         raise

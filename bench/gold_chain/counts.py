@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arag_search.agent.answers import normalise
-from arag_search.evaluation.measures import without_brackets
 from arag_search.evaluation.resolution import RULES
+from arag_search.evaluation.text_match import without_brackets
 from arag_search.questions.files import load_questions
 from bench.arguments import BenchParser
 from bench.gold_chain.frozen import FROZEN, policy_hash

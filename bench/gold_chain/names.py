@@ -9,7 +9,7 @@ from random import Random
 from typing import Literal
 
 from arag_search.agent.models.offline.words import JOINS, NOT_NAMES, STOP_WORDS
-from arag_search.evaluation.measures import without_brackets
+from arag_search.evaluation.text_match import without_brackets
 from arag_search.query import analysis
 from arag_search.questions.files import Hop, Question
 

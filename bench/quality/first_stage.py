@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
-from arag_search.evaluation.measures import evidence_recall, gold_names, title_names
+from arag_search.evaluation.text_match import evidence_recall, gold_names, title_names
 from arag_search.query.problems import QueryError
 from arag_search.questions.files import Question
 from arag_search.search.index import Index

@@ -15,10 +15,10 @@ from typing import Any
 
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.offline import RULES, OfflineModel
-from arag_search.agent.models.offline.questions import understood
+from arag_search.agent.models.offline.questions import parse_question
 from arag_search.agent.presets import load_preset
-from arag_search.evaluation.measures import evidence_recall, exact_match
 from arag_search.evaluation.score import QuestionScore, score_question
+from arag_search.evaluation.text_match import evidence_recall, exact_match
 from arag_search.questions.files import Question, load_questions
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchHit
@@ -193,7 +193,7 @@ def cut_hits(hits: Sequence[SearchHit], room: int) -> list[SearchHit]:
 
 def guess(question: str) -> str:
     """What could be said without looking: the first of two names, or yes."""
-    asked = understood(question)
+    asked = parse_question(question)
     if asked.form == "choice":
         return asked.names[0]
     return "yes" if asked.form == "yes_no" else ""

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from arag_search.agent.calls import Calls
+from arag_search.agent.calls import CallRunner
 from arag_search.agent.loop import Agent
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
@@ -130,7 +130,7 @@ def _agent(index: Index, max_loops: int) -> tuple[Agent, TimedRead, TimedModel]:
     model = TimedModel()
     agent = Agent(index, preset, model)
     read = TimedRead(index, max_result_tokens=preset.max_result_tokens)
-    agent.calls = Calls({"chunk_read": read}, guarded=True)
+    agent.calls = CallRunner({"chunk_read": read}, guarded=True)
     return agent, read, model
 
 

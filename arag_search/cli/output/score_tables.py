@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from arag_search.evaluation.doubts import trust_notes
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.judging.judge import VERDICTS
-from arag_search.evaluation.measure_names import Unit
-from arag_search.evaluation.measured import Means
+from arag_search.evaluation.measurement import Means
+from arag_search.evaluation.measures import Unit
 from arag_search.evaluation.score import NOT_JUDGED, NOT_MEASURED, Row, Score
 
 _HEAD = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from arag_search.evaluation import measure_names as names
-from arag_search.evaluation.measure_names import Kind, Unit
+from arag_search.evaluation import measures as names
+from arag_search.evaluation.measures import Kind, Unit
 
 Scale = Literal["ratio", "difference", "rate"]
 

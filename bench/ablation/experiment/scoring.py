@@ -7,14 +7,14 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from arag_search.agent.record import Record, Step
-from arag_search.evaluation import measure_names as names
+from arag_search.evaluation import measures as names
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS as CAP_TOKENS
 from arag_search.evaluation.evidence import sightings_by_passage
 from arag_search.evaluation.failures import failure_of
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS as CAP_TOKENS
-from arag_search.evaluation.measure_names import Measure
-from arag_search.evaluation.measured import measure_question
+from arag_search.evaluation.measurement import measure_question
+from arag_search.evaluation.measures import Measure
 from arag_search.evaluation.question_score import score_question
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.files import Question
 from arag_search.tools.reply_text import shown_tokens
 from bench.ablation.experiment.cells import CellRow
@@ -26,7 +26,7 @@ KINDS = (
     names.EM, names.F1, names.CONTAIN_ACC, names.JUDGE_ACC, names.STEPS, names.SECONDS, names.COST,
 )  # fmt: skip
 
-Sets = Sequence[Sequence[Piece]]
+Sets = Sequence[Sequence[EvidencePiece]]
 """The evidence of a question in the index: sets of pieces, any of which is enough."""
 Curve = Sequence[tuple[float, float]]
 """Tokens and the share of the evidence shown by then; both grow, from (0, 0)."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval
-from arag_search.evaluation.measure_names import EVIDENCE_CAP_TOKENS
+from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
 from bench import BenchError
 from bench.ablation.analysis.analysis import Analysis, natural
 from bench.ablation.analysis.design import Stratum

@@ -18,7 +18,7 @@ from arag_search.agent.record import Record
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.errors import ArgumentError
-from arag_search.evaluation.measures import exact_match
+from arag_search.evaluation.text_match import exact_match
 from arag_search.search.index import Index
 from arag_search.tools.logical_search import LogicalSearch
 from index_jobs.cutting.sentences import sentence_ends

@@ -14,9 +14,9 @@ from arag_search.agent.models.offline.queries import (
     for_words_of,
     without_operators,
 )
-from arag_search.agent.models.offline.questions import Sought, understood
+from arag_search.agent.models.offline.questions import Sought, parse_question
 from arag_search.agent.models.offline.relations import RELATIONS, related
-from arag_search.agent.models.offline.replies import Passage, read_reply
+from arag_search.agent.models.offline.replies import SeenPassage, read_reply
 from arag_search.query.fields import Schema
 from arag_search.query.parser import parse
 
@@ -66,13 +66,13 @@ def test_names_are_compared_without_case_accents_articles_and_apostrophes() -> N
 def test_a_question_is_taken_apart(
     text: str, form: str, names: tuple[str, ...], hops: tuple[str, ...], sought: Sought
 ) -> None:
-    asked = understood(text)
+    asked = parse_question(text)
 
     assert (asked.form, asked.names, asked.hops, asked.sought) == (form, names, hops, sought)
 
 
 def test_a_name_goes_on_over_a_comma_and_a_colon_in_a_question() -> None:
-    asked = understood("Which is older, Wrong Turn 5: Bloodlines or Hermann II, Duke of Bohn?")
+    asked = parse_question("Which is older, Wrong Turn 5: Bloodlines or Hermann II, Duke of Bohn?")
 
     assert asked.names == ("Wrong Turn 5: Bloodlines", "Hermann II, Duke of Bohn")
     assert asked.order == "least"
@@ -93,8 +93,10 @@ def test_a_reply_is_read_with_its_titles_texts_and_total() -> None:
 
     assert reply.total == 27
     assert reply.passages == (
-        Passage("5012.1", "Griselda (Vivaldi)", "Griselda is an opera. ... It was revised.", False),
-        Passage("881.2", "Antonio Vivaldi", "He died in Vienna.", True),
+        SeenPassage(
+            "5012.1", "Griselda (Vivaldi)", "Griselda is an opera. ... It was revised.", False
+        ),
+        SeenPassage("881.2", "Antonio Vivaldi", "He died in Vienna.", True),
     )
 
 
@@ -104,7 +106,7 @@ def test_a_passage_read_in_full_is_whole_and_one_read_before_is_none() -> None:
     )
 
     assert read_reply(text, whole=True).passages == (
-        Passage("a.1", "Title", "Text ... more.", True),
+        SeenPassage("a.1", "Title", "Text ... more.", True),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.agent.models.base import Usage
 from arag_search.agent.record import Record, Step
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
 from bench.ablation.experiment.scoring import area, curve_of, row_of
@@ -29,7 +29,12 @@ def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Re
 
 
 QUESTION = Question("q", "Where?", ("Venice",), "bridge", ("Griselda", "Vivaldi"))
-SETS = [[Piece("Griselda", ("g.1", "g.2"), "title"), Piece("Vivaldi", ("v.1",), "title")]]
+SETS = [
+    [
+        EvidencePiece("Griselda", ("g.1", "g.2"), "title"),
+        EvidencePiece("Vivaldi", ("v.1",), "title"),
+    ]
+]
 
 
 def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() -> None:
@@ -45,7 +50,7 @@ def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() ->
 
 
 def test_of_several_sets_of_evidence_the_one_of_which_most_was_shown_counts() -> None:
-    sets = [*SETS, [Piece("Other", ("o.1",), "title")]]
+    sets = [*SETS, [EvidencePiece("Other", ("o.1",), "title")]]
     assert curve_of(record(step(1, 70, "v.1"), step(2, 30, "o.1")), sets) == [(0, 0), (100, 1)]
 
 
@@ -85,7 +90,7 @@ def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_i
     assert row.values["EvidenceArea"] is None
     assert row.values["EM"] == 1
     assert not row.details["unresolved"]
-    lost = [[Piece("Griselda", (), None), Piece("Vivaldi", ("v.1",), "title")]]
+    lost = [[EvidencePiece("Griselda", (), None), EvidencePiece("Vivaldi", ("v.1",), "title")]]
     assert row_of(QUESTION, record(step(1, 1, "v.1")), 1, "", lost).details["unresolved"]
 
 

@@ -13,7 +13,7 @@ from arag_search.evaluation.evidence import (
     sightings_by_title,
 )
 from arag_search.evaluation.failures import FAILURES, failure_counts, failure_of
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
 from arag_search.questions.question import Hop, Question
 from arag_search.tools.reply_text import ShownPassage
 from tests.support.records import read, record, search
@@ -26,7 +26,12 @@ HOPS = (
     Hop(None, "Bea", "place of death", "Bath", "Bea", None),
 )
 ASKED = Question("q", "?", ("Bath",), None, ("Ann", "Bea"), hops=HOPS)
-PIECES = ((Piece("Ann", ("a.1", "a.9"), "title", "Bea"), Piece("Bea", ("b.1",), "title", "Bath")),)
+PIECES = (
+    (
+        EvidencePiece("Ann", ("a.1", "a.9"), "title", "Bea"),
+        EvidencePiece("Bea", ("b.1",), "title", "Bath"),
+    ),
+)
 
 SNIPPET = search("a.1", text=ANN, tokens=50)
 WHOLE = read("a.1", text=ANN_READ, tokens=200)
@@ -106,7 +111,7 @@ def test_of_several_sets_the_best_counts() -> None:
 
 
 def test_evidence_that_no_passage_holds_is_never_met_and_none_is_not_measured() -> None:
-    unresolved = ((*PIECES[0], Piece("Cid", (), None)),)
+    unresolved = ((*PIECES[0], EvidencePiece("Cid", (), None)),)
     given = record("q", "x", WHOLE, SECOND)
     assert evidence_values(ASKED, given, unresolved) == EvidenceValues(2 / 3, 0, 8_000)
     assert evidence_values(Question("q", "?", ("x",)), given) is None
@@ -142,7 +147,7 @@ def test_a_wrong_answer_without_evidence_is_not_measured() -> None:
 
 
 def test_of_several_sets_that_counts_of_which_most_was_read() -> None:
-    sets = ((Piece("Cid", ("c.1",), "title"),), PIECES[0])
+    sets = ((EvidencePiece("Cid", ("c.1",), "title"),), PIECES[0])
     assert failure_of(ASKED, record("q", "Rome", SNIPPET, SECOND), sets) == "shown not read"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag_search.errors import ArgumentError
-from arag_search.evaluation.measure_names import (
+from arag_search.evaluation.measures import (
     EVIDENCE_CAP_TOKENS,
     KINDS,
     NDCG,

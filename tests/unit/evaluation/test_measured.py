@@ -7,8 +7,8 @@ import math
 import pytest
 
 from arag_search.agent.record import Record
-from arag_search.evaluation.measure_names import parse_measures
-from arag_search.evaluation.measured import means_by_type, measure_questions
+from arag_search.evaluation.measurement import means_by_type, measure_questions
+from arag_search.evaluation.measures import parse_measures
 from arag_search.evaluation.question_score import score_question
 from arag_search.evaluation.ranking import ranking_values
 from arag_search.evaluation.resolution import LocatedEvidence, Passages

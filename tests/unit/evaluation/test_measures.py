@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from arag_search.agent.answers import normalise
 from arag_search.agent.refusal import is_refusal
 from arag_search.corpus import nfc
-from arag_search.evaluation.measures import (
+from arag_search.evaluation.text_match import (
     contains,
     evidence_recall,
     exact_match,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from arag_search.corpus import Chunk
 from arag_search.evaluation.resolution import (
+    EvidencePiece,
     Passages,
-    Piece,
     resolve_evidence,
     resolve_hops,
     rule_counts,
@@ -129,14 +129,17 @@ def test_pieces_are_hops_else_titles_else_texts() -> None:
     hop = triple("Griselda", "older")
     titled = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Unknown"))
     assert resolve_evidence(Question("q", "?", ("x",), None, ("T",), hops=(hop,)), passages) == (
-        (Piece("Griselda", ("scarlatti.1",), "brackets", "older"),),
+        (EvidencePiece("Griselda", ("scarlatti.1",), "brackets", "older"),),
     )
     assert resolve_evidence(titled, passages) == (
-        (Piece("Griselda (Vivaldi)", ("griselda.1",), "title"), Piece("Unknown", (), None)),
+        (
+            EvidencePiece("Griselda (Vivaldi)", ("griselda.1",), "title"),
+            EvidencePiece("Unknown", (), None),
+        ),
     )
     text = GoldPassage(None, "Its premiere was in Venice.")
     assert resolve_evidence(Question("q", "?", ("x",), supporting_passages=(text,)), passages) == (
-        (Piece("Its premiere was in Venice.", ("griselda.1",), "text"),),
+        (EvidencePiece("Its premiere was in Venice.", ("griselda.1",), "text"),),
     )
     assert resolve_evidence(Question("q", "?", ("x",)), passages) == ()
 

@@ -25,8 +25,8 @@ from arag_search.evaluation.evidence import (
     sightings_by_passage,
     sightings_by_title,
 )
-from arag_search.evaluation.measures import stands_in, whole_words
-from arag_search.evaluation.resolution import Piece
+from arag_search.evaluation.resolution import EvidencePiece
+from arag_search.evaluation.text_match import stands_in, whole_words
 from arag_search.query.fields import ANY_SCHEMA
 from arag_search.questions.question import Question
 from arag_search.search.index import Index
@@ -135,7 +135,9 @@ def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
         assert dict(passages_of_a_page(step)) == texts
     for answer in ("Goldoni", "Antonio Vivaldi", "3", "Unknown", "nothing new"):
         for id in IDS:
-            ((sighting,),) = sightings_by_passage([[Piece("x", (id,), "title", answer)]], stored)
+            ((sighting,),) = sightings_by_passage(
+                [[EvidencePiece("x", (id,), "title", answer)]], stored
+            )
             visible = [
                 place
                 for place, texts in enumerate(returned)
@@ -220,7 +222,7 @@ def test_the_nudge_of_the_loop_is_no_evidence() -> None:
         assert step.tool_output.endswith(NOTHING_NEW)
     text = f"1 of 1 passage for x\n[a.1] A\nOpera.\n{NOTHING_NEW}"
     told = Step(1, "logical_search", {}, text, "", "ok", ("a.1",), 1, 9, 9, 0.1)
-    pieces = [[Piece("A", ("a.1",), "title", "3")]]
+    pieces = [[EvidencePiece("A", ("a.1",), "title", "3")]]
     for passages in (None, (PassageSpan("a.1", "A", 21, 29, 35, (1,), True),)):
         step = replace(told, passages=passages)
         assert [section.text for section in step.shown_passages()] == ["Opera."]

@@ -344,7 +344,7 @@ def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
             file.write(answered("r", "Paris").to_line())
         return found
 
-    monkeypatch.setattr("arag_search.evaluation.asked.read_records", read_and_write)
+    monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
     assert not any("not whole" in note for note in of(folder)["runs"][0]["notes"])
 
 

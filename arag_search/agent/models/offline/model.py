@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from arag_search.agent.answers import NOT_FOUND
 from arag_search.agent.models.base import Message, ModelReply, ModelRequest, ToolCall
-from arag_search.agent.models.offline.questions import understood
+from arag_search.agent.models.offline.questions import parse_question
 from arag_search.agent.models.offline.reader import Call, Reader, Verdict
 from arag_search.agent.models.offline.replies import Reply, read_reply
 from arag_search.errors import ArgumentError
@@ -67,7 +67,7 @@ class OfflineModel:
         results = [one for one in messages[start:] if one.role == "tool"]
         calls = {call.id: call for one in messages[start:] for call in one.tool_calls}
         reader = Reader(
-            understood(asked, kin="kin" not in self.without),
+            parse_question(asked, kin="kin" not in self.without),
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
             _operators(request),

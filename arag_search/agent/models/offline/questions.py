@@ -51,7 +51,7 @@ _ASKS_YES_OR_NO = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """A question taken apart. ``hops`` are relations in the order in which they are followed from
     each name; ``words`` the content words outside of names."""
 
@@ -64,7 +64,7 @@ class Question:
     words: tuple[str, ...]
 
 
-def understood(text: str, *, kin: bool = True) -> Question:
+def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
     """Take a question apart. ``kin`` False leaves kin of two steps unfollowed."""
     text = plain(" ".join(text.split()))
     found = _question_names(text)
@@ -85,7 +85,7 @@ def understood(text: str, *, kin: bool = True) -> Question:
     names = choices or tuple(dict.fromkeys(one.text for one in found))
     words = re.findall(r"\w[\w'’-]*", re.sub(r"_(?:['’]s)?", " ", lower))
     content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
-    return Question(text, form, names, hops, sought, order, tuple(content))
+    return ParsedQuestion(text, form, names, hops, sought, order, tuple(content))
 
 
 def _question_names(text: str) -> list[Name]:

@@ -24,9 +24,9 @@ from arag_search.agent.models.offline.names import (
     without_land,
     without_rank,
 )
-from arag_search.agent.models.offline.questions import Question
+from arag_search.agent.models.offline.questions import ParsedQuestion
 from arag_search.agent.models.offline.relations import RELATIONS, related
-from arag_search.agent.models.offline.replies import Passage, Reply
+from arag_search.agent.models.offline.replies import Reply, SeenPassage
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.logical_search import LogicalSearch
 
@@ -60,7 +60,7 @@ class Thing:
     """Something with a name: the passage about it, None where there is none."""
 
     name: str
-    passage: Passage | None
+    passage: SeenPassage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ class Reader:
     """Works through one question. ``tools`` are the names of those that may be called, ``without``
     the rules that are left out. ``operators`` says whether queries may hold AND and OR."""
 
-    question: Question
+    question: ParsedQuestion
     tools: frozenset[str]
     without: frozenset[str] = frozenset()
     operators: bool = True
-    seen: dict[str, Passage] = field(default_factory=dict[str, Passage])
+    seen: dict[str, SeenPassage] = field(default_factory=dict[str, SeenPassage])
     found: dict[str, Reply] = field(default_factory=dict[str, Reply])
     values: dict[str, _Value] = field(default_factory=dict[str, "_Value"])
     trail: list[str] = field(default_factory=list[str])
@@ -242,7 +242,7 @@ class Reader:
             query = queries.without_operators(query)
         if query not in self.found:  # the same search would show the same
             reply = yield Call(LogicalSearch.name, {"query": query, "top_k": top_k})
-            passages: list[Passage] = []
+            passages: list[SeenPassage] = []
             for passage in reply.passages:
                 if not passage.text:  # shown before, and therefore not again
                     passage = self.seen.get(passage.id, passage)
@@ -251,7 +251,7 @@ class Reader:
             self.found[query] = Reply(tuple(passages), reply.total)
         return self.found[query]
 
-    def _read(self, passage: Passage) -> Generator[Call, Reply, Passage]:
+    def _read(self, passage: SeenPassage) -> Generator[Call, Reply, SeenPassage]:
         if ChunkRead.name not in self.tools:
             return passage
         if self.seen[passage.id].whole:
@@ -313,7 +313,7 @@ class Reader:
         return "yes" if fold(first) == fold(second) else "no"
 
 
-def _about(name: str, passages: Sequence[Passage], beside: Sequence[str]) -> Passage | None:
+def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) -> SeenPassage | None:
     """The passage whose title is the name; else one whose title holds it or stands in it; else one
     that begins with it."""
     raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))

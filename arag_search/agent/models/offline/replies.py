@@ -9,7 +9,7 @@ from arag_search.tools.reply_text import ShownPassage, passages_in, total_of
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SeenPassage:
     """A passage as a result shows it. ``whole`` where nothing of it is left out."""
 
     id: str
@@ -22,7 +22,7 @@ class Passage:
 class Reply:
     """What a tool answered. ``total`` is None where it says none."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[SeenPassage, ...]
     total: int | None
 
 
@@ -32,6 +32,6 @@ def read_reply(text: str, *, whole: bool = False) -> Reply:
     return Reply(tuple(_passage(passage, whole) for passage in shown), total_of(text))
 
 
-def _passage(shown: ShownPassage, whole: bool) -> Passage:
+def _passage(shown: ShownPassage, whole: bool) -> SeenPassage:
     text = plain(shown.text.replace("\n", " "))
-    return Passage(shown.id, shown.title, text, whole or "..." not in text)
+    return SeenPassage(shown.id, shown.title, text, whole or "..." not in text)

@@ -22,7 +22,7 @@ from arag_search.runs.folder import (
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRun:
+class LoadedRun:
     """What a folder holds: what the run is, the questions that it was to answer, the records by
     question id. ``notes`` are what a reader must know of questions and files. ``foreign`` are
     records in the folder that another run wrote, or that answer another question, by id: they count
@@ -35,7 +35,7 @@ class AskedRun:
     foreign: Mapping[str, Foreign] = field(default_factory=dict[str, Foreign])
 
 
-def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> AskedRun:
+def load_run(folder: Path | str, questions_file: Path | str | None = None) -> LoadedRun:
     """The run in a folder with the questions that it was given, or those of another file with the
     same ids.
 
@@ -68,10 +68,10 @@ def asked_run(folder: Path | str, questions_file: Path | str | None = None) -> A
         notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
     records = stored.of_run(description, {one.id: one.text for one in asked})
     notes += _foreign_notes(records)
-    return AskedRun(description, asked, records.own, tuple(notes), records.foreign)
+    return LoadedRun(description, asked, records.own, tuple(notes), records.foreign)
 
 
-def recorded_run(folder: Path | str) -> AskedRun:
+def load_recorded_run(folder: Path | str) -> LoadedRun:
     """The run in a folder with the questions that have a record, as they were asked, without gold
     answers. Raises RunError where there is no run, or no record."""
     folder = Path(folder)
@@ -88,7 +88,7 @@ def recorded_run(folder: Path | str) -> AskedRun:
     notes = [*_unfinished(stored), *_foreign_notes(records)]
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
-    return AskedRun(description, questions, records.own, tuple(notes), records.foreign)
+    return LoadedRun(description, questions, records.own, tuple(notes), records.foreign)
 
 
 def _foreign_notes(records: RunRecords) -> list[str]:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from arag_search.agent.record import Record
-from arag_search.evaluation import measure_names as names
 from arag_search.evaluation.evidence import evidence_values
-from arag_search.evaluation.measure_names import Measure
+from arag_search.evaluation.measures import Kind, Measure, Need, Outcome
 from arag_search.evaluation.question_score import QuestionScore, groups_of, score_question
 from arag_search.evaluation.ranking import judgements, ranking_values, shown_documents
-from arag_search.evaluation.resolution import LocatedEvidence, Piece
+from arag_search.evaluation.resolution import EvidencePiece, LocatedEvidence
 from arag_search.questions.question import Question
 
 Values = Mapping[str, float | None]
 """By measure, as it prints; None is what could not be measured."""
-
-_OF_SCORE: Mapping[str, Callable[[QuestionScore], float | None]] = {
-    names.EM.name: lambda one: one.exact_match,
-    names.F1.name: lambda one: one.f1,
-    names.CONTAIN_ACC.name: lambda one: one.contain_accuracy,
-    names.RETRIEVED_TOKENS.name: lambda one: one.retrieved_tokens,
-    names.STEPS.name: lambda one: one.steps,
-    names.SECONDS.name: lambda one: one.seconds,
-    names.COST.name: lambda one: one.cost_usd,
-}
-_OF_EVIDENCE = (names.EVIDENCE_RECALL, names.FULL_EVIDENCE, names.TOKENS_TO_EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,43 +70,27 @@ def measure_question(
     question: Question,
     record: Record | None,
     measures: Sequence[Measure],
-    sets: Sequence[Sequence[Piece]] | None = None,
+    sets: Sequence[Sequence[EvidencePiece]] | None = None,
     verdict: float | None = None,
 ) -> dict[str, float | None]:
     """The values of one question, None being a question without a record. Rankings are None: they
     are measured together."""
     score = score_question(question, record)
-    kinds = {one.kind for one in measures}
-    evidence: dict[str, float | None] = {}
-    if kinds & set(_OF_EVIDENCE):
-        evidence = _evidence(question, record, sets)
+    failed = score.status in ("failed", "missing")
+    absent: set[Need] = set() if question.answers else {"answers"}
+    if not (question.gold_titles if sets is None else sets):
+        absent.add("evidence")
+    evidence = None
+    if record is not None and not failed and any("evidence" in one.kind.needs for one in measures):
+        evidence = evidence_values(question, record, sets)
+    outcome = Outcome(score, evidence, verdict)
 
-    def value(one: Measure) -> float | None:
-        kind = one.kind
-        if kind.is_ranking or ("answers" in kind.needs and not question.answers):
+    def value(kind: Kind) -> float | None:
+        if kind.is_ranking or kind.needs & absent:
             return None
-        if kind in _OF_EVIDENCE:
-            return evidence[kind.name]
-        if kind is names.JUDGE_ACC:
-            return kind.missing if score.status in ("failed", "missing") else verdict
-        return _OF_SCORE[kind.name](score)
+        return kind.missing if failed and kind.missing is not None else kind.value(outcome)
 
-    return {str(one): value(one) for one in measures}
-
-
-def _evidence(
-    question: Question, record: Record | None, sets: Sequence[Sequence[Piece]] | None
-) -> dict[str, float | None]:
-    names_any = bool(question.gold_titles if sets is None else sets)
-    if not names_any:
-        return dict.fromkeys([kind.name for kind in _OF_EVIDENCE])
-    found = None
-    if record is not None and record.status != "failed":
-        found = evidence_values(question, record, sets)
-    if found is None:
-        return {kind.name: kind.missing for kind in _OF_EVIDENCE}
-    values = (found.recall, found.full, found.tokens)
-    return {kind.name: each for kind, each in zip(_OF_EVIDENCE, values, strict=True)}
+    return {str(measure): value(measure.kind) for measure in measures}
 
 
 def means_by_type(

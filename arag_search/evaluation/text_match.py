@@ -1,0 +1,102 @@
+"""What an answer and its evidence are worth: numbers from 0 to 1, 1 being best.
+
+Answers are compared after the normalisation of SQuAD (Rajpurkar et al., 2016), and count as good as
+they are against the best of the gold answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from arag_search.agent.answers import normalise
+from arag_search.query.analysis import terms
+from arag_search.questions.question import Question
+
+_MARKS = re.compile(r"\W+")
+_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+_YES_OR_NO = frozenset({"yes", "no", "noanswer"})
+
+
+def whole_words(text: str) -> str:
+    """The words of a text with a blank around each: in another such text it stands only where its
+    words do. Parts of words on both sides of a mark are words too ("New York's", "1916-2002"), in
+    which this differs from ``normalise``."""
+    words = _MARKS.sub(" ", " ".join(terms(text))).split()
+    return f" {' '.join(words)} " if words else ""
+
+
+def stands_in(text: str, whole: str) -> bool:
+    """Whether the words of a text stand in another, which ``whole_words`` made; none do not."""
+    words = whole_words(text)
+    return bool(words) and words in whole
+
+
+def exact_match(answer: str, golds: Sequence[str]) -> float:
+    """1 where the answer is one of the gold answers, else 0."""
+    normal = normalise(answer)
+    return float(any(normal == normalise(gold) for gold in golds))
+
+
+def f1(answer: str, golds: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall of words, each word as often as it stands; of the best
+    gold answer. Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
+    noanswer agrees with itself alone."""
+    words = normalise(answer).split()
+    return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
+
+
+def _f1(answer: list[str], gold: list[str]) -> float:
+    if answer != gold and any(len(one) == 1 and one[0] in _YES_OR_NO for one in (answer, gold)):
+        return 0.0
+    if not answer or not gold:
+        return float(answer == gold)
+    shared = (Counter(answer) & Counter(gold)).total()
+    return 2 * shared / (len(answer) + len(gold))
+
+
+def contains(answer: str, golds: Sequence[str]) -> float:
+    """1 where a gold answer stands in the answer, else 0 (A-RAG's contain-match).
+
+    As in the paper it is a matter of characters, not of words: "no" stands in "Norway".
+    """
+    normal = normalise(answer)
+    wanted = [normalise(gold) for gold in golds]
+    return float(any((gold in normal) if gold else not normal for gold in wanted))
+
+
+def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
+    """The share of the question's gold titles that were shown, of the best set of titles where
+    there are several; None where it has none.
+
+    Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
+    not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
+    (1936 film)").
+    """
+    wanted = gold_names(question)
+    if not wanted:
+        return None
+    of_subjects = not question.supporting_titles
+    found = {
+        name for title in set(shown_titles) for name in title_names(title, of_subjects=of_subjects)
+    }
+    alternatives = [set(map(normalise, titles)) for titles in question.alternative_titles]
+    return max(len(names & found) / len(names) for names in (wanted, *alternatives))
+
+
+def gold_names(question: Question) -> set[str]:
+    """The gold titles of a question as they are compared."""
+    return {normalise(title) for title in question.gold_titles}
+
+
+def title_names(title: str, *, of_subjects: bool) -> set[str]:
+    """What a title is met by: itself, and where subjects are looked for, also what is left of it
+    without brackets at its end."""
+    names = {normalise(title)}
+    return names | {normalise(without_brackets(title))} if of_subjects else names
+
+
+def without_brackets(title: str) -> str:
+    """A title without what stands in brackets at its end."""
+    return _BRACKETS.sub("", title)
