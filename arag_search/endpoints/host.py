@@ -110,7 +110,7 @@ class HttpHost:
         return HttpReply(response.status, response.headers, data)
 
     def close(self) -> None:
-        """Close the connections that are idle; others are closed when they are given back."""
+        """Close the idle connections; others are closed when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
