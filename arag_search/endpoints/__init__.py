@@ -1,1 +1,1 @@
-"""OpenAI-compatible endpoints, as chat models and encoders ask them: address, retries, refusals."""
+"""OpenAI-compatible endpoints for chat models and encoders: addresses, retries, refusals."""

@@ -1,4 +1,4 @@
-"""Endpoint: requests to one address, made again while what fails may pass."""
+"""Requests to the endpoint of a model, with retries."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ LONGEST_WAIT_S = 30.0
 LONGEST_RETRY_AFTER_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 16 << 20  # several times the longest reply of a language model
-SHORTEST_HIDDEN_KEY = 8  # in replies: local servers take words such as "none" for a key
-NO_KEY = "none"  # what a local server that wants no key is sent
+SHORTEST_HIDDEN_KEY = 8  # in replies: keys of local servers may be words such as "none"
+NO_KEY = "none"  # sent to a local server that requires no key
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A call that failed and is made again: after which attempt of how many, why, and when."""
+    """A failed call that is about to be retried: after which attempt of how many, why, and when."""
 
     question_id: str
     attempt: int
@@ -40,11 +40,13 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """One thing that is asked. ``send`` takes the client of openai and returns its raw response;
-    ``read`` makes something of a body, or raises ValueError with what is wrong with it;
-    ``where`` is for messages. ``is_shown`` says that what is read may be shown or kept, so that
-    the key is taken out of it. ``again`` is told of each refusal, and says whether the request is
-    now another one, to be made at once."""
+    """A request to the endpoint of a model.
+
+    ``send`` takes openai's client and returns its raw response. ``read`` parses a body, or raises
+    ValueError with what is wrong with it. ``where`` is for messages. ``is_shown`` means that the
+    result may be shown or stored, so that the key is removed from it. ``again`` is called with
+    each refusal, and returns whether it changed the request, which is then sent again at once.
+    """
 
     send: Callable[[Any], Any]
     read: Callable[[str], T]
@@ -55,19 +57,19 @@ class Request(Generic[T]):
 
 
 class Endpoint:
-    """An address that serves a model, for all threads.
+    """An address that serves a model. Safe to use from several threads.
 
     ``name`` is the endpoint's name of the model, ``base_url`` its address up to ``/v1``, ``key``
-    None where a local server wants none; ``failures`` says which errors are raised.
+    None if a local server requires none; ``failures`` are the errors to raise.
 
-    A call takes ``timeout_s`` at most, from connecting to the last byte, and its reply is at most
-    ``max_reply_bytes`` long. A redirect to another scheme, host or port is not followed.
+    A call takes at most ``timeout_s``, from connecting to the last byte, and its reply has at most
+    ``max_reply_bytes``. A redirect to another scheme, host or port is not followed.
 
-    Rate limits, time-outs, statuses 408, 409, 425 and 5xx and cut
-    connections are tried again up to ``max_retries`` times: after what Retry-After says, at most
-    LONGEST_RETRY_AFTER_S, else after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, cut by
-    up to half at random. ``on_retry`` is told of each, in the thread that waits; ``sleep`` waits,
-    and ``chance`` gives random numbers of [0, 1).
+    Rate limits, timeouts, statuses 408, 409, 425 and 5xx and broken connections are retried up to
+    ``max_retries`` times: after the time in Retry-After, at most LONGEST_RETRY_AFTER_S, otherwise
+    after waits that double from FIRST_WAIT_S to LONGEST_WAIT_S, each shortened by up to half at
+    random. ``on_retry`` is called before each wait, in the waiting thread; ``sleep`` waits, and
+    ``chance`` returns random numbers in [0, 1).
     """
 
     def __init__(
@@ -96,18 +98,18 @@ class Endpoint:
         self._closed = threading.Event()
         self._sleep = sleep or self._closed.wait
         self._chance = chance
-        self._client: Any = None  # made by the first call: openai takes a second to import
+        self._client: Any = None  # created by the first call: openai takes a second to import
         self._making_client = threading.Lock()
 
     @property
     def where(self) -> str:
-        """What is asked, for messages."""
+        """The model and its address, for messages."""
         return f"{self._failures.noun} {self.name} at {self.base_url}"
 
     def ask(self, request: Request[T]) -> T:
-        """What ``read`` made of the reply, after as many attempts as are allowed.
+        """Send a request, with retries, and return what ``read`` makes of the reply.
 
-        Raises the errors of ``failures``: ``unavailable`` when the last attempt failed or the
+        Raises the errors of ``failures``: ``unavailable`` if the last attempt failed or the
         endpoint is closed, the others at once.
         """
         attempt = 1
@@ -121,7 +123,7 @@ class Endpoint:
                 return outcome
             if request.again(outcome):
                 continue
-            if not outcome.passing or attempt == self._attempts:
+            if not outcome.retryable or attempt == self._attempts:
                 raise refusal_error(
                     outcome,
                     self._failures,
@@ -140,14 +142,14 @@ class Endpoint:
             attempt += 1
 
     def close(self) -> None:
-        """Free connections and end waits; a call that waits raises ``failures.unavailable``."""
+        """Close connections and end waits; a waiting call raises ``failures.unavailable``."""
         self._closed.set()
         with self._making_client:
             if self._client is not None:
                 self._client.close()
 
     def address_problems(self) -> list[str]:
-        """What is wrong with base URL, name and key. Never shows the key."""
+        """Return the problems of base URL, name and key. They never show the key."""
         problems: list[str] = []
         if problem := _base_url_problem(self.base_url):
             problems.append(problem)
@@ -158,7 +160,7 @@ class Endpoint:
         return problems
 
     def bound_problems(self) -> list[str]:
-        """What is wrong with time-out and retries."""
+        """Return the problems of timeout and retries."""
         problems: list[str] = []
         if not (math.isfinite(self._timeout_s) and self._timeout_s > 0):
             problems.append(f"timeout_s {self._timeout_s} (seconds above 0)")
@@ -172,7 +174,7 @@ class Endpoint:
         from arag_search.endpoints.host import UnreadableReplyError
 
         try:
-            raw = request.send(self._opened())
+            raw = request.send(self._shared_client())
             status, body, headers = int(raw.status_code), str(raw.text), dict(raw.headers)
         except UnreadableReplyError as error:
             raise self._failures.reply(
@@ -182,24 +184,24 @@ class Endpoint:
             response = error.response
             return refusal_of(response.status_code, response.text, response.headers, self._secrets)
         except openai.APITimeoutError:
-            return Refusal(words="the endpoint did not answer in time", passing=True)
+            return Refusal(words="the endpoint did not answer in time", retryable=True)
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             words = f"{type(cause).__name__}: {cause}".rstrip(": ")
-            return Refusal(words=self._secrets.hide(words), passing=True)
+            return Refusal(words=self._secrets.hide(words), retryable=True)
         if request.is_shown and len(self._key) >= SHORTEST_HIDDEN_KEY:
             body = self._secrets.hide_in_json(body)
         try:
             return request.read(body)
         except ValueError as error:
             refusal = refusal_of(status, body, headers, self._secrets)
-            if refusal.status != status:  # an error in the clothes of a reply
+            if refusal.status != status:  # an error inside a reply with a good status
                 return refusal
             what = self._secrets.hide(f"{error}: {refusal.words}")
             raise self._failures.reply(what, where=request.where) from None
 
-    def _opened(self) -> Any:
-        """The one client of all threads."""
+    def _shared_client(self) -> Any:
+        """Return the client that all threads share, created by the first call."""
         import httpx2
         import openai
 
@@ -223,20 +225,20 @@ class Endpoint:
 
     def _wait_s(self, attempt: int, retry_after_s: float | None) -> float:
         if retry_after_s is not None:
-            # Not all threads at the same instant.
+            # Spread the threads out in time.
             return min(retry_after_s * (1 + 0.1 * self._chance()), LONGEST_RETRY_AFTER_S)
         wait_s = min(FIRST_WAIT_S * 2.0 ** (attempt - 1), LONGEST_WAIT_S)
         return wait_s * (1 - 0.5 * self._chance())
 
 
 def check_options(problems: Sequence[str]) -> None:
-    """Raise ConfigError with all problems, where there is any."""
+    """Raise ConfigError with all problems, if there are any."""
     if problems:
         raise ConfigError("No endpoint takes these options: " + "; ".join(problems) + ".")
 
 
 def _base_url_problem(base_url: str) -> str:
-    """What is wrong with a base URL; empty where nothing is. Never shows a password."""
+    """Return the problem of a base URL, empty if it has none. Never shows a password."""
     with_secret = "base URL with a user, password or query (scheme, host, port, path)"
     refused = f"base URL {base_url!r} (http:// or https://, host, path)"
     if any(sign in base_url for sign in "@?#"):
@@ -244,7 +246,7 @@ def _base_url_problem(base_url: str) -> str:
     try:
         address = urlsplit(base_url)
         has_host = bool(address.hostname) and address.port != 0
-    except ValueError:  # brackets or a port that are none
+    except ValueError:  # malformed brackets or port
         return refused
     if address.username or address.password or address.query or address.fragment:
         return with_secret

@@ -1,8 +1,8 @@
-"""HTTP to one host, by the client of the standard library, with bounds that the host cannot move.
+"""HTTP to one host, with the standard library's client and bounds that the host cannot exceed.
 
-A time limit is for all of an exchange: connecting, TLS, sending, and every byte of the reply. The
-resolver of host names alone keeps its own time. A reply is read up to a number of bytes, counted
-after decompression too. Redirects are replies like others.
+A time limit covers a whole exchange: connecting, TLS, sending, and every byte of the reply; only
+the resolution of host names is exempt. The size of a reply is limited, also after decompression.
+Redirects are returned as replies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """Status, headers and the decompressed body of a reply."""
+    """The status, headers and decompressed body of a reply."""
 
     status: int
     headers: HTTPMessage
@@ -33,7 +33,7 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy on the way to the host; ``authorization`` is empty where it wants none."""
+    """A proxy in front of the host; ``authorization`` is empty if it requires none."""
 
     host: str
     port: int
@@ -41,20 +41,20 @@ class Proxy:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What only the proxy is sent."""
+        """The headers that are sent to the proxy alone."""
         return {"Proxy-Authorization": self.authorization} if self.authorization else {}
 
 
 class UnreadableReplyError(Exception):
-    """A reply that is too large or wrongly compressed; the text goes on after "The reply "."""
+    """A reply that is too large or wrongly compressed; its text continues "The reply "."""
 
 
 class HttpHost:
     """Connections to one host, kept open and used by one thread at a time.
 
-    ``tls`` makes the context of TLS connections, None speaks plain HTTP. ``max_idle`` connections
-    are kept; threads beyond that open one for each exchange. ``connect_timeout_s`` bounds the part
-    of an exchange's time that goes into connecting.
+    ``tls`` creates the context of TLS connections; None is plain HTTP. ``max_idle`` connections
+    are kept open; further threads open one for each exchange. ``connect_timeout_s`` limits the
+    part of an exchange's time that is spent on connecting.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class HttpHost:
         self._max_idle = max_idle
         self._connect_timeout_s = connect_timeout_s
         self._proxy = proxy
-        self._idle: deque[_Connection] = deque()  # its ends are safe to use from threads
+        self._idle: deque[_Connection] = deque()  # appending and popping are thread-safe
         self._closed = False
 
     def exchange(
@@ -88,7 +88,7 @@ class HttpHost:
     ) -> HttpReply:
         """Send a request and return the whole reply, whatever its status.
 
-        Raises TimeoutError where that took longer than ``timeout_s``, UnreadableReplyError, and
+        Raises TimeoutError if that takes longer than ``timeout_s``, UnreadableReplyError, and
         OSError or HTTPException for a connection that failed.
         """
         if self._proxy is not None and self._tls is None:
@@ -100,7 +100,7 @@ class HttpHost:
             connection.request(method, target, body, headers)  # pyright: ignore[reportArgumentType]
             with connection.getresponse() as response:
                 data = _body(response, self._max_reply_bytes)
-        except BaseException:  # Ctrl-C too: half a reply may be left in it
+        except BaseException:  # also Ctrl-C: half a reply may be left in the connection
             connection.close()
             raise
         if response.will_close or self._closed or len(self._idle) >= self._max_idle:
@@ -110,7 +110,7 @@ class HttpHost:
         return HttpReply(response.status, response.headers, data)
 
     def close(self) -> None:
-        """Close the connections that are idle; others are closed when they are given back."""
+        """Close the idle connections; others are closed when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
@@ -119,7 +119,7 @@ class HttpHost:
         self.close()
 
     def _connection(self) -> _Connection:
-        """The connection that was used last, if the host has not closed it; else a new one."""
+        """Return the most recently used connection that the host has not closed, or a new one."""
         while self._idle:
             try:
                 connection = self._idle.pop()
@@ -143,7 +143,7 @@ class HttpHost:
 
 
 class _Connection(HTTPConnection):
-    """A connection that does nothing after ``deadline``, a time of ``time.monotonic``."""
+    """A connection that times out at ``deadline``, a time of ``time.monotonic``."""
 
     deadline: float
     connect_timeout_s: float | None
@@ -166,8 +166,8 @@ class _Connection(HTTPConnection):
             unsent = unsent[sock.send(unsent) :]
 
     def _reach(self, address: tuple[str, int], *_: object) -> socket.socket:
-        """Connect to the first of the host's addresses that answers; each has its share of the
-        time that is left."""
+        """Connect to the first of the host's addresses that answers. Each gets an equal share of
+        the remaining time."""
         until = self.deadline
         if self.connect_timeout_s is not None:
             until = min(until, time.monotonic() + self.connect_timeout_s)
@@ -189,11 +189,11 @@ class _Connection(HTTPConnection):
 
 
 class _TlsConnection(_Connection, HTTPSConnection):  # pyright: ignore
-    """The same over TLS."""
+    """A connection with a deadline, over TLS."""
 
 
 class _TimedReads(io.RawIOBase):
-    """What a socket receives, until the deadline."""
+    """A stream of what a socket receives, which times out at a deadline."""
 
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._sock = sock
@@ -201,7 +201,7 @@ class _TimedReads(io.RawIOBase):
         self._received = sock.makefile("rb", buffering=0)  # keeps the socket open for us
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Stand for the socket where http.client opens it as a file."""
+        """Take the place of the socket when http.client opens it as a file."""
         del mode
         return io.BufferedReader(self)
 
@@ -232,7 +232,7 @@ def _remaining_s(deadline: float) -> float:
 
 
 def _body(response: HTTPResponse, max_bytes: int) -> bytes:
-    """The body of a reply, decompressed."""
+    """Return the body of a reply, decompressed."""
     if response.length is not None:
         if response.length > max_bytes:
             raise _too_large(max_bytes)
@@ -251,10 +251,10 @@ def _body(response: HTTPResponse, max_bytes: int) -> bytes:
 
 
 def _decompressed(body: bytes, encoding: str, max_bytes: int) -> bytes:
-    """No compression is asked for; the usual one is taken all the same."""
+    """Decompress a body. We never ask for compression, but accept the usual kinds."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise UnreadableReplyError(f"is compressed in a way not asked for ({encoding[:40]!r})")
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip or zlib, as its header says
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, detected by its header
     try:
         text = decoder.decompress(body, max_bytes + 1)
     except zlib.error as error:

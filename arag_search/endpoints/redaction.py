@@ -1,8 +1,8 @@
-"""Keys and passwords, taken out of what others say before it is shown or kept.
+"""Keys and passwords, removed from what servers say before it is shown or stored.
 
-A server may repeat what it was sent, and seldom as it was sent: in upper case, escaped for JSON, a
-URL or HTML, or in base64, as HTTP sends a user and a password. Each character of a secret is
-therefore looked for in every such form, and the secret in every alignment of base64.
+A server may repeat what it was sent, often in another form: in upper case, escaped for JSON, a URL
+or HTML, or in base64, as HTTP sends a user and a password. Each character of a secret is therefore
+matched in every such form, and the whole secret in every alignment of base64.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import json
 import re
 from typing import cast
 
-_SHORTEST_SECRET = 4  # what is shorter is in every text
+_SHORTEST_SECRET = 4  # anything shorter occurs in every text
 _SHORTEST_BASE64 = 8
-_BASE64_END = r"(?:[\w+/-]?={1,2})?"  # a character that the secret's last bits are in, and padding
+_BASE64_END = r"(?:[\w+/-]?={1,2})?"  # the character with the secret's last bits, and padding
 _JSON_ESCAPED = '"\\/'
 _PERCENT = "%(?:25){0,4}"
-_BACKSLASHES = (r"\\{1,8}", f"{_PERCENT}5[cC]")  # JSON's, as it is and in a URL
+_BACKSLASHES = (r"\\{1,8}", f"{_PERCENT}5[cC]")  # JSON's, plain and in a URL
 
 
 class Secrets:
-    """Values that no text may show; empty ones, and those of fewer than 4 characters, are none.
+    """Values that no text may show. Values of fewer than 4 characters are ignored.
 
-    ``mark`` stands in their place.
+    ``mark`` replaces them.
     """
 
     def __init__(self, *values: str, mark: str) -> None:
@@ -34,7 +34,7 @@ class Secrets:
 
     @classmethod
     def of_login(cls, username: str, password: str) -> Secrets:
-        """Return what HTTP's Basic authentication must not show."""
+        """Return the secrets of HTTP's Basic authentication."""
         login = f"{username}:{password}" if password else ""
         return cls(login, password, mark="[password]")
 
@@ -43,7 +43,7 @@ class Secrets:
         return _pattern(self._values).sub(self._replaced, text) if self._values else text
 
     def hide_in_json(self, text: str) -> str:
-        """Return JSON whose strings are without the secrets; of other text, the text without."""
+        """Return JSON without the secrets in its strings; other text as ``hide`` returns it."""
         if not self._values or not _pattern(self._values).search(text):
             return text
         try:
@@ -68,7 +68,7 @@ class Secrets:
 
 @functools.lru_cache(maxsize=16)
 def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds the secrets. It is made when it is first needed: a long key takes 0.1 s."""
+    """Return the pattern of the secrets. Built when first needed: a long key takes 0.1 s."""
     encoded = {core for secret in secrets for core in _base64_cores(secret.encode())}
     patterns = [
         *("".join(map(_any_form, secret)) for secret in sorted(secrets, key=len, reverse=True)),
@@ -79,9 +79,9 @@ def _pattern(secrets: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _any_form(character: str) -> str:
-    """Return a pattern of a character in either case, as it is or escaped.
+    """Return a pattern of a character in either case, plain or escaped.
 
-    Every alternative begins with a literal, by which ``re`` skips the rest of a text quickly.
+    Every alternative begins with a literal, which lets ``re`` skip other text quickly.
     """
     letters = sorted({character, character.lower(), character.upper()})
     escaped = [form for letter in letters if len(letter) == 1 for form in _escaped(letter)]
@@ -90,7 +90,7 @@ def _any_form(character: str) -> str:
 
 
 def _escaped(letter: str) -> list[str]:
-    """Return patterns of a character as JSON, URLs and HTML write it, also one in another."""
+    """Return patterns of a character as escaped by JSON, URLs and HTML, also nested."""
     pairs = letter.encode("utf-16-be")
     units = [_hex(pairs[at : at + 2].hex()) for at in range(0, len(pairs), 2)]
     in_url = "".join(f"{_PERCENT}{_hex(f'{byte:02x}')}" for byte in letter.encode())
@@ -111,7 +111,7 @@ def _hex(digits: str) -> str:
 
 
 def _base64_cores(secret: bytes) -> list[str]:
-    """Return what base64 makes of a secret, whatever stands before and behind it."""
+    """Return the base64 forms of a secret that do not depend on the text around it."""
     cores: list[str] = []
     for before in range(3):
         length = before + len(secret)

@@ -1,4 +1,4 @@
-"""What an endpoint says when it gives no reply, and which error of ours that is."""
+"""The refusals of endpoints, and the errors that we raise for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arag_search.endpoints.redaction import Secrets
 from arag_search.errors import AragError
 
 MAX_WORDS = 300  # characters of the endpoint's own words in a message
-_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _KEY_STATUSES = frozenset({401, 403})
 _PAYMENT_CODES = frozenset({"insufficient_quota", "billing_not_active"})
 _MODEL_CODES = frozenset({"model_not_found", "invalid_model"})
@@ -45,11 +45,12 @@ _LENGTH_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no reply. ``status`` is 0 where nothing was answered; ``passing`` where another
-    attempt may help, ``retry_after_s`` when the endpoint says after how long."""
+    """The reason why there is no reply. ``status`` is 0 if the endpoint did not answer;
+    ``retryable`` means that another attempt may succeed, after ``retry_after_s`` seconds if the
+    endpoint says so."""
 
     words: str
-    passing: bool
+    retryable: bool
     status: int = 0
     code: str = ""
     retry_after_s: float | None = None
@@ -57,8 +58,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """The errors that are raised for a kind of endpoint, how messages call what it serves, and
-    the variables that hold its key."""
+    """The errors to raise for a kind of endpoint, the noun for what it serves, and the environment
+    variables with its key."""
 
     noun: str
     access: type[AragError]
@@ -69,9 +70,9 @@ class Failures:
 
 
 def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secrets) -> Refusal:
-    """The refusal in a response, in the endpoint's words without the secrets.
+    """Return the refusal in a response, in the endpoint's words without the secrets.
 
-    A body that holds an error with a status of its own (as gateways wrap them) has that status.
+    If the body holds an error with a status of its own, as gateways wrap them, that status counts.
     """
     words, code = body, ""
     try:
@@ -85,19 +86,20 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
             fields = cast(dict[str, object], inner)
         elif isinstance(inner, str):
             fields = {"message": inner, **fields}
-        given_code = fields.get("code") or fields.get("type") or ""
-        code = str(given_code)
-        if status < 400 and type(given_code) is int and 400 <= given_code < 600:
-            status = given_code
-        given = fields.get("message") or fields.get("detail")
-        if given:
-            words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        raw_code = fields.get("code") or fields.get("type") or ""
+        code = str(raw_code)
+        if status < 400 and type(raw_code) is int and 400 <= raw_code < 600:
+            status = raw_code
+        message = fields.get("message") or fields.get("detail")
+        if message:
+            is_text = isinstance(message, str)
+            words = message if is_text else json.dumps(message, ensure_ascii=False)
     if 300 <= status < 400:
         words = _location(headers)
-    passing = (status in _PASSING_STATUSES or status >= 500) and code not in _PAYMENT_CODES
+    retryable = (status in _RETRYABLE_STATUSES or status >= 500) and code not in _PAYMENT_CODES
     return Refusal(
         words=_shown(words, secrets) or "no explanation",
-        passing=passing and not _is_too_long(code, words),
+        retryable=retryable and not _is_too_long(code, words),
         status=status,
         code=secrets.hide(code),
         retry_after_s=_retry_after_s(headers),
@@ -105,7 +107,7 @@ def refusal_of(status: int, body: str, headers: Mapping[str, str], secrets: Secr
 
 
 def is_about(refusal: Refusal, option: str) -> bool:
-    """Whether the endpoint refuses an option, by its name."""
+    """Return whether the endpoint refuses an option, by its name."""
     return refusal.status in (400, 422) and option in refusal.words
 
 
@@ -119,9 +121,9 @@ def refusal_error(
     has_key: bool,
     attempts: int,
 ) -> AragError:
-    """The error to raise for a refusal that is not tried again."""
+    """Return the error to raise for a refusal that is not retried."""
     status, words = refusal.status, refusal.words
-    if refusal.passing:
+    if refusal.retryable:
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         shown = f"status {status}: {words}" if status else words
         advice = {
@@ -143,7 +145,7 @@ def refusal_error(
     if status == 413 or _is_too_long(refusal.code, words):
         return failures.length(f"The request is too long for the model: {words}", where=where)
     if status in _KEY_STATUSES or _says(words, _KEY_WORDS):
-        refused = "refused the key" if has_key else "wants a key"
+        refused = "refused the key" if has_key else "requires a key"
         return failures.access(
             f"The endpoint {refused} (status {status}): {words}",
             where=where,
@@ -151,7 +153,7 @@ def refusal_error(
         )
     if status == 402 or refusal.code in _PAYMENT_CODES:
         return failures.access(
-            f"The endpoint wants to be paid (status {status}): {words}", where=where
+            f"The endpoint requires payment (status {status}): {words}", where=where
         )
     if status == 404 or refusal.code in _MODEL_CODES or _says(words, _MODEL_WORDS):
         return failures.access(
@@ -170,18 +172,18 @@ def _is_too_long(code: str, words: str) -> bool:
 
 
 def _says(words: str, phrases: tuple[str, ...]) -> bool:
-    said = words.lower()
-    return any(phrase in said for phrase in phrases)
+    lowered = words.lower()
+    return any(phrase in lowered for phrase in phrases)
 
 
 def _shown(words: str, secrets: Secrets) -> str:
-    """One line, without the secrets, cut to MAX_WORDS."""
+    """Return the words in one line, without the secrets, cut to MAX_WORDS."""
     words = " ".join(secrets.hide(words).split())
     return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 3] + "..."
 
 
 def _location(headers: Mapping[str, str]) -> str:
-    """Return where a redirect leads, without what may be a secret: user, password and query."""
+    """Return where a redirect leads, without possible secrets: user, password and query."""
     target = headers.get("location", "").partition("?")[0].partition("#")[0]
     scheme, slashes, rest = target.rpartition("//")
     authority, slash, path = rest.partition("/")
@@ -189,9 +191,9 @@ def _location(headers: Mapping[str, str]) -> str:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds until the endpoint wants to be asked again; None where it does not say.
+    """Return the seconds after which the endpoint asks for a retry; None if it does not say.
 
-    Retry-After is a number of seconds or a date; ``retry-after-ms`` is more exact where given.
+    Retry-After is a number of seconds or a date; ``retry-after-ms`` is more exact if present.
     """
     for header, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(header)
@@ -204,6 +206,6 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
                 seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
             except (ValueError, OverflowError):
                 continue
-        if seconds == seconds:  # not a number is no time
+        if seconds == seconds:  # not NaN
             return max(seconds, 0.0)
     return None

@@ -1,4 +1,4 @@
-"""Where key and base URL of an endpoint come from: the first of some variables that is set."""
+"""The environment variables with the key and the base URL of an endpoint."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 
 def first_set(variables: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
-    """The value and name of the first variable that is set; two empty texts if none is.
+    """Return value and name of the first variable that is set; two empty strings if none is.
 
-    What is empty is unset.
+    An empty variable counts as unset.
     """
     for name in names:
         value = variables.get(name, "").strip()

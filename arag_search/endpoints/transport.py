@@ -1,4 +1,4 @@
-"""What carries the requests of openai's client: HttpHost, with its bounds, to one origin only."""
+"""The transport of openai's client: an HttpHost with its bounds, for one origin only."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from arag_search.endpoints.host import HttpHost, HttpReply, Proxy
 from arag_search.errors import ConfigError
 
 _PORTS = {"http": 80, "https": 443}
-_SENT_AGAIN = frozenset({307, 308})  # other redirects turn a POST into a GET
+_FOLLOWED = frozenset({307, 308})  # other redirects turn a POST into a GET
 _MAX_REDIRECTS = 5
-_OURS = frozenset({"accept-encoding", "connection", "content-length", "host"})
-_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_OWN_HEADERS = frozenset({"accept-encoding", "connection", "content-length", "host"})
+_BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class EndpointTransport(httpx2.BaseTransport):
-    """Requests to the origin of ``base_url``; ``timeout_s`` is for a whole exchange, redirects
-    within the origin included. A redirect to another origin is a reply like others.
+    """A transport to the origin of ``base_url``.
 
-    Raises ConfigError for a proxy in the environment that is not an HTTP proxy.
+    ``timeout_s`` bounds a whole exchange, including redirects within the origin. A redirect to
+    another origin is returned as a reply. Raises ConfigError if the environment names a proxy
+    that is not an HTTP proxy.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class EndpointTransport(httpx2.BaseTransport):
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        headers = {name: value for name, value in request.headers.items() if name not in _OURS}
+        headers = {
+            name: value for name, value in request.headers.items() if name not in _OWN_HEADERS
+        }
         try:
             reply = self._exchange(request.method, str(request.url), request.read(), headers)
         except TimeoutError as error:
@@ -61,7 +64,7 @@ class EndpointTransport(httpx2.BaseTransport):
         kept = [
             (name.encode("latin-1", "replace"), str(value).encode("latin-1", "replace"))
             for name, value in reply.headers.items()
-            if name.lower() not in _OF_THE_BODY
+            if name.lower() not in _BODY_HEADERS
         ]
         return httpx2.Response(reply.status, headers=kept, content=reply.body, request=request)
 
@@ -76,41 +79,41 @@ class EndpointTransport(httpx2.BaseTransport):
             parts = urlsplit(url)
             target = f"{parts.path or '/'}?{parts.query}".removesuffix("?")
             reply = self._host.exchange(method, target, body, headers, until - time.monotonic())
-            if reply.status not in _SENT_AGAIN:
+            if reply.status not in _FOLLOWED:
                 return reply
-            moved = _joined(url, reply.headers.get("location", ""))
-            if moved is None or _origin(moved) != self._origin:
+            new_url = _redirected(url, reply.headers.get("location", ""))
+            if new_url is None or _origin(new_url) != self._origin:
                 return reply
-            url = moved
+            url = new_url
         raise HTTPException(f"redirected {_MAX_REDIRECTS} times")
 
 
-def _joined(url: str, location: str) -> str | None:
-    """Return where a redirect leads; None for what is no URL of printable ASCII."""
+def _redirected(url: str, location: str) -> str | None:
+    """Return where a redirect leads; None for anything but a URL of printable ASCII."""
     if not (location.isascii() and location.isprintable()) or " " in location:
         return None
     try:
         joined = urljoin(url, location)
         _origin(joined)
-    except ValueError:  # brackets or a port that are none
+    except ValueError:  # malformed brackets or port
         return None
     return joined
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port. Raises ValueError for what is no URL."""
+    """Return scheme, host and port. Raises ValueError for a malformed URL."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _proxy(scheme: str, host: str) -> Proxy | None:
-    """Return the proxy that the environment names for a host. Never shows its password."""
+    """Return the proxy that the environment names for a host. Errors never show its password."""
     proxies = getproxies()
-    given = proxies.get(scheme) or proxies.get("all")
-    if not given or proxy_bypass(host):
+    url = proxies.get(scheme) or proxies.get("all")
+    if not url or proxy_bypass(host):
         return None
     try:
-        parts = urlsplit(given if "://" in given else f"http://{given}")
+        parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port or 80
     except ValueError:
         parts, port = urlsplit("//"), 0
@@ -122,5 +125,5 @@ def _proxy(scheme: str, host: str) -> Proxy | None:
         )
     if parts.username is None:
         return Proxy(parts.hostname, port)
-    access = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return Proxy(parts.hostname, port, f"Basic {base64.b64encode(access.encode()).decode()}")
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return Proxy(parts.hostname, port, f"Basic {base64.b64encode(login.encode()).decode()}")

@@ -43,7 +43,7 @@ class RecordsFile:
         """Drop what a crash left of a last record; how many bytes that was. Raises RunError for a
         last line that is no record of ours."""
         try:
-            return self._lines.mend()
+            return self._lines.repair()
         except ForeignLineError:
             raise self._foreign() from None
 

@@ -17,17 +17,17 @@ _THREAD_BOUNDS = (
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use; where the system does not say, all of them."""
+    """Return how many cores this process may use; all of them if the system does not say."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def share_cores() -> int:
-    """Return how many threads torch or FAISS should take, and let its idle threads sleep.
+    """Make idle threads of torch and FAISS sleep, and return how many threads to give them.
 
-    A library reads the setting when it is loaded, so call this first. Variables that the user has
-    set are left as they are.
+    The libraries read the settings when they are loaded, so call this first. Variables that the
+    user has set keep their values.
     """
     for variable, value in _SLEEP_WHEN_IDLE.items():
         os.environ.setdefault(variable, value)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever happens to the process or the machine."""
+"""Files that are whole or absent, even after a crash of the process or the machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""No space, no quota left, or a file beyond the limit of its size."""
+"""No space left, no quota left, or a file larger than allowed."""
 
 
 def room_advice(error: OSError) -> str:
-    """Say what to do about a full disk; empty where that is not what failed."""
+    """Return what to do about a full disk; empty if that is not what failed."""
     return "Make room there and run the same command again." if error.errno in FULL_DISK else ""
 
 
 @contextmanager
 def naming(path: Path) -> Generator[None]:
-    """Name the path in an OSError that names none: writing to an open file does not."""
+    """Add the path to an OSError without one, such as those of writing to an open file."""
     try:
         yield
     except OSError as error:
@@ -47,7 +47,7 @@ def replacing(path: Path, *, shared: bool = False) -> Generator[Path]:
 
 
 def write_atomically(path: Path, data: bytes, *, shared: bool = False) -> None:
-    """Replace a file: it holds what it held, or all of ``data``, and stays so after a crash.
+    """Replace a file: after a crash it holds either its old content or all of ``data``.
 
     See ``replacing``; a symbolic link at the temporary path is not followed. Raises OSError that
     names the file.

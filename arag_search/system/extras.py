@@ -1,4 +1,4 @@
-"""Parts of the installation that not everybody has: which line installs them."""
+"""Optional dependencies, and the errors that name the line to install them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from arag_search.errors import MissingExtraError
 
 
 def missing_extra(name: str, package: str) -> MissingExtraError:
-    """The error to raise where ``package`` cannot be imported, which extra ``name`` would bring.
+    """Return the error to raise if ``package``, which extra ``name`` installs, is not importable.
 
-    Raise it ``from`` the ImportError where that says more than that the package is not there.
+    Raise it ``from`` the ImportError if that says more than that the package is missing.
     """
     return MissingExtraError(
         f"{package} is not installed.",
@@ -20,6 +20,7 @@ def missing_extra(name: str, package: str) -> MissingExtraError:
 
 
 def check_extra(name: str, package: str, module: str | None = None) -> None:
-    """Raise MissingExtraError unless ``module`` (else ``package``) is there. Imports nothing."""
+    """Raise MissingExtraError unless ``module`` (default ``package``) is installed. Imports
+    nothing."""
     if importlib.util.find_spec(module or package) is None:
         raise missing_extra(name, package)

@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment of our choosing."""
+"""Ctrl-C, deferred to a safe moment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import FrameType
 
 
 class Interrupts:
-    """Holds back the first Ctrl-C until ``check``; a context manager.
+    """A context manager that defers the first Ctrl-C until ``check``.
 
-    ``on_first`` is called at the first one, within the signal handler: it must not wait for
-    anything. The second one interrupts at once. Outside of the main thread, or where the program
-    has a handler of its own, nothing is held back.
+    ``on_first`` is called at the first Ctrl-C, in the signal handler, so it must not block. The
+    second Ctrl-C interrupts at once. Nothing is deferred outside of the main thread, or if the
+    program has a signal handler of its own.
     """
 
     def __init__(self, on_first: Callable[[], None] | None = None) -> None:
@@ -21,7 +21,7 @@ class Interrupts:
         self.between_batches = False
         """Whether the KeyboardInterrupt was raised by ``check``."""
 
-        self._asked = False
+        self._is_pending = False
         self._installed = False
 
     def __enter__(self) -> Interrupts:
@@ -39,14 +39,14 @@ class Interrupts:
             self._installed = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
+        if self._is_pending:
             signal.default_int_handler(number, frame)
-        self._asked = True
+        self._is_pending = True
         if self._on_first is not None:
             self._on_first()
 
     def check(self) -> None:
-        """Raise the KeyboardInterrupt that was held back, if there is one."""
-        if self._asked:
+        """Raise the deferred KeyboardInterrupt, if there is one."""
+        if self._is_pending:
             self.between_batches = True
             raise KeyboardInterrupt

@@ -1,8 +1,8 @@
-"""Files of JSON lines that grow at their end: records, recorded replies, verdicts.
+"""Append-only files of JSON lines: records, recorded replies, verdicts.
 
-Whole lines are appended, by any thread or process. What a crash left of a last line is cut off
-before the next one is written, and nothing else ever is: a last line that is not ours is refused,
-and so are links and whatever is no plain file, since their content belongs to something else.
+Any thread or process may append whole lines. A torn last line, left by a crash, is cut off before
+the next line is written. Nothing else is ever removed: a file whose last line is not ours is
+rejected, and so are symbolic links and anything but plain files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | o
 
 
 class ForeignLineError(Exception):
-    """The last line of a file is of another kind than those that are appended to it."""
+    """The last line of a file is not of the kind that is appended to it."""
 
 
 def split_lines(content: bytes) -> list[bytes]:
@@ -39,22 +39,22 @@ def split_lines(content: bytes) -> list[bytes]:
 class JsonLinesFile:
     """A file that lines are appended to.
 
-    A line of ours begins with the field ``first_field``, and ``is_ours`` is true of it. Methods
+    Our lines begin with the field ``first_field``, and ``is_ours`` returns True for them. Methods
     raise OSError, whose ``strerror`` says what is wrong, and ForeignLineError.
     """
 
     def __init__(self, path: Path, first_field: str, is_ours: Callable[[bytes], bool]) -> None:
-        """Open the file, which is made where there is none."""
+        """Open the file, created if it is missing."""
         self.path = path
         self._begin = f'{{"{first_field}"'.encode()
         self._is_ours = is_ours
         self._threads = threading.Lock()
         self._is_claimed = False
-        self._descriptor = _opened(path)
+        self._descriptor = _open(path)
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """The size of the file in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def claim(self) -> bool:
@@ -64,16 +64,16 @@ class JsonLinesFile:
             self._is_claimed = try_lock(self._descriptor)
             return self._is_claimed
 
-    def mend(self) -> int:
-        """Cut off what a crash left of a last line; how many bytes that was."""
+    def repair(self) -> int:
+        """Cut off a torn last line, and return how many bytes it had."""
         with self._locked():
-            return self._mend()
+            return self._cut_torn_line()
 
     def append(self, line: bytes) -> None:
-        """Write a line, which ends with its line end, and wait until it is on disk. A line that
-        does not fit leaves nothing behind."""
+        """Write a line, line end included, and wait until it is on disk. If it does not fit, the
+        file stays as it was."""
         with self._locked():
-            self._mend()
+            self._cut_torn_line()
             size = self.size
             try:
                 if os.write(self._descriptor, line) < len(line):
@@ -84,7 +84,7 @@ class JsonLinesFile:
                 raise
 
     def close(self) -> None:
-        """Give the file back. May be called again."""
+        """Close the file. May be called again."""
         with self._threads:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -92,12 +92,12 @@ class JsonLinesFile:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Wait until no other thread or process writes."""
+        """Exclude other threads and processes, after waiting for them."""
         with self._threads, nullcontext() if self._is_claimed else locked(self._descriptor):
             yield
 
-    def _mend(self) -> int:
-        """Cut off a torn last line, or end a whole one."""
+    def _cut_torn_line(self) -> int:
+        """Cut off a torn last line, or complete a whole one that lacks its line end."""
         size = self.size
         start = self._start_of_last_line(size)
         last = os.pread(self._descriptor, size - start, start)
@@ -112,23 +112,23 @@ class JsonLinesFile:
         return len(last)
 
     def _is_torn(self, line: bytes) -> bool:
-        """Return whether a crash made this of a line of ours: its beginning, or bytes that never
-        reached the disk, which are zeros."""
+        """Return whether this is a line of ours, torn by a crash: its beginning, or zeros for
+        bytes that never reached the disk."""
         begins = line.startswith((self._begin, b"\0")) or self._begin.startswith(line)
         return begins and not _is_json(line)
 
     def _start_of_last_line(self, size: int) -> int:
-        start = max(size - 1, 0)  # its own end does not count
+        start = max(size - 1, 0)  # skip its own line end
         while start > 0:
             length = min(_BLOCK_BYTES, start)
             start -= length
-            place = os.pread(self._descriptor, length, start).rfind(b"\n")
-            if place >= 0:
-                return start + place + 1
+            line_end = os.pread(self._descriptor, length, start).rfind(b"\n")
+            if line_end >= 0:
+                return start + line_end + 1
         return 0
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
     descriptor = os.open(path, _FLAGS, 0o644)

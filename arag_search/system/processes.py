@@ -13,11 +13,11 @@ _NO_START = "running"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by its number and its start, which together never recur.
+    """A process, identified by its id and its start time, which together are never reused.
 
-    ``started`` is boot and clock ticks where the system has ``/proc``, elsewhere the date: equal
-    for one process as long as it lives, and different for any other process with its number, also
-    after a reboot.
+    ``started`` is the boot id and clock ticks if the system has ``/proc``, otherwise the date. It
+    does not change while the process lives, and differs for every other process with the same id,
+    also after a reboot.
     """
 
     pid: int
@@ -25,24 +25,24 @@ class Process:
 
     @property
     def runs(self) -> bool:
-        """Whether this very process is there and has not ended."""
+        """Whether this process, and not another with its id, is still running."""
         return start_of(self.pid) == self.started
 
 
 def this_process() -> Process:
-    """Return the process that asks."""
+    """Return the calling process."""
     return Process(os.getpid(), start_of(os.getpid()) or "")
 
 
 def start_of(pid: int) -> str | None:
-    """Return when the process with this number started; None if none runs (a zombie does not)."""
+    """Return when the process with this id started; None if it is not running, or a zombie."""
     boot = _PROC / "sys" / "kernel" / "random" / "boot_id"
     try:
         boot_id = boot.read_text("ascii").strip()
     except OSError:  # macOS
         return _start_by_ps(pid)
     try:
-        # The name, in brackets, may hold anything; what follows it are state and numbers.
+        # The name, in parentheses, may contain anything; state and numbers follow it.
         stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
         return None
@@ -56,7 +56,7 @@ def _start_by_ps(pid: int) -> str | None:
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},  # the same text for every asker
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},  # the same text in every environment
         )
     except OSError:
         return _start_by_number(pid)
@@ -65,11 +65,11 @@ def _start_by_ps(pid: int) -> str | None:
 
 
 def _start_by_number(pid: int) -> str | None:
-    """Tell only whether the number is in use: all that is left without ``ps``."""
+    """Return a constant if the id is in use: without ``ps`` nothing else is known."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
-    except PermissionError:  # it is there, and another user's
+    except PermissionError:  # it is running, as another user
         pass
     return _NO_START

@@ -1,9 +1,9 @@
-"""Terminals: what a corpus, a model or a server wrote is shown there, and never obeyed.
+"""Terminals, protected from control characters in what a corpus, a model or a server wrote.
 
-A terminal takes some characters for commands: they move the cursor, set its title, fill the
-clipboard, or turn the order of the letters around. ``guard_terminals`` puts a stream in front of
-each terminal that writes such characters as JSON does (``\\u001b``), so that JSON stays the same
-JSON. A pipe or a file gets every character as it is.
+A terminal takes some characters for commands: they move the cursor, set the title, fill the
+clipboard, or reverse the order of letters. ``guard_terminals`` puts a stream in front of each
+terminal that escapes such characters as JSON does (``\\u001b``), so that JSON output keeps its
+meaning. Pipes and files receive every character unchanged.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import re
 import sys
 from typing import TextIO
 
-# C0 but tab and newline, DEL, C1, and what embeds, overrides or isolates a direction of writing.
+# C0 except tab and newline, DEL, C1, and the controls of bidirectional text.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    """Return the text with every character that a terminal obeys written as ``\\u`` and its code.
+    """Return the text with every character that a terminal obeys escaped as ``\\u`` and its code.
 
-    Tabs and ends of lines stay; ``\\r\\n`` is one of these.
+    Tabs and line ends, including ``\\r\\n``, are kept.
     """
     return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
 class TerminalStream(io.TextIOBase):
-    """A text stream in front of a terminal, whose writer cannot give commands to it.
+    """A text stream that keeps its writer from sending commands to a terminal.
 
-    ``terminal`` is the stream behind it, for what draws on the screen itself.
+    ``terminal`` is the stream behind it, for code that draws on the screen itself.
     """
 
     def __init__(self, terminal: TextIO) -> None:
@@ -60,8 +60,8 @@ class TerminalStream(io.TextIOBase):
 
 
 def guard_terminals() -> None:
-    """Let everything that this process prints on a terminal pass through a TerminalStream:
-    results, messages, progress, warnings and tracebacks alike."""
+    """Send everything that this process prints on a terminal through a TerminalStream: results,
+    messages, progress, warnings and tracebacks."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty() and not isinstance(stream, TerminalStream):
@@ -69,5 +69,5 @@ def guard_terminals() -> None:
 
 
 def drawing_stream() -> TextIO:
-    """Return stderr for a caller that draws on the screen, and calls ``visible`` itself."""
+    """Return stderr for code that draws on the screen and calls ``visible`` itself."""
     return sys.stderr.terminal if isinstance(sys.stderr, TerminalStream) else sys.stderr

@@ -1,6 +1,6 @@
-"""A YAML file of ours, read strictly: a mapping, each key once, every value written out.
+"""Strict reading of our YAML files: one mapping, no duplicate keys, no aliases.
 
-There are no aliases: a few lines of them stand for more than a machine can hold.
+Aliases are rejected because a few lines of them can expand to more than a machine can hold.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MAX_NUMBER_CHARACTERS = 1_000
 
 
 def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[object, object]:
-    """The keys and values in a file.
+    """Read the keys and values of a file.
 
-    ``what`` is what the file is called in errors and ``holds`` what it should hold. Raises
-    ConfigError where it cannot be read, is not YAML, holds an alias or nothing of the kind, or
-    gives a key twice (``key.field`` for those a level below), of which loading would keep only one.
+    ``what`` is the file's name in errors, and ``holds`` what it should hold. Raises ConfigError if
+    the file cannot be read, is not YAML, contains an alias, is not a non-empty mapping, or has a
+    duplicate key (named ``key.field`` one level down), of which loading would keep only one.
     """
     import yaml
 
@@ -36,7 +36,7 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
             f"The {what} has an alias, *{error.name}, in line {error.line}.",
             where=where,
             allowed="every value written out where it belongs",
-            do="Write there what the alias stands for.",
+            do="Replace the alias by what it stands for.",
         ) from None
     except OSError as error:
         raise ConfigError(f"The {what} cannot be read ({error.strerror}).", where=where) from error
@@ -45,35 +45,35 @@ def read_mapping(file: Path, what: str, *, holds: str, allowed: str) -> dict[obj
             f"The {what} is not YAML: nested too deeply.", where=where, allowed=allowed
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # ValueError: no UTF-8, or the 45th of a month; OverflowError: a number such as 59:59:...:59
+        # ValueError: not UTF-8, or the 45th of a month; OverflowError: a number like 59:59:...:59
         why = " ".join(str(error).split())
         raise ConfigError(
             f"The {what} is not YAML: {why}.", where=where, allowed=allowed
         ) from error
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"The {what} holds no {holds}.", where=where, allowed=allowed)
-    twice = repeated(_keys(root))
-    if twice:
+    duplicates = repeated(_keys(root))
+    if duplicates:
         raise ConfigError(
-            f"The {what} gives {', '.join(twice)} twice.", where=where, allowed="each key once"
+            f"The {what} gives {', '.join(duplicates)} twice.", where=where, allowed="each key once"
         )
     return cast(dict[object, object], content)
 
 
 def numbered(what: str, problems: list[str]) -> str:
-    """Several problems of one file as one message."""
+    """Join the problems of a file into one message with a numbered list."""
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"{number}. {problem}" for number, problem in enumerate(problems, start=1)]
     return "\n".join([f"The {what} has {many}.", *lines])
 
 
 def repeated(keys: Iterable[str]) -> list[str]:
-    """Return those that are there more than once, sorted."""
+    """Return the keys that occur more than once, sorted."""
     return sorted(key for key, count in Counter(keys).items() if count > 1)
 
 
 def _keys(root: Any) -> list[str]:
-    """Return the keys of two levels of a mapping's node, as often as they stand there."""
+    """Return the keys of the top two levels of a mapping node, including duplicates."""
     import yaml
 
     keys: list[str] = []
@@ -85,7 +85,7 @@ def _keys(root: Any) -> list[str]:
 
 
 class _AliasError(Exception):
-    """An alias in a file: its name and its line."""
+    """An alias in a file, with its name and line."""
 
     def __init__(self, name: str, line: int) -> None:
         super().__init__(name)
@@ -99,7 +99,7 @@ def _loader_class() -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """What one file is read with."""
+        """A safe loader that raises for aliases and endless numbers."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = cast(Any, self).peek_event()

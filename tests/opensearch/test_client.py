@@ -35,7 +35,7 @@ from tests.support.unruly_server import (
 pytestmark = pytest.mark.servers
 
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
-SEE = "Do: See whether all nodes run, then try again."
+SEE = "Do: Check that all nodes are running, then try again."
 
 
 @pytest.fixture(name="server")
@@ -312,7 +312,7 @@ def test_a_web_page_is_no_answer(server: Unruly) -> None:
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert str(caught.value) == (
-        "The server answers something else than JSON: "
+        "The server's answer is not JSON: "
         "Unknown mimetype, unable to deserialize: text/html\n"
         f"Where: {server.url}\n"
         "Do: Correct the address."
@@ -342,7 +342,7 @@ def test_a_password_does_not_go_unencrypted_to_another_machine() -> None:
     with pytest.raises(ArgumentError) as caught:
         Client.connect(address, replace(QUICK, username="anna", password="s3cret"))
     assert str(caught.value) == (
-        "The password would go over the network unencrypted.\n"
+        "The password would be sent over the network unencrypted.\n"
         "Where: http://127.0.0.1:9200,search.example.org:9200\n"
         "Allowed: https://, or http:// to this machine\n"
         "Do: Write https:// in the address, or set OPENSEARCH_ALLOW_UNENCRYPTED=1."

@@ -90,7 +90,7 @@ def test_an_index_of_somebody_else_is_told(server: Server) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         open_index(str(server.address("theirs")))
     assert str(caught.value) == (
-        "The index was not built by arag_search: its mapping says nothing of it in _meta.\n"
+        "The index was not built by arag_search: its mapping has no _meta of ours.\n"
         f"Where: {server.address('theirs')}\n"
         "Do: Name another index. Build it with: arag-search index SOURCE --to ADDRESS"
     )
@@ -102,7 +102,7 @@ def test_an_unfinished_build_is_told(server: Server) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         open_index(str(server.address("unfinished")))
     assert caught.value.what == "The build of the index is not finished."
-    assert caught.value.do == "Repeat the command that builds it."
+    assert caught.value.do == "Run the same arag-search index command again to resume it."
 
 
 def test_another_version_of_the_format_is_told(server: Server) -> None:

@@ -105,7 +105,7 @@ def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: S
         assert 0 < seconds <= BUDGET_S
         assert error.what.startswith("No connection: [Errno 111] Connection refused (")
         assert error.where == address.server
-        assert error.do == "See whether all nodes run, then try again."
+        assert error.do == "Check that all nodes are running, then try again."
         assert not list(differences(first.answer, first.question.ask(index)))
 
 

@@ -129,7 +129,7 @@ def test_a_node_that_dies_is_told_apart_from_a_certificate_that_is_refused(
     why: str, passing: bool, what: str
 ) -> None:
     fault = fault_of_tls(why, "https://h:1", shown=True)
-    assert (fault.passing, fault.error.what) == (passing, what)
+    assert (fault.retryable, fault.error.what) == (passing, what)
 
 
 def test_a_connection_that_breaks_is_made_again(ours: Certificate) -> None:

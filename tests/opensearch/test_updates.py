@@ -114,7 +114,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
             call(address, *([["a"]] if call is delete_documents else []))
     opensearch.client.call("PUT", f"/{opensearch.name}", {})
     assert refusal(delete_documents, address, ["a"]).startswith(
-        "The index was not built by arag_search: its mapping says nothing of it in _meta."
+        "The index was not built by arag_search: its mapping has no _meta of ours."
     )
     assert opensearch.indexes() == [opensearch.name]
     opensearch.remove()
@@ -125,10 +125,10 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     with pytest.raises(IndexLockedError) as caught:
         add_documents(["built.jsonl"], address)
     assert str(caught.value) == (
-        f"Another update is at work there (process {os.getpid()} on {os.uname().nodename}).\n"
+        f"Another update is running there (process {os.getpid()} on {os.uname().nodename}).\n"
         f"Where: {address}\nDo: Wait for it, or stop it."
     )
-    lock.sign({"x": 1})
+    lock.renew({"x": 1})
     lock.release()
     assert "no document" in refusal(delete_documents, address, ["a", "z"]).lower()
     report = delete_documents(address, ["a"])

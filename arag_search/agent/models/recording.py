@@ -94,7 +94,7 @@ class RecordingFile:
         self.file = Path(file)
         try:
             self._lines = JsonLinesFile(self.file, "question_id", _is_recorded)
-            self._lines.mend()
+            self._lines.repair()
         except OSError as error:
             raise ConfigError(
                 f"Replies cannot be recorded ({error.strerror}).",

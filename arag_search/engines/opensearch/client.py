@@ -1,8 +1,8 @@
-"""Calls to a cluster: over which connection, for how long, how often, and what failures are called.
+"""Calls to a cluster: connections, time limits, retries and errors.
 
-An attempt takes a few seconds at most, however slowly its answer comes, all attempts of a call
-together its budget. Each goes to another of the hosts. The library below neither retries nor logs
-what we raise.
+An attempt takes at most a few seconds, however slowly its answer arrives, and all attempts of a
+call together at most its budget. Each uses another host. The library below neither retries nor
+logs what we raise.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from arag_search.errors import ArgumentError, EngineError, IndexClosedError
 MIN_MAJOR_VERSION = 3
 
 Body = Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes | None
-"""A sequence is sent as lines, bytes as they are."""
+"""A sequence is sent as lines of JSON, bytes as they are."""
 Params = Mapping[str, str] | None
 AfterTimeout = Callable[[float], tuple[Body, Params]]
-"""Gives what to send after an attempt that was not answered in time. It may send requests itself,
-until the time that it is given, of ``time.monotonic``."""
+"""Returns what to send after an attempt that timed out. It may send requests itself, until the
+time of ``time.monotonic`` that it is called with."""
 
 __all__ = [
     "AfterTimeout",
@@ -53,11 +53,11 @@ _SEARCHES = ("/_search", "/_msearch")
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _ANSWER_S = 1.0
-"""For so long an answer is waited for after the server should have stopped a query."""
+"""How long to wait for an answer after the server should have stopped a query."""
 
 
 class Client:
-    """A connection to the cluster of an address. Threads may share it; forks make their own."""
+    """A connection to the cluster of an address. Threads may share it; forks create their own."""
 
     def __init__(self, address: Address, options: ConnectionOptions) -> None:
         """Use ``Client.connect``."""
@@ -73,16 +73,16 @@ class Client:
 
     @staticmethod
     def connect(address: Address, options: ConnectionOptions | None = None) -> Client:
-        """Connect, and see that the server is an OpenSearch we know.
+        """Connect, and check that the server is a supported OpenSearch.
 
-        Raises ArgumentError for a password that would go unencrypted to another machine,
+        Raises ArgumentError if a password would be sent unencrypted to another machine,
         AccessError, UnavailableError, and EngineError for another kind of server.
         """
         options = options or ConnectionOptions.from_environment()
         exposed = options.username and not (address.is_encrypted or address.is_local)
         if exposed and not options.allow_unencrypted:
             raise ArgumentError(
-                "The password would go over the network unencrypted.",
+                "The password would be sent over the network unencrypted.",
                 where=address.server,
                 allowed="https://, or http:// to this machine",
                 do=f"Write https:// in the address, or set {UNENCRYPTED_VARIABLE}=1.",
@@ -96,9 +96,9 @@ class Client:
         return client
 
     def version(self) -> str:
-        """The version of the server. Raises EngineError for one that is too old or another kind."""
-        found: Any = self.call("GET", "/", budget_s=self._options.opening_budget_s)
-        version: Any = found.get("version") if isinstance(found, dict) else None  # pyright: ignore
+        """Return the server's version. Raises EngineError for an old one or another kind."""
+        reply: Any = self.call("GET", "/", budget_s=self._options.opening_budget_s)
+        version: Any = reply.get("version") if isinstance(reply, dict) else None  # pyright: ignore
         if not isinstance(version, dict) or version.get("distribution") != "opensearch":  # pyright: ignore
             raise EngineError(
                 "The server is not an OpenSearch.",
@@ -129,14 +129,14 @@ class Client:
         attempt_timeout_s: float | None = None,
         query_timeout_s: float | None = None,
     ) -> Any:
-        """Send a request until it is answered; the JSON of the answer.
+        """Send a request until it is answered, and return the JSON of the answer.
 
-        Failures that may pass are retried for ``budget_s`` seconds; 0 is one attempt. The answer is
-        whole and has the shape that the request demands (see shapes.py). A host that does not
-        answer in time is set aside, unless there is ``after_timeout`` to find out whether it is to
-        blame. After as many such attempts as there are hosts, the next may take twice as long. A
-        query that the server stops by itself after ``query_timeout_s`` has this time from its
-        second attempt on, and no attempt has much more.
+        Retryable failures are retried for ``budget_s`` seconds; 0 means one attempt. The answer is
+        complete and has the shape that the request demands (see shapes.py). A host that times out
+        is set aside, unless ``after_timeout`` finds out whether it is to blame. After as many
+        timeouts as there are hosts, the next attempt may take twice as long. A query that the
+        server stops after ``query_timeout_s`` has this time from its second attempt on, and no
+        attempt has much more.
         Raises AccessError, UnavailableError, RefusedError for any other status, EngineError.
         """
         budget_s = self._options.request_budget_s if budget_s is None else budget_s
@@ -150,17 +150,19 @@ class Client:
             if query_timeout_s is not None and (too_short or timeout_s > query_timeout_s):
                 timeout_s = query_timeout_s + _ANSWER_S
             limit_s = timeout_s if attempts == 0 else min(timeout_s, started + budget_s - begun)
-            found = self._attempt(method, path, body, params, limit_s, blame=after_timeout is None)
-            if not isinstance(found, Fault):
-                return found
+            outcome = self._attempt(
+                method, path, body, params, limit_s, blame=after_timeout is None
+            )
+            if not isinstance(outcome, Fault):
+                return outcome
             attempts += 1
             now = time.monotonic()
-            if not found.passing or now + pause_s >= started + budget_s:
-                raise _final(found, attempts, now - started)
-            # A query that the server has stopped when we gave it up is answered at that moment.
-            if found.unanswered or (query_timeout_s is not None and now - begun >= limit_s):
-                # A node that hangs is given up soon, and is not given all that is left when it is
-                # asked again; a slow search has its time.
+            if not outcome.retryable or now + pause_s >= started + budget_s:
+                raise _final(outcome, attempts, now - started)
+            # The server may have stopped the query at the moment when our attempt timed out.
+            if outcome.unanswered or (query_timeout_s is not None and now - begun >= limit_s):
+                # A node that hangs is abandoned early, and cannot use up the whole budget when it
+                # is tried again; a slow search gets its time.
                 too_short += 1
                 if too_short % len(self._address.hosts) == 0:
                     timeout_s *= 2
@@ -168,9 +170,9 @@ class Client:
                     body, params = after_timeout(started + budget_s)
                     now = time.monotonic()
                     if now >= started + budget_s:
-                        raise _final(found, attempts, now - started)
+                        raise _final(outcome, attempts, now - started)
             elif attempts >= len(self._address.hosts):
-                # Not all clients at once.
+                # Spread the clients out in time.
                 time.sleep(pause_s * random.uniform(0.75, 1.0))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -190,8 +192,8 @@ class Client:
         timeout_s: float,
         blame: bool = True,
     ) -> Any:
-        """Send a request once, to one host, whether it is set aside or not; the JSON of the answer,
-        or the Fault. ``blame`` sets the host aside where it does not answer in time."""
+        """Send a request once to a host, even if it is set aside. Return the JSON of the answer, or
+        the Fault. ``blame`` sets the host aside if it times out."""
         return self._attempt(method, path, body, params, timeout_s, host=host, blame=blame)
 
     def close(self) -> None:
@@ -212,8 +214,7 @@ class Client:
         host: Host | None = None,
         blame: bool,
     ) -> Any:
-        """The answer, or the Fault, without our password; of the host whose turn it is, where none
-        is given."""
+        """Return the answer, or the Fault without our password, of ``host`` or the next host."""
         outcome = self._exchange(method, path, body, params, timeout_s, host, blame)
         if isinstance(outcome, Fault):
             outcome.error.what = self._secrets.hide(outcome.error.what)
@@ -236,12 +237,12 @@ class Client:
         hosts = self._connected()
         host = host or hosts.next()
         params = dict(params or {})
-        if path.endswith(_SEARCHES):  # the server need not go on when we have given up
+        if path.endswith(_SEARCHES):  # the server can stop when we no longer wait
             params["cancel_after_time_interval"] = f"{int(1000 * timeout_s)}ms"
         begun = time.monotonic()
         try:
-            found = host.transport.perform_request(
-                method, path, params=params, body=_data(body), timeout=timeout_s
+            reply = host.transport.perform_request(
+                method, path, params=params, body=_as_bytes(body), timeout=timeout_s
             )
         except ConnectionError as error:
             waited = time.monotonic() - begun >= timeout_s
@@ -254,15 +255,15 @@ class Client:
         except (SerializationError, UnicodeDecodeError, RecursionError) as error:
             hosts.answered(host)
             words = self._secrets.hide(str(error))[:80]
-            what = f"The server answers something else than JSON: {words}"
+            what = f"The server's answer is not JSON: {words}"
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         except UnreadableReplyError as error:
             hosts.answered(host)
             what = f"The server's answer {error}."
             return Fault(False, EngineError(what, where=self.server, do="Correct the address."))
         hosts.answered(host)
-        exchange = Exchange(method, path, params, body, found, self.server)
-        return fault_of_shape(exchange) or found
+        exchange = Exchange(method, path, params, body, reply, self.server)
+        return fault_of_shape(exchange) or reply
 
     def _connection_fault(self, error: Any, timeout_s: float) -> Fault:
         from opensearchpy.exceptions import ConnectionTimeout, SSLError
@@ -271,11 +272,11 @@ class Client:
             return Fault(True, unavailable(f"No answer within {timeout_s:.3g} s.", self.server))
         if isinstance(error, SSLError) or self._address.is_encrypted:
             return self._tls_fault(error)
-        return Fault(True, unavailable(f"No connection: {_said(error)}", self.server))
+        return Fault(True, unavailable(f"No connection: {_message(error)}", self.server))
 
     def _tls_fault(self, error: Any) -> Fault:
         shown = self._options.client_cert is not None
-        return fault_of_tls(_said(error), self.server, shown=shown)
+        return fault_of_tls(_message(error), self.server, shown=shown)
 
     def _connected(self) -> Hosts:
         if self._hosts is None or self._pid != os.getpid() or self._closed:
@@ -289,18 +290,18 @@ class Client:
 
 
 def encoded(body: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
-    """A body as JSON, or several as lines of JSON."""
+    """Return a body as JSON, or several as lines of JSON."""
     if isinstance(body, Mapping):
         return orjson.dumps(body)
     return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in body)
 
 
-def _data(body: Body) -> bytes | None:
+def _as_bytes(body: Body) -> bytes | None:
     return body if isinstance(body, bytes) or body is None else encoded(body)
 
 
-def _said(error: Any) -> str:
-    """What the library below the library said, in one line."""
+def _message(error: Any) -> str:
+    """Return the message of the innermost library in one line."""
     text = " ".join(str(error.error).split())
     # HTTPConnection(host='h', port=1): Failed to establish a new connection: [Errno 111] ...
     return text.rpartition("new connection: ")[2][:300]
@@ -308,6 +309,6 @@ def _said(error: Any) -> str:
 
 def _final(fault: Fault, attempts: int, seconds: float) -> Exception:
     error = fault.error
-    if fault.passing and attempts > 1:
+    if fault.retryable and attempts > 1:
         error.what = f"{error.what.rstrip('.')} ({attempts} attempts in {seconds:.0f} s)."
     return error

@@ -29,10 +29,10 @@ UNENCRYPTED_VARIABLE = "OPENSEARCH_ALLOW_UNENCRYPTED"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How to connect. ``ca_certs`` is a file of trusted authorities, instead of the usual ones;
-    ``client_cert`` and ``client_key`` are files for servers that ask for a certificate (the key may
-    be in the file of the certificate). ``allow_unencrypted`` lets a password go over http:// to
-    another machine."""
+    """The options of a connection. ``ca_certs`` is a file of trusted authorities, in place of the
+    usual ones; ``client_cert`` and ``client_key`` are files for servers that ask for a certificate
+    (the key may be in the certificate's file). ``allow_unencrypted`` allows a password to be sent
+    over http:// to another machine."""
 
     username: str = ""
     password: str = field(default="", repr=False)
@@ -48,10 +48,10 @@ class ConnectionOptions:
     def from_environment(
         ca_certs: str | None = None, client_cert: str | None = None, client_key: str | None = None
     ) -> ConnectionOptions:
-        """User and password from the environment, and the files unless given.
+        """Read user and password from the environment, and the files unless they are arguments.
 
-        Raises ArgumentError where one of user and password is missing, or a file is, or cannot be
-        used.
+        Raises ArgumentError if only one of user and password is set, or if a file is missing or
+        cannot be used.
         """
         username = os.environ.get(USERNAME_VARIABLE, "")
         password = os.environ.get(PASSWORD_VARIABLE, "")
@@ -71,13 +71,13 @@ class ConnectionOptions:
 
 
 def _check_files(ca_certs: str | None, client_cert: str | None, client_key: str | None) -> None:
-    """Raise ArgumentError for a file that is not there or cannot be used; None is no file."""
-    given = {
+    """Raise ArgumentError for a file that is missing or cannot be used; None is no file."""
+    files = {
         CA_CERTS_VARIABLE: ca_certs,
         CLIENT_CERT_VARIABLE: client_cert,
         CLIENT_KEY_VARIABLE: client_key,
     }
-    for variable, file in given.items():
+    for variable, file in files.items():
         if file is not None and not os.path.isfile(file):
             raise ArgumentError(
                 "The file for the TLS connection is missing.",
@@ -105,7 +105,7 @@ def _load(ca_certs: str | None, client_cert: str | None, client_key: str | None)
             context.load_verify_locations(ca_certs)
         if client_cert is not None:
             file = client_cert if client_key is None else f"{client_cert} and {client_key}"
-            # The empty password fails where one is needed, instead of asking for it.
+            # With an empty password, OpenSSL fails instead of asking at the terminal.
             context.load_cert_chain(client_cert, client_key, password="")
     except (OSError, ValueError) as error:
         raise ArgumentError(

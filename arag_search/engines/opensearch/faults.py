@@ -1,7 +1,7 @@
-"""What a failed call means: whether another attempt may help, and the error to raise if none does.
+"""The meaning of failed calls: whether a retry may help, and the error to raise if not.
 
-A lost node arrives as status 500 with its cause deep inside, an answer of some shards only as
-status 200. Both are told apart from queries that fail everywhere by their causes.
+A lost node arrives as status 500 with its cause deep inside, and a partial answer as status 200.
+Their causes distinguish both from queries that fail everywhere.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CLIENT_KEY_VARIABLE = "OPENSEARCH_CLIENT_KEY"
 MAX_REASON_CHARACTERS = 500
 _TIME_EXCEEDED = "time_exceeded_exception"
 _PHASE_EXCEEDED = ("query_phase_execution_exception", "Time exceeded")
-"""The causes where a search reached its ``timeout`` and may not answer in part, by what it did."""
+"""The causes of a search that reached its ``timeout`` and may not give a partial answer."""
 
-_PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
-_PASSING = frozenset(
+_RETRYABLE_STATUSES = frozenset({408, 429, 502, 503, 504})
+_RETRYABLE = frozenset(
     {
         "circuit_breaking_exception",
         "cluster_manager_not_discovered_exception",
@@ -49,40 +49,40 @@ _PASSING = frozenset(
         "unavailable_shards_exception",
     }
 )
-"""Causes that lie in the nodes and not in the request."""
+"""Causes in the nodes, not in the request."""
 
 
-_REFUSED_CERTIFICATE = (
+_REJECTED_CERTIFICATE = (
     "ALERT_BAD_CERTIFICATE",
     "ALERT_CERTIFICATE",
     "ALERT_HANDSHAKE_FAILURE",
     "ALERT_UNKNOWN_CA",
     "ALERT_UNSUPPORTED_CERTIFICATE",
 )
-"""What the other side says of ours."""
+"""How servers report that they reject our certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``passing``: another attempt, perhaps at another node, may succeed. ``unanswered``: nothing
-    came in the whole time of the attempt."""
+    """A failed call. ``retryable``: another attempt, perhaps at another node, may succeed.
+    ``unanswered``: the server did not answer within the time of the attempt."""
 
-    passing: bool
+    retryable: bool
     error: AragError
     unanswered: bool = False
 
 
 def fault_of_reply(status: int, body: Any, server: str) -> Fault:
-    """What an answer with an error status means."""
+    """Return the fault of an answer with an error status."""
     why = deepest_reason(body) or f"status {status}"
     causes = list(_causes(body))
     kinds = {kind for kind, _ in causes}
     if any(map(_is_time_exceeded, causes)):
         return Fault(False, _out_of_time(server))
-    if status in _PASSING_STATUSES or (status >= 500 and kinds & _PASSING):
+    if status in _RETRYABLE_STATUSES or (status >= 500 and kinds & _RETRYABLE):
         return Fault(True, unavailable(f"The server is not able to answer: {why}", server))
     if status == 401:
-        return Fault(False, _refused_credentials(why, server))
+        return Fault(False, _rejected_credentials(why, server))
     if "cluster_block_exception" in kinds:
         return Fault(
             False,
@@ -107,7 +107,7 @@ def fault_of_reply(status: int, body: Any, server: str) -> Fault:
 
 
 def fault_of_answer(body: Any, server: str) -> Fault | None:
-    """What is wrong with an answer of status 200 to a search; None where it is whole."""
+    """Return the fault of an answer with status 200 to a search; None if it is complete."""
     shards: Any = body.get("_shards") or {}
     failed = int(shards.get("failed", 0))
     if failed:
@@ -119,7 +119,7 @@ def fault_of_answer(body: Any, server: str) -> Fault | None:
         error = unavailable(
             f"{failed} of {shards.get('total')} shards did not answer: {why}", server
         )
-        return Fault(any(kind in _PASSING for kind, _ in causes), error)
+        return Fault(any(kind in _RETRYABLE for kind, _ in causes), error)
     if body.get("timed_out"):
         return Fault(False, _out_of_time(server))
     if body.get("terminated_early"):
@@ -138,13 +138,15 @@ def _out_of_time(server: str) -> QueryTimeoutError:
 
 
 def unavailable(what: str, server: str) -> UnavailableError:
-    """The error for a server that does not answer as it should, though it might later."""
-    return UnavailableError(what, where=server, do="See whether all nodes run, then try again.")
+    """Return the error for a server that does not answer properly now, but may do so later."""
+    return UnavailableError(
+        what, where=server, do="Check that all nodes are running, then try again."
+    )
 
 
 def fault_of_tls(why: str, server: str, *, shown: bool) -> Fault:
-    """What it means that a TLS connection could not be made, or ended; ``shown`` says that the
-    server was shown a certificate of ours."""
+    """Return the fault of a TLS connection that could not be opened, or broke. ``shown`` means
+    that we presented a certificate."""
     if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
         error = EngineError(
             "The server does not speak TLS.", where=server, do="Write http:// in the address."
@@ -155,7 +157,7 @@ def fault_of_tls(why: str, server: str, *, shown: bool) -> Fault:
             where=server,
             do=f"Name the file of its authority: {CA_CERTS_VARIABLE}=FILE.",
         )
-    elif any(alert in why for alert in _REFUSED_CERTIFICATE):
+    elif any(alert in why for alert in _REJECTED_CERTIFICATE):
         error = AccessError(
             f"The server does not accept the certificate of the client: {why}",
             where=server,
@@ -164,14 +166,14 @@ def fault_of_tls(why: str, server: str, *, shown: bool) -> Fault:
         )
     else:
         lost = unavailable(f"No connection: {why}", server)
-        if not shown:  # some servers just hang up then
+        if not shown:  # some servers just close the connection then
             lost.do = f"{lost.do} A server may ask for a certificate: {CLIENT_CERT_VARIABLE}=FILE."
         return Fault(True, lost)
     return Fault(False, error)
 
 
 def deepest_reason(body: Any) -> str:
-    """What the server says is at the bottom of an error, as ``type: reason`` in one line."""
+    """Return the innermost cause of an error as ``type: reason`` in one line."""
     causes = list(_causes(body))
     if not causes:
         return " ".join(str(body or "").split())[:MAX_REASON_CHARACTERS]
@@ -179,7 +181,7 @@ def deepest_reason(body: Any) -> str:
     return f"{kind}: {why}"[:MAX_REASON_CHARACTERS] if why else kind
 
 
-def _refused_credentials(why: str, server: str) -> AccessError:
+def _rejected_credentials(why: str, server: str) -> AccessError:
     return AccessError(
         f"The server does not accept the user and the password: {why}",
         where=server,
@@ -189,19 +191,19 @@ def _refused_credentials(why: str, server: str) -> AccessError:
 
 
 def _causes(body: Any) -> Iterator[tuple[str, str]]:
-    """Type and reason of an error and all that caused it, the deepest last."""
+    """Yield type and reason of an error and of all its causes, the innermost last."""
     error = body.get("error") if isinstance(body, dict) else None  # pyright: ignore
     if isinstance(error, str):
         yield error, ""
     if not isinstance(error, dict):
         return
-    found: Any = error  # pyright: ignore
-    yield _cause(found)
-    for cause in _objects(found.get("root_cause")):
+    outer: Any = error  # pyright: ignore
+    yield _cause(outer)
+    for cause in _objects(outer.get("root_cause")):
         yield _cause(cause)
-    for failure in _objects(found.get("failed_shards")):
+    for failure in _objects(outer.get("failed_shards")):
         yield from _chain(failure.get("reason"))
-    yield from _chain(found.get("caused_by"))
+    yield from _chain(outer.get("caused_by"))
 
 
 def _objects(value: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""The hosts of an address: asked in turn, each over connections of its own.
+"""The hosts of an address, used in turn, each with connections of its own.
 
-One that does not answer is set aside for a while. Then a single request tries it, and only if that
-is answered do others follow.
+A host that does not answer is set aside for a while. Then a single request tries it; others follow
+only if that is answered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from arag_search.engines.opensearch.address import Address
 from arag_search.engines.opensearch.connection import ConnectionOptions
 
 POOL_SIZE = 64
-"""Connections kept to each host; more threads than that at once share no connection."""
+"""Connections kept open to each host; further threads open one for each request."""
 
 _ASIDE_S = 5.0
 _LONGEST_ASIDE_S = 40.0
@@ -28,8 +28,8 @@ _QUIET = logging.NullHandler()
 
 @dataclass(slots=True)
 class Host:
-    """One host. ``transport`` is the library's. It is aside until ``free_at``, a time of
-    ``time.monotonic``, 0 while all is well; ``failures`` are those since the last answer."""
+    """A host. ``transport`` is the library's. The host is set aside until ``free_at``, a time of
+    ``time.monotonic``, or 0 while it works; ``failures`` counts those since the last answer."""
 
     transport: Any = field(repr=False)
     free_at: float = 0.0
@@ -37,38 +37,38 @@ class Host:
 
 
 class Hosts:
-    """All hosts of an address. Threads may share it; forks make their own."""
+    """All hosts of an address. Threads may share it; forked processes create their own."""
 
     def __init__(self, address: Address, options: ConnectionOptions) -> None:
         self.all = tuple(
             Host(_transport(host, address, options))
             for host in random.sample(address.hosts, len(address.hosts))
         )
-        """In an order of chance, so that not all clients begin with the first."""
+        """In random order, so that not all clients begin with the same host."""
         self._lock = threading.Lock()
         self._turn = 0
 
     def next(self) -> Host:
-        """The host whose turn it is: one that is well or was aside for long enough, else that
-        which will be so first."""
+        """Return the next host that works or was set aside for long enough; if there is none, the
+        host whose time ends first."""
         with self._lock:
             now = time.monotonic()
             turn = self.all[self._turn :] + self.all[: self._turn]
-            host = next((each for each in turn if each.free_at <= now), None)
-            host = host or min(turn, key=lambda each: each.free_at)
+            host = next((host for host in turn if host.free_at <= now), None)
+            host = host or min(turn, key=lambda host: host.free_at)
             self._turn = (self.all.index(host) + 1) % len(self.all)
             if host.free_at:
-                host.free_at = now + _ASIDE_S  # others wait for what becomes of this request
+                host.free_at = now + _ASIDE_S  # other requests wait for the outcome of this one
             return host
 
     def answered(self, host: Host) -> None:
-        """The host has answered, whatever."""
+        """Note that the host has answered, with whatever status."""
         if host.failures:
             with self._lock:
                 host.failures, host.free_at = 0, 0.0
 
     def set_aside(self, host: Host) -> None:
-        """The host did not answer, for longer each time."""
+        """Set aside a host that did not answer, for longer each time."""
         with self._lock:
             aside_s = min(_ASIDE_S * 2**host.failures, _LONGEST_ASIDE_S)
             host.failures += 1
@@ -81,7 +81,7 @@ class Hosts:
 
 
 def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
-    """The library's transport to one host, with its own retries off."""
+    """Return the library's transport to a host, with the library's own retries off."""
     from urllib.parse import urlsplit
 
     from opensearchpy.serializer import JSONSerializer
@@ -90,7 +90,7 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
     from arag_search.engines.opensearch.http_connection import HttpConnection
 
     class Json(JSONSerializer):
-        """As the library's, with a faster parser; bodies come as bytes."""
+        """The library's serializer with a faster parser. Bodies are bytes already."""
 
         def loads(self, s: str) -> Any:
             try:
@@ -103,7 +103,7 @@ def _transport(host: str, address: Address, options: ConnectionOptions) -> Any:
 
     logger = logging.getLogger("opensearch")
     if _QUIET not in logger.handlers:
-        logger.addHandler(_QUIET)  # else what we raise is on stderr too
+        logger.addHandler(_QUIET)  # otherwise the library prints on stderr what we raise
     tls: dict[str, Any] = {}
     if address.is_encrypted:
         tls = {

@@ -1,9 +1,8 @@
-"""HTTP to one host, by the client of the standard library.
+"""HTTP to one host, with the standard library's client.
 
-The usual connections of opensearch-py take more time of a search than parsing and snippets do, all
-of it under Python's lock: with many threads they are what a process is busy with. This class takes
-their place (opensearch-py lets any class do so) and keeps their exceptions; a time-out is for the
-whole answer.
+The usual connections of opensearch-py take more of a search's time than parsing and snippets, all
+of it under Python's global lock: with many threads a process does little else. This class replaces
+them, as opensearch-py allows, and raises the same exceptions. A timeout covers the whole answer.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from arag_search.endpoints.host import HttpHost, UnreadableReplyError
 from arag_search.endpoints.redaction import Secrets
 
 MAX_ANSWER_BYTES = 256 << 20
-"""A page of the largest passages fits; what does not fit is no answer to a request of ours."""
+"""A page of the largest passages fits; a larger answer is not one to a request of ours."""
 
 _WITHOUT_PASSAGES = ("/", "/_bulk")
-"""Requests whose answers are shown in messages and hold nothing of the corpus, which stays as it is
-even where it happens to hold a password."""
+"""Requests whose answers appear in messages and contain nothing of the corpus. Passages are never
+changed, even if they happen to contain a password."""
 
 
 class HttpConnection(Connection):
-    """Connections to one host, kept open and taken by one thread at a time."""
+    """Connections to one host, kept open and used by one thread at a time."""
 
     headers: dict[str, str]
 
@@ -54,10 +53,10 @@ class HttpConnection(Connection):
         pool_maxsize: int = 10,
         **others: Any,
     ) -> None:
-        """``pool_maxsize`` connections are kept; threads beyond that open one for each request.
+        """Keep ``pool_maxsize`` connections; further threads open one for each request.
 
-        Without ``ca_certs`` the certificates count that opensearch-py takes: those of SSL_CERT_FILE
-        or SSL_CERT_DIR, else certifi's.
+        The default of ``ca_certs`` is opensearch-py's: SSL_CERT_FILE or SSL_CERT_DIR, otherwise
+        certifi's.
         """
         super().__init__(host=host, **others)
         if http_auth is not None:
@@ -83,8 +82,8 @@ class HttpConnection(Connection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any, str]:
-        """Return status, headers and body of the answer. Raises what opensearch-py expects, and
-        UnreadableReplyError."""
+        """Return status, headers and body of the answer. Raises the exceptions of opensearch-py,
+        and UnreadableReplyError."""
         target = self.url_prefix + url
         if params:
             target = f"{target}?{_query_string(tuple(params.items()))}"
@@ -117,13 +116,13 @@ class HttpConnection(Connection):
         return status, received, text
 
     def close(self) -> None:
-        """Close the connections that are idle; others are closed when they are given back."""
+        """Close the idle connections; others are closed when they are returned."""
         self._http.close()
 
     def _raise_error(
         self, status_code: int, raw_data: str | bytes, content_type: str | None = None
     ) -> NoReturn:
-        """As the library's, for a body of whatever shape."""
+        """Raise as the library does, for bodies of any shape."""
         try:
             info = orjson.loads(raw_data)
         except orjson.JSONDecodeError:
@@ -140,12 +139,12 @@ class HttpConnection(Connection):
 
 @functools.lru_cache(maxsize=256)
 def _query_string(params: tuple[tuple[str, Any], ...]) -> str:
-    """Kept, for a session sends the same parameters with each search."""
+    """Encode parameters. Cached because a session sends the same with each search."""
     return urlencode(params)
 
 
 def _translated(error: OSError | HTTPException) -> Exception:
-    """The exception that opensearch-py has for it."""
+    """Return the exception that opensearch-py has for an error."""
     if isinstance(error, TimeoutError):
         return ConnectionTimeout("TIMEOUT", str(error), error)
     if isinstance(error, ssl.SSLError):

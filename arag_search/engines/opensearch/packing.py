@@ -1,5 +1,8 @@
-"""Chunks as lines of bulks: what is dear in writing to a cluster and needs no connection, so that
-other processes than the one that sends can do it."""
+"""Chunks as lines of bulk requests.
+
+This is the expensive part of writing to a cluster. It needs no connection, so that other processes
+than the sender can do it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from arag_search.query.fields import MetadataType
 
 @dataclass(frozen=True, slots=True)
 class PackedChunks:
-    """The documents of chunks and their sentences: each an action and a document, two lines of
-    JSON. ``last_ordinal`` is that of the last chunk, None where there is none."""
+    """The documents of chunks and their sentences, each as two lines of JSON: an action and a
+    document. ``last_ordinal`` is that of the last chunk, None without chunks."""
 
     lines: list[bytes]
     last_ordinal: int | None
@@ -26,14 +29,15 @@ class PackedChunks:
 
 @dataclass(frozen=True, slots=True)
 class BulkPacker:
-    """Makes documents for two aliases; no ``sentences`` alias, no sentences."""
+    """A converter of chunks to documents for two aliases. Without an alias for ``sentences`` it
+    leaves them out."""
 
     chunks: str
     sentences: str | None
     metadata: Mapping[str, MetadataType]
 
     def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
-        """The documents of chunks that come in corpus order.
+        """Return the documents of chunks, which must be in corpus order.
 
         Raises BuildError for an id or keyword that is too long, and for text that is not Unicode.
         """
@@ -59,7 +63,7 @@ class BulkPacker:
 
 
 def bulk_line(alias: str, identifier: int, routing: str, document: object) -> bytes:
-    """A document to create, as the two lines of a bulk."""
+    """Return a document to create, as the two lines of a bulk request."""
     action = {"create": {"_index": alias, "_id": str(identifier), "routing": routing}}
     return b"%b\n%b\n" % (orjson.dumps(action), orjson.dumps(document))
 
@@ -70,5 +74,5 @@ def _check_lengths(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> None:
     for name, kind in metadata.items():
         value = chunk.metadata.get(name)
         if kind == "keyword" and value is not None:
-            for each in value if isinstance(value, tuple) else (value,):
-                term_bytes(str(each), chunk)
+            for scalar in value if isinstance(value, tuple) else (value,):
+                term_bytes(str(scalar), chunk)

@@ -1,4 +1,4 @@
-"""The two physical indexes behind an address, and searches sent to them.
+"""The two physical indexes behind an address, and searches in them.
 
 Names are resolved once, on opening; an index published later under the same name is not seen.
 """
@@ -27,8 +27,8 @@ _BUILD = "Build it with: arag-search index SOURCE --to ADDRESS"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A physical index. ``statistics`` is what a scored query needs beside it, where it has several
-    shards (see ``compile.with_statistics``)."""
+    """A physical index. ``statistics`` are the clauses that scored queries need in addition if it
+    has several shards (see ``compile.with_statistics``)."""
 
     index: str
     shards: int
@@ -37,42 +37,42 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The physical indexes of one build, and what they hold."""
+    """The physical indexes of one build, with their manifest."""
 
     chunks: Place
     sentences: Place | None
     manifest: Manifest
     unfinished_update: str = ""
-    """The command of an update that is under way or was stopped."""
+    """The command of an update that is running or was interrupted."""
 
 
 def find_places(client: Client, address: Address) -> Places:
     """Resolve the name of an address.
 
-    Raises IndexNotFoundError where there is no such index, or one that is not ours or not finished,
-    IndexVersionError, IndexDamagedError where its parts do not belong together.
+    Raises IndexNotFoundError if there is no such index, or it is not ours or not finished,
+    IndexVersionError, IndexDamagedError if its parts do not belong together.
     """
     where, name = str(address), address.name
     names = f"{name},{schema.sentences_name(name)}"
-    found: Any = client.call(
+    reply: Any = client.call(
         "GET", f"/{names}", params={"ignore_unavailable": "true"}, budget_s=OPENING_BUDGET_S
     )
-    indexes = cast("dict[str, Any]", found)
-    mine = [each for each, info in indexes.items() if each == name or name in info["aliases"]]
-    if not mine:
+    indexes = cast("dict[str, Any]", reply)
+    named = [index for index, info in indexes.items() if index == name or name in info["aliases"]]
+    if not named:
         raise IndexNotFoundError("There is no such index on the server.", where=where, do=_BUILD)
-    if len(mine) > 1:
+    if len(named) > 1:
         raise IndexDamagedError(
-            f"The name stands for {len(mine)} indexes: {', '.join(sorted(mine))}.",
+            f"The name stands for {len(named)} indexes: {', '.join(sorted(named))}.",
             where=where,
             allowed="an alias of one index",
             do="Remove the alias from the others.",
         )
-    chunks = mine[0]
+    chunks = named[0]
     meta = schema.read_meta(indexes[chunks]["mappings"], where)
     if meta is None:
         raise IndexNotFoundError(
-            "The index was not built by arag_search: its mapping says nothing of it in _meta.",
+            "The index was not built by arag_search: its mapping has no _meta of ours.",
             where=where,
             do="Name another index. " + _BUILD,
         )
@@ -80,7 +80,7 @@ def find_places(client: Client, address: Address) -> Places:
         raise IndexNotFoundError(
             "The build of the index is not finished.",
             where=where,
-            do="Repeat the command that builds it.",
+            do="Run the same arag-search index command again to resume it.",
         )
     if meta.manifest.engine != schema.ENGINE:
         raise IndexDamagedError(
@@ -106,17 +106,17 @@ def _place(index: str, indexes: Mapping[str, Any], terms: schema.Terms) -> Place
 
 
 class Searcher:
-    """Sends searches over the places of one index, and gives whole answers only."""
+    """A sender of searches to the physical indexes of one index; partial answers are errors."""
 
     def __init__(self, client: Client, places: Places, where: str) -> None:
         self._client = client
         self._where = where
         self._places = places
-        held = [places.chunks, *([places.sentences] if places.sentences else [])]
-        self._copies = Copies(client, [place.index for place in held])
+        searched = [places.chunks, *([places.sentences] if places.sentences else [])]
+        self._copies = Copies(client, [place.index for place in searched])
 
     def place(self, granularity: Granularity) -> Place:
-        """Where chunks or sentences are. Raises NotServedError for what was left out."""
+        """Return the index of chunks or sentences. Raises NotServedError for sentences left out."""
         if granularity == "chunk":
             return self._places.chunks
         if self._places.sentences is None:
@@ -130,20 +130,20 @@ class Searcher:
     def search(
         self, place: Place, body: Dsl, *, scored: bool = False, deadline: Deadline | None = None
     ) -> dict[str, Any]:
-        """The answer to one search. ``scored`` where shards must agree on scores.
+        """Return the answer to a search. ``scored`` means that shards must agree on scores.
 
-        Each attempt has the whole time of the deadline: the loss of a node takes none of it.
+        Each attempt has the whole time of the deadline: the loss of a node does not shorten it.
         """
         body = _timed(body, deadline)
 
-        def composed(preference: str) -> tuple[Body, Params]:
+        def compose(preference: str) -> tuple[Body, Params]:
             return body, {
                 "allow_partial_search_results": "false",
                 "preference": preference,
                 "search_type": _search_type(place, scored),
             }
 
-        return self._call(f"/{place.index}/_search", composed, deadline)
+        return self._call(f"/{place.index}/_search", compose, deadline)
 
     def searches(
         self,
@@ -152,11 +152,11 @@ class Searcher:
         scored: bool = False,
         deadline: Deadline | None = None,
     ) -> list[dict[str, Any]]:
-        """The answers to several searches, sent at once."""
+        """Return the answers to several searches, sent in one request."""
         if not bodies:
             return []
 
-        def composed(preference: str) -> tuple[Body, Params]:
+        def compose(preference: str) -> tuple[Body, Params]:
             lines: list[Dsl] = []
             for place, body in bodies:
                 lines.append(
@@ -170,35 +170,36 @@ class Searcher:
                 lines.append(_timed(body, deadline))
             return lines, None
 
-        return self._call("/_msearch", composed, deadline)["responses"]
+        return self._call("/_msearch", compose, deadline)["responses"]
 
     def _call(
         self,
         path: str,
-        composed: Callable[[str], tuple[Body, Params]],
+        compose: Callable[[str], tuple[Body, Params]],
         deadline: Deadline | None,
     ) -> dict[str, Any]:
-        """The answer to what is composed with a preference, and again with another where a copy
-        hangs. Raises QueryTimeoutError where none does, and the time was up."""
+        """Return the answer to the request that ``compose`` makes for a preference. If a copy of a
+        shard hangs, try again with another preference. Raises QueryTimeoutError if none hangs and
+        the time is up."""
         preference = self._copies.preference
         begun = time.monotonic()
 
         def after_timeout(until: float) -> tuple[Body, Params]:
             nonlocal preference, begun
             is_late = deadline is not None and time.monotonic() - begun >= deadline.timeout_s
-            asked = preference
-            self._copies.leave_out_hung(preference, until)
+            before = preference
+            self._copies.exclude_hung(preference, until)
             preference = self._copies.preference
-            if deadline is not None and is_late and preference == asked:
+            if deadline is not None and is_late and preference == before:
                 raise deadline.exceeded()
             begun = time.monotonic()
-            return composed(preference)
+            return compose(preference)
 
         try:
             return self._client.call(
                 "POST",
                 path,
-                *composed(preference),
+                *compose(preference),
                 after_timeout=after_timeout,
                 query_timeout_s=None if deadline is None else deadline.timeout_s,
             )
@@ -206,7 +207,7 @@ class Searcher:
             raise self._removed(error) from error
 
     def _removed(self, error: RefusedError) -> Exception:
-        """The error for an index that was there on opening, or the error as it is."""
+        """Return a clearer error if the index was removed since it was opened."""
         if error.kind != "index_not_found_exception":
             return error
         return IndexNotFoundError(
@@ -217,7 +218,7 @@ class Searcher:
 
 
 def _timed(body: Dsl, deadline: Deadline | None) -> Dsl:
-    """The body of a search that the server stops at the deadline."""
+    """Return the body of a search that the server stops at the deadline."""
     if deadline is None:
         return body
     return {**body, "timeout": f"{max(1, int(1000 * deadline.timeout_s))}ms"}

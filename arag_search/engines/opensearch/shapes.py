@@ -214,7 +214,7 @@ def _searches(exchange: Exchange) -> Fault | None:
             )
         elif fault := _searched(answer, body, exchange.server, at):
             faults.append(fault)
-    faults.sort(key=lambda fault: fault.passing)  # one that does not pass decides
+    faults.sort(key=lambda fault: fault.retryable)  # a fault that is not retryable decides
     return faults[0] if faults else None
 
 

@@ -1,8 +1,8 @@
 """Terms that every shard holds.
 
-A shard that holds none of the terms of a query tells nothing of the lengths in that field, and
-scores then differ from those of one shard. A query that also names a term of each shard, at next to
-no weight, makes all of them tell.
+A shard that holds none of a query's terms returns no statistics of the field's lengths, and scores
+then differ from those of a single shard. All shards return them if the query also contains a term
+of each, with a negligible weight.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _CANDIDATES = 30
 
 
 def find_shard_terms(client: Client, index: str, shards: int) -> Terms:
-    """For each scored field as few terms as needed, so that every shard holds one of them.
+    """Find, for each scored field, a small set of terms of which every shard holds at least one.
 
-    A field that no document has is left out. The index must have been refreshed.
+    Fields that no document has are left out. The index must have been refreshed.
     """
-    found = {name: _terms_of(client, index, shards, name) for name in TEXT_FIELDS}
-    return {name: terms for name, terms in found.items() if terms}
+    by_field = {name: _terms_of(client, index, shards, name) for name in TEXT_FIELDS}
+    return {name: terms for name, terms in by_field.items() if terms}
 
 
 def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, 
             continue
         candidates = _candidates(client, index, shard, name)
         if not candidates:
-            continue  # nothing there in this field, so it has nothing to tell
+            continue  # the field is empty in this shard, so there are no statistics to return
         held = _holders(client, index, shards, name, candidates)
         best = max(candidates, key=lambda term: len(held[term] & missing))
         chosen.append(best)
@@ -46,9 +46,9 @@ def _terms_of(client: Client, index: str, shards: int, name: str) -> tuple[str, 
 
 
 def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
-    """Words of some documents of the shard, those of most documents first."""
+    """Return words of a sample of the shard's documents, by descending document count."""
     counts: Counter[str] = Counter()
-    for sample in _SAMPLES:  # the few first ones may all be blank
+    for sample in _SAMPLES:  # the first few may all be blank
         body = {"size": sample, "query": {"exists": {"field": name}}, "_source": [name]}
         reply = client.call("POST", f"/{index}/_search", body, _on(shard), attempt_timeout_s=60)
         hits = cast("list[dict[str, Any]]", reply["hits"]["hits"])
@@ -62,14 +62,14 @@ def _candidates(client: Client, index: str, shard: int, name: str) -> list[str]:
 def _holders(
     client: Client, index: str, shards: int, name: str, candidates: Sequence[str]
 ) -> dict[str, set[int]]:
-    """The shards that hold each term."""
+    """Return the shards that hold each term."""
     lines: list[dict[str, Any]] = []
     for term in candidates:
         for shard in range(shards):
             body = {"size": 0, "track_total_hits": 1, "query": {"term": {name: term}}}
             lines += [{"index": index, **_on(shard)}, body]
     reply = client.call("POST", "/_msearch", lines, attempt_timeout_s=60)
-    totals = [each["hits"]["total"]["value"] for each in reply["responses"]]
+    totals = [response["hits"]["total"]["value"] for response in reply["responses"]]
     return {
         term: {shard for shard in range(shards) if totals[at * shards + shard]}
         for at, term in enumerate(candidates)

@@ -172,7 +172,7 @@ class OpenSearchUpdate:
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
         """See IndexUpdate."""
         self._check_removed(len(doc_ids))
-        self._lock.sign(record.to_json())
+        self._lock.renew(record.to_json())
         actions = [
             {"add": {"index": each, "alias": updating_alias(each)}} for each in self._indexes
         ]
@@ -194,7 +194,7 @@ class OpenSearchUpdate:
         """See IndexUpdate. Chunks may be sent later."""
         if self._bulks is None:
             raise RuntimeError("the update has not begun")
-        self._lock.sign()
+        self._lock.renew()
         for chunk in chunks:
             self._written.append((chunk.doc_id, chunk.ordinal, len(chunk.sentence_ends)))
         self._bulks.add_lines(self._packed(chunks).lines)
@@ -203,7 +203,7 @@ class OpenSearchUpdate:
         """See IndexUpdate."""
         if self._bulks is not None:
             self._bulks.drain()
-        self._lock.sign()
+        self._lock.renew()
         update = {
             "stage": _COMMITTING,
             "record": record.to_json(),

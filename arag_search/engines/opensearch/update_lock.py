@@ -1,8 +1,8 @@
-"""One updater at a time: a lock in an index of its own beside the one that is updated.
+"""The lock of an update, in an index of its own next to the updated one.
 
-``<physical>.lock`` holds one document that says who updates. It is written only if nobody has
-changed it since it was read, so that of two who come at the same time one is refused; the lock of a
-process that has died is taken over.
+``<physical>.lock`` holds one document that names the updating process. It is written only if it has
+not changed since it was read, so that only one of two simultaneous updates gets the lock. A lock
+whose process has died is taken over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from arag_search.engines.opensearch.site import is_at_work, this_builder
 from arag_search.errors import AragError, IndexLockedError, RefusedError
 
 _ATTEMPTS = 5
-_SIGN_EVERY_S = 30.0
+_RENEW_EVERY_S = 30.0
 _SETTINGS = {
     "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}},
     "mappings": {"dynamic": False},
@@ -26,7 +26,7 @@ _SETTINGS = {
 
 
 class UpdateLock:
-    """The lock of one physical index. ``take`` it, give ``sign`` while at work, ``release`` it."""
+    """The lock of one physical index: ``take`` it, ``renew`` it while working, ``release`` it."""
 
     def __init__(self, client: Client, physical: str, where: str) -> None:
         self._client = client
@@ -34,13 +34,13 @@ class UpdateLock:
         self._where = where
         self._token = secrets.token_hex(8)
         self._version: dict[str, str] = {}
-        self._signed = 0.0
+        self._renewed = 0.0
         self._about: dict[str, Any] = {}
 
     def take(self) -> Mapping[str, Any]:
-        """Take it. What the one who died with it said of its work; empty where nobody did.
+        """Take the lock. Return the document of a dead process that held it, empty if none did.
 
-        Raises IndexLockedError where another process holds it.
+        Raises IndexLockedError if another process holds it.
         """
         for _ in range(_ATTEMPTS):
             self._make_index()
@@ -64,14 +64,14 @@ class UpdateLock:
             except RefusedError as error:
                 if error.status not in (404, 409):
                     raise
-                continue  # somebody else was faster, or has just released it; or an answer was lost
+                continue  # another process took or released it meanwhile, or an answer was lost
             return {} if holder.get("token") == self._token else holder
         raise self._locked({})
 
-    def sign(self, about: Mapping[str, Any] | None = None) -> None:
-        """Show that this process is at work, and at what. Raises IndexLockedError where another
-        one has taken over."""
-        if about is None and time.monotonic() - self._signed < _SIGN_EVERY_S:
+    def renew(self, about: Mapping[str, Any] | None = None) -> None:
+        """Record that this process is working, and on what. Raises IndexLockedError if another
+        process has taken over the lock."""
+        if about is None and time.monotonic() - self._renewed < _RENEW_EVERY_S:
             return
         self._about = dict(about or self._about)
         try:
@@ -79,10 +79,10 @@ class UpdateLock:
         except RefusedError as error:
             if error.status not in (404, 409):
                 raise
-            self.take()  # it is ours where only the answer was lost
+            self.take()  # still ours if only the answer was lost
 
     def release(self) -> None:
-        """Give it back. Never raises: a lock that stays is that of a process that has ended."""
+        """Release the lock. Never raises: a lock left behind is that of a dead process."""
         try:
             self._client.call("DELETE", f"/{self._index}", attempt_timeout_s=60)
         except AragError:
@@ -98,7 +98,7 @@ class UpdateLock:
     def _write(self, version: Mapping[str, str]) -> None:
         holder = {**this_builder(), "token": self._token, "about": self._about}
         reply = self._client.call("PUT", f"/{self._index}/_doc/holder", holder, version)
-        self._signed = time.monotonic()
+        self._renewed = time.monotonic()
         self._version = {
             "if_seq_no": str(reply["_seq_no"]),
             "if_primary_term": str(reply["_primary_term"]),
@@ -107,15 +107,15 @@ class UpdateLock:
     def _locked(self, holder: Mapping[str, Any]) -> IndexLockedError:
         who = f" (process {holder['process']} on {holder['machine']})" if holder else ""
         return IndexLockedError(
-            f"Another update is at work there{who}.",
+            f"Another update is running there{who}.",
             where=self._where,
             do="Wait for it, or stop it.",
         )
 
 
 def _is_held(holder: Mapping[str, Any]) -> bool:
-    """Whether the process that wrote it is at work, also where it is this one."""
-    me = this_builder()
-    return all(holder[part] == me[part] for part in ("machine", "process", "started")) or (
+    """Return whether the process that wrote a lock, possibly this one, is running."""
+    own = this_builder()
+    return all(holder[part] == own[part] for part in ("machine", "process", "started")) or (
         is_at_work(holder)
     )

@@ -32,7 +32,7 @@ def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
     endpoint.will(refusal(403, "no"))
     model = OpenAIModel("m", base_url=endpoint.base_url)
     said = refused(model, ModelAccessError)
-    assert said.startswith("The endpoint wants a key (status 403): no\n")
+    assert said.startswith("The endpoint requires a key (status 403): no\n")
     model.close()
 
 
@@ -77,7 +77,7 @@ def test_an_account_without_money_is_not_tried_again(
 ) -> None:
     endpoint.will(answer)
     assert refused(shared, ModelAccessError) == (
-        f"The endpoint wants to be paid (status {status}): Insufficient balance{where(endpoint)}"
+        f"The endpoint requires payment (status {status}): Insufficient balance{where(endpoint)}"
     )
 
 

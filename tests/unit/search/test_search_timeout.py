@@ -48,7 +48,7 @@ def test_the_ways_in_which_opensearch_says_that_time_was_up_are_known(
     cause = {"type": kind, "reason": reason}
     error = {"type": "search_phase_execution_exception", "reason": "", "root_cause": [cause]}
     fault = fault_of_reply(500, {"error": {**error, "caused_by": cause}}, "http://h")
-    assert (isinstance(fault.error, QueryTimeoutError), fault.passing) == (is_timeout, False)
+    assert (isinstance(fault.error, QueryTimeoutError), fault.retryable) == (is_timeout, False)
     shards = {"total": 1, "successful": 0, "failed": 1, "failures": [{"reason": cause}]}
     for answer in ({"_shards": shards}, {"_shards": {}, "timed_out": is_timeout}):
         found = fault_of_answer(answer, "http://h")

@@ -77,7 +77,7 @@ def test_aliases_are_refused_before_they_are_followed(tmp_path: Path, text: str)
         assert str(caught.value).startswith(f"The {what} has an alias, *")
         assert str(caught.value).endswith(
             f"\nWhere: {file}\nAllowed: every value written out where it belongs\n"
-            "Do: Write there what the alias stands for."
+            "Do: Replace the alias by what it stands for."
         )
     with pytest.raises(ConfigError, match=r"^The preset has an alias, \*\w+, in line \d\."):
         load_preset(str(file))
