@@ -10,6 +10,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
@@ -17,6 +19,7 @@ from arag_search.search.index import Index
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from tests.support import parallel
 from tests.support.browser import browser  # noqa: F401
 from tests.support.commands import SAMPLE, Command, Done
 from tests.support.examples import examples
@@ -27,6 +30,7 @@ from tests.support.opensearch_node import (  # noqa: F401
     opensearch_url,
 )
 from tests.support.passages import VIVALDI, index_of
+from tests.support.real_model import minilm  # noqa: F401
 from tests.support.shared_data import prepare
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
@@ -55,6 +59,19 @@ def temporary_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 # A deadline would be a test of time, which a busy machine fails.
 hypothesis.settings.register_profile("project", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("project")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return parallel.worker_count(config.args)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return parallel.ModuleScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if parallel.is_worker():
+        parallel.longest_first(items)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,8 +21,6 @@ from arag_search.cli.output.run_progress import PlainRunProgress, TerminalRunPro
 from arag_search.runs.run import Tally
 from tests.support.commands import Command
 
-pytestmark = pytest.mark.engine
-
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")
 OFFLINE = ("--preset", "logical_read", "--model", "offline")

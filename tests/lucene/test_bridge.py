@@ -16,8 +16,6 @@ from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
 
-pytestmark = pytest.mark.engine
-
 _LOAD = """
 from arag_search.engines.lucene import bridge, jvm
 jvm.start()
@@ -62,7 +60,6 @@ def _printed(process: subprocess.Popen[str]) -> str:
     return out.strip()
 
 
-@pytest.mark.engine
 def test_two_processes_at_once_compile_and_a_later_one_does_not(cache: Path) -> None:
     assert [_printed(each) for each in (_load(cache), _load(cache))] == [_LOADED, _LOADED]
     [jar] = cache.glob("arag-*.jar")
@@ -77,7 +74,6 @@ def test_two_processes_at_once_compile_and_a_later_one_does_not(cache: Path) -> 
     assert jar.stat().st_mtime_ns == before
 
 
-@pytest.mark.engine
 def test_a_jar_that_was_cut_short_is_made_again(cache: Path) -> None:
     [jar] = [cache / Path(name).name for name in _ours_here()]
     jar.write_bytes(Path(_ours_here()[0]).read_bytes()[:1000])
@@ -85,7 +81,6 @@ def test_a_jar_that_was_cut_short_is_made_again(cache: Path) -> None:
     assert zipfile.ZipFile(jar).testzip() is None
 
 
-@pytest.mark.engine
 def test_a_cache_that_cannot_be_written_is_done_without(cache: Path) -> None:
     blocked = cache / Path(_ours_here()[0]).name
     blocked.mkdir()  # no file can be renamed to it, whoever runs the test
@@ -93,7 +88,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(cache: Path) -> None:
     assert out == _LOADED[:-1] + "0"
 
 
-@pytest.mark.engine
 def test_without_a_registry_the_message_says_what_is_needed_and_why(cache: Path) -> None:
     (cache / bridge.COMPILER_JARS[0].file_name).unlink()
     nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}

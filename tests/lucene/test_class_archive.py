@@ -12,8 +12,6 @@ import pytest
 from arag_search.engines.lucene import class_archive, jvm
 from arag_search.engines.lucene.bridge import ours
 
-pytestmark = pytest.mark.engine
-
 _SEARCH = """
 import sys
 from arag_search.engines.lucene import class_archive, jvm

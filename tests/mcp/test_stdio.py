@@ -24,7 +24,7 @@ from arag_search.mcp_server.listening import DEFAULT_HOST, DEFAULT_PORT, PATH
 from tests.support.commands import Command
 from tests.support.mcp_servers import text_of
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 MAIN = "from arag_search.cli.app import main; main()"
 NOISE = """

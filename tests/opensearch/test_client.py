@@ -31,8 +31,6 @@ from tests.support.unruly_server import (
     version,
 )
 
-pytestmark = pytest.mark.servers
-
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 SEE = "Do: See whether all nodes run, then try again."
 

@@ -21,8 +21,6 @@ import yaml
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
 
-pytestmark = pytest.mark.servers
-
 FOLDER = Path(__file__).parents[2] / "opensearch"
 GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
@@ -140,7 +138,6 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
     server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
     with zipfile.ZipFile(server) as jar:
@@ -215,7 +212,6 @@ def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
     cluster.down(tmp_path)
 
 
-@pytest.mark.opensearch
 def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
     name = f"arag-test-{uuid.uuid4().hex[:8]}"
     older, newer = (f"{name}-20260{at}01000000-0000000{at}" for at in (1, 2))
@@ -245,7 +241,6 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
     assert len(answers) == len(blocks("http")) == 9
 
 
-@pytest.mark.opensearch
 @pytest.mark.parametrize(
     ("query", "reason"),
     [

@@ -31,8 +31,6 @@ from tests.support.builds import (
 from tests.support.commands import process
 from tests.support.opensearch_indexes import Site
 
-pytestmark = [pytest.mark.opensearch, pytest.mark.faults]
-
 Found = tuple[Manifest, list[object], list[tuple[str, float]]]
 
 

@@ -15,7 +15,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.engine
 def test_the_commands_and_the_python_of_the_readme_run_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

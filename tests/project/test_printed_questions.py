@@ -14,8 +14,6 @@ from arag_search.agent.presets import load_preset
 from arag_search.search.index import open_index
 from tests.support.commands import Command
 
-pytestmark = pytest.mark.engine
-
 ROOT = Path(__file__).parents[2]
 GUIDES = (ROOT / "README.md", *sorted(ROOT.glob("[!.]*/**/README.md")))
 EXPECTED = {

@@ -17,8 +17,6 @@ from arag_search.tools.semantic_search import SemanticSearch
 from tests.support.passages import VIVALDI, chunk, random_chunks
 from tests.support.semantic_indexes import TableEncoder, vector_index
 
-pytestmark = pytest.mark.vectors
-
 ALL = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
 TABLE = {
     "who revised it?": (1, 0, 0),
