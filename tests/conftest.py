@@ -28,6 +28,7 @@ from tests.support.opensearch_node import (  # noqa: F401
     opensearch_cluster,
     opensearch_jars,
     opensearch_url,
+    own_node,
 )
 from tests.support.passages import VIVALDI, index_of
 from tests.support.real_model import minilm  # noqa: F401

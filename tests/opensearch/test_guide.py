@@ -11,14 +11,13 @@ import urllib.error
 import urllib.request
 import uuid
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import yaml
 
-from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
 
 FOLDER = Path(__file__).parents[2] / "opensearch"
@@ -205,26 +204,20 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
         return json.load(reply)
 
 
-@pytest.fixture
-def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
-    """A node of its own: a snapshot repository is not for a cluster that is others', too."""
-    yield cluster.up(tmp_path, port=0, owned=True, short_lived=True).url
-    cluster.down(tmp_path)
-
-
-def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
+def test_the_requests_of_the_guide_do_what_they_say(own_node: ClusterStatus) -> None:
+    url = own_node.url
     name = f"arag-test-{uuid.uuid4().hex[:8]}"
     older, newer = (f"{name}-20260{at}01000000-0000000{at}" for at in (1, 2))
     for index in (older, newer, f"{older}.sentences", f"{newer}.sentences"):
         alias = {name + index.removeprefix(newer): {}} if index.startswith(newer) else {}
-        call(own_node, "PUT", f"/{index}", json.dumps({"aliases": alias}))
+        call(url, "PUT", f"/{index}", json.dumps({"aliases": alias}))
     answers: dict[str, Any] = {}
     for block in blocks("http"):
         head, _, body = block.replace("arag-wiki", name).partition("\n")
         method, path = head.split()
-        answers[head] = call(own_node, method, path, body)
+        answers[head] = call(url, method, path, body)
         if path == "/_aliases":
-            live = call(own_node, "GET", f"/{name},{name}.sentences/_alias")
+            live = call(url, "GET", f"/{name},{name}.sentences/_alias")
             assert sorted(live) == [older, f"{older}.sentences"]
     (before,) = (found for head, found in answers.items() if head.endswith(".sentences/_alias"))
     assert sorted(before) == [newer, f"{newer}.sentences"]
@@ -236,7 +229,7 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
     assert (taken["state"], len(taken["indices"])) == ("SUCCESS", 4)
     (restored,) = (found for head, found in answers.items() if "_restore" in head)
     assert sorted(restored["snapshot"]["indices"]) == [newer, f"{newer}.sentences"]
-    log = call(own_node, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
+    log = call(url, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
     assert log["slowlog"]["threshold"]["query"]["warn"] == "1s"
     assert len(answers) == len(blocks("http")) == 9
 
