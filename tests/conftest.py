@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -83,10 +84,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # Commands
 
 
-@pytest.fixture(scope="module")
-def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with two indexes: ``my-index``, and ``plain`` without titles, sentences."""
-    place = tmp_path_factory.mktemp("cli")
+@pytest.fixture(scope="session")
+def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two indexes that nothing changes: ``my-index``, and ``plain`` without titles, sentences."""
+    place = tmp_path_factory.mktemp("built")
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "my-index", "--metadata",
                     "year:number,kind:keyword"]) == 0  # fmt: skip
@@ -94,6 +95,15 @@ def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         lines = (json.dumps({"id": f"n{at}", "text": text}) for at, text in enumerate(texts))
         Path("plain.jsonl").write_text("\n".join(lines))
         assert run(["index", "plain.jsonl", "--to", "plain", "--without", "sentences"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def commands_folder(built_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working folder with copies of both indexes, for the tests of one module."""
+    place = tmp_path_factory.mktemp("cli")
+    shutil.copytree(built_folder, place, symlinks=True, dirs_exist_ok=True)
+    with contextlib.chdir(place):
         yield place
 
 
