@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index
+from arag_search.system.cores import usable_cores
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
@@ -64,7 +65,7 @@ hypothesis.settings.load_profile("project")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    return parallel.worker_count(config.args)
+    return parallel.worker_count(config.args, usable_cores())
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -9,8 +9,6 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from arag_search.system.cores import usable_cores
-
 ROOT = Path(__file__).parents[2]
 WORKERS = 2
 
@@ -24,11 +22,11 @@ LONG = ("opensearch", "jobs", "vectors", "bench", "viewer", "mcp", "cli", "lucen
 """Folders whose modules take long, longest first, so that both workers end at about one time."""
 
 
-def worker_count(arguments: Sequence[str]) -> int:
+def worker_count(arguments: Sequence[str], cores: int) -> int:
     """Return how many workers run these arguments of pytest: none where modules or tests are
     named, because starting workers takes longer than a few tests."""
     whole_folders = all(Path(argument).is_dir() for argument in arguments)
-    return WORKERS if whole_folders and usable_cores() >= WORKERS else 0
+    return WORKERS if whole_folders and cores >= WORKERS else 0
 
 
 def group_of(module: str) -> str:
