@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -10,13 +11,17 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from arag_search.cli.app import run
 from arag_search.engines.jars import CACHE_VARIABLE, cache_folder
 from arag_search.search.index import Index
+from arag_search.system.cores import usable_cores
 from arag_search.tools.chunk_read import ChunkRead
 from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
+from tests.support import parallel
 from tests.support.browser import browser  # noqa: F401
 from tests.support.commands import SAMPLE, Command, Done
 from tests.support.examples import examples
@@ -25,8 +30,10 @@ from tests.support.opensearch_node import (  # noqa: F401
     opensearch_cluster,
     opensearch_jars,
     opensearch_url,
+    own_node,
 )
 from tests.support.passages import VIVALDI, index_of
+from tests.support.real_model import minilm  # noqa: F401
 from tests.support.shared_data import prepare
 
 # Decided before the home changes, so that tests and the processes they start download jars once.
@@ -57,6 +64,19 @@ hypothesis.settings.register_profile("project", deadline=None, max_examples=exam
 hypothesis.settings.load_profile("project")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return parallel.worker_count(config.args, usable_cores())
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return parallel.ModuleScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if parallel.is_worker():
+        parallel.longest_first(items)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     prepare(item)
@@ -65,10 +85,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # Commands
 
 
-@pytest.fixture(scope="module")
-def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with two indexes: ``my-index``, and ``plain`` without titles, sentences."""
-    place = tmp_path_factory.mktemp("cli")
+@pytest.fixture(scope="session")
+def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two indexes that nothing changes: ``my-index``, and ``plain`` without titles, sentences."""
+    place = tmp_path_factory.mktemp("built")
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "my-index", "--metadata",
                     "year:number,kind:keyword"]) == 0  # fmt: skip
@@ -76,6 +96,15 @@ def commands_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         lines = (json.dumps({"id": f"n{at}", "text": text}) for at, text in enumerate(texts))
         Path("plain.jsonl").write_text("\n".join(lines))
         assert run(["index", "plain.jsonl", "--to", "plain", "--without", "sentences"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def commands_folder(built_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working folder with copies of both indexes, for the tests of one module."""
+    place = tmp_path_factory.mktemp("cli")
+    shutil.copytree(built_folder, place, symlinks=True, dirs_exist_ok=True)
+    with contextlib.chdir(place):
         yield place
 
 

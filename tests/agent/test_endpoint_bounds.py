@@ -35,8 +35,6 @@ from tests.support.openai_asking import FINAL, KEY
 from tests.support.raw_server import HEAD, RawServer, dripping, raw_server, reply
 from tests.support.unruly_server import version
 
-pytestmark = pytest.mark.servers
-
 BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
 VECTORS = json.dumps(embeddings([0.5, 0.25]).body).encode()
 VERSION = json.dumps(version().body).encode()

@@ -40,8 +40,6 @@ from arag_search.search.index import Index
 from tests.support.endpoint import completion, refusal, running_endpoint
 from tests.support.passages import chunk
 
-pytestmark = pytest.mark.servers
-
 
 def asked(*texts: str, question_id: str = "") -> ModelRequest:
     return ModelRequest([Message("user", text) for text in texts], question_id=question_id)

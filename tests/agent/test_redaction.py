@@ -25,7 +25,6 @@ def endpoint() -> Iterator[Endpoint]:
         yield running
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("form", in_forms(KEY))
 def test_no_error_of_an_endpoint_repeats_the_key(endpoint: Endpoint, form: str) -> None:
     model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, max_retries=0)
@@ -49,7 +48,6 @@ def test_no_error_of_an_endpoint_repeats_the_key(endpoint: Endpoint, form: str) 
     model.close()
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("form", in_forms(KEY))
 def test_no_record_of_an_answer_holds_the_key(endpoint: Endpoint, form: str) -> None:
     opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
@@ -69,7 +67,6 @@ def test_no_record_of_an_answer_holds_the_key(endpoint: Endpoint, form: str) -> 
     model.close()
 
 
-@pytest.mark.servers
 def test_an_answer_may_hold_the_word_that_a_local_server_takes_for_a_key(
     endpoint: Endpoint,
 ) -> None:

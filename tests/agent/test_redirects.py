@@ -14,8 +14,6 @@ from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.openai_asking import FINAL, KEY
 from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 
-pytestmark = pytest.mark.servers
-
 STATUSES = (301, 302, 303, 307, 308)
 PASSWORD = "swordfish"
 OPTIONS = ConnectionOptions(username="user", password=PASSWORD, request_budget_s=0)

@@ -25,7 +25,6 @@ def published(name: str) -> Passages:
     )
 
 
-@pytest.mark.corpora
 @pytest.mark.shared_data
 def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
     passages = published("2wikimultihopqa")
@@ -34,7 +33,6 @@ def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
     assert (len(subjects), sum(not list(passages.titled(one)) for one in subjects)) == (1005, 47)
 
 
-@pytest.mark.corpora
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "counts", "with_answer"),

@@ -32,8 +32,6 @@ from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from tests.support.runs import TEXTS, Noted, index_of, questions, timeless
 
-pytestmark = pytest.mark.engine
-
 PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
 
 
@@ -372,7 +370,6 @@ def test_a_broken_last_line_is_dropped_and_told(
         assert path.read_bytes() == whole
 
 
-@pytest.mark.faults
 def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
@@ -434,7 +431,6 @@ def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.faults
 def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
@@ -453,7 +449,6 @@ def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
         assert timeless(read_records(out).by_id) == expected
 
 
-@pytest.mark.faults
 def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:

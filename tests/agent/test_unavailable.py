@@ -38,7 +38,6 @@ def test_a_question_is_read_back_from_its_plain_record(tmp_path: Path, name: str
     assert load_questions(path) == questions
 
 
-@pytest.mark.engine
 def test_the_command_writes_questions_and_a_scope_to_run_with(
     arag: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

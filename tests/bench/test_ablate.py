@@ -27,8 +27,6 @@ from bench.ablation.experiment.suite import ModelEntry
 from bench.report.fingerprints import missing
 from tests.support.ablations import suite_values
 
-pytestmark = pytest.mark.bench
-
 SAMPLE = ("corpus.jsonl", "questions.jsonl")
 
 SUITES = Path(__file__).parents[2] / "bench" / "suites"
@@ -105,7 +103,6 @@ class Chosen:
         return ModelReply("Answer: Venice" if seed == 1 else "Answer: nothing", usage=usage)
 
 
-@pytest.mark.engine
 def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,7 +146,6 @@ def test_two_presets_two_models_and_two_seeds_are_run_reported_and_not_run_again
     assert (out / "trial.md").read_text() == text
 
 
-@pytest.mark.engine
 def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,7 +162,6 @@ def test_a_changed_preset_runs_its_cells_again_and_keeps_old_records(
     assert len(list((work / "work" / "changed-limit-2").rglob("run.json"))) == 6
 
 
-@pytest.mark.engine
 def test_a_judge_judges_each_answer_once(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +179,6 @@ def test_a_judge_judges_each_answer_once(
     assert capsys.readouterr().out
 
 
-@pytest.mark.engine
 def test_failed_questions_are_asked_again_and_no_others(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,7 +198,6 @@ def test_failed_questions_are_asked_again_and_no_others(
     assert "measured again, for another failed questions." in capsys.readouterr().err
 
 
-@pytest.mark.engine
 def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
     suite = json.loads(json.dumps(AGENTS)) | {"name": "killed"}
     suite["experiment"]["models"] = ["offline"]
@@ -224,7 +217,6 @@ def test_a_run_that_was_killed_goes_on_with_what_is_missing(work: Path) -> None:
     assert sorted(len(read_records(one).by_id) for one in folders) == [12, 12]
 
 
-@pytest.mark.engine
 def test_an_interrupted_run_says_how_to_resume(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,7 +256,6 @@ def test_a_suite_of_the_repository_can_be_run(
     assert "cells, nothing was run." in capsys.readouterr().out
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("name", ["arag_main", "passage_length"])
 def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     name: str, work: Path, capsys: pytest.CaptureFixture[str]
@@ -282,7 +273,6 @@ def test_a_suite_with_vectors_or_packed_passages_runs_over_the_sample(
     assert not any(row.details["unresolved"] for rows in cells for row in rows)
 
 
-@pytest.mark.engine
 def test_a_book_whose_questions_name_no_evidence_is_measured_by_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

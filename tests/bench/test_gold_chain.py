@@ -29,8 +29,6 @@ from bench.report.fingerprints import NEEDED
 from tests.support.passages import chunk
 from tests.support.semantic_indexes import vector_index
 
-pytestmark = pytest.mark.bench
-
 TOWNS = ("Oslo", "Rome", "Bern", "Kyiv", "Riga", "Bonn", "Lima", "Doha", "Baku", "Cork")
 PASSAGES = (
     chunk(0, "film", "Blue Door", "Blue Door is a film. ", "Its director is Ann Lee."),
@@ -208,7 +206,6 @@ def suite(**changes: object) -> GoldChain:
     return GoldChain.model_validate({**given, **changes})
 
 
-@pytest.mark.engine
 def test_an_experiment_measures_every_cell_with_every_question(folders: Folders) -> None:
     experiment = GoldChainExperiment(suite(), folders)
     assert len(experiment.keys) == 2 * 6 * 2 * 2

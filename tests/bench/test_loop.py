@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.speed import agent_loop
 
 
-@pytest.mark.engine
 def test_the_bench_of_the_loop_runs() -> None:
     figure, _ = agent_loop.measure(rounds=1, steps=2)
     long, short = figure.rows

@@ -12,8 +12,6 @@ from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench.quality.offline import MAIN, cut_hits, guess, main
 
-pytestmark = pytest.mark.bench
-
 PASSAGES = (
     {"title": "The Sea (film)", "text": "The Sea is a 1951 film directed by Ann Lee."},
     {"title": "Ann Lee", "text": "Ann Lee (4 May 1901 – 6 June 1981) was a Swiss director."},
@@ -57,7 +55,6 @@ def test_the_guess_is_the_first_of_two_names_or_yes() -> None:
     assert guess("Who is Ann Lee?") == ""
 
 
-@pytest.mark.engine
 def test_the_bench_measures_the_model_its_rules_and_what_it_is_compared_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,8 +41,6 @@ from bench.report.latencies import Latencies, Played, threads
 from bench.report.rows import read_results
 from tests.support.passages import VIVALDI, chunk, index_of
 
-pytestmark = pytest.mark.bench
-
 K1, B = 1.2, 0.75
 
 
@@ -287,7 +285,6 @@ def fake_pyserini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
-@pytest.mark.engine
 def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None) -> None:
     with Pyserini() as peer:
         assert peer.versions["pyserini"] == "2.0"
@@ -301,7 +298,6 @@ def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None)
         assert peer.open(Path("index"), [], K1, B) == 2
 
 
-@pytest.mark.engine
 def test_pyserini_that_is_not_there_is_an_error_and_a_gap_of_the_replay(tmp_path: Path) -> None:
     absent = str(tmp_path / "python")
     with pytest.raises(BenchError) as caught:
@@ -320,7 +316,6 @@ def test_pyserini_that_is_not_there_is_an_error_and_a_gap_of_the_replay(tmp_path
 # The whole
 
 
-@pytest.mark.engine
 def test_the_replay_runs_over_the_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

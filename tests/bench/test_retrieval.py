@@ -33,8 +33,6 @@ from bench.quality.retrieval import drawn, main, tables
 from tests.support.passages import VIVALDI, index_of
 from tests.support.semantic_indexes import vector_index
 
-pytestmark = pytest.mark.bench
-
 NO_TYPES = [None] * 10
 
 
@@ -206,7 +204,6 @@ def test_questions_are_drawn_by_a_seed_and_keep_their_order() -> None:
 # The whole
 
 
-@pytest.mark.engine
 def test_the_bench_runs_over_the_sample_and_keeps_index_and_vectors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,15 +17,12 @@ from bench.scale.sides import CLASSES, Latency, Measured, drawn_queries
 from bench.scale.word_statistics import word_statistics
 from tests.support.lucene_indexes import chunk
 
-pytestmark = [pytest.mark.engine, pytest.mark.bench]
-
 QUICK = ["--queries", "5", "--max-build-s", "60"]
 
 
 # The corpus
 
 
-@pytest.mark.engine
 def test_a_corpus_is_the_beginning_of_every_larger_one_and_the_same_each_time() -> None:
     first = list(synthetic.passages(1500))
     assert list(islice(synthetic.passages(2500), 1500)) == first
@@ -43,7 +40,6 @@ def test_a_passage_has_a_hundred_words_in_sentences() -> None:
         ]
 
 
-@pytest.mark.engine
 def test_a_sample_comes_from_all_over_the_corpus() -> None:
     assert synthetic.sample(300, 2000) == list(synthetic.passages(300))
     found = synthetic.sample(40_000, 100)
@@ -93,7 +89,6 @@ def test_heaps_exponent_is_one_where_every_word_is_new_and_nought_where_none_is(
     assert old["passages with a word of a passage"] == 1
 
 
-@pytest.mark.engine
 def test_the_vocabulary_of_synthetic_passages_grows_by_heaps_law() -> None:
     found = word_statistics([each.chunk() for each in synthetic.passages(3_000)])
     assert 0.6 < found["Heaps exponent"] < 0.72
@@ -167,7 +162,6 @@ def test_query_classes_have_the_shapes_they_are_named_for() -> None:
     assert drawn == drawn_queries(sample, 8, 1) != drawn_queries(sample, 8, 2)
 
 
-@pytest.mark.engine
 def test_a_small_run_is_kept_and_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,6 @@ from bench.speed.queries import keyword_sets, logical_queries
 from bench.workbench import BoundedProgress, Workbench, check_room, set_up
 from tests.support.bench_passages import chunk, passages
 
-pytestmark = [pytest.mark.engine, pytest.mark.bench]
-
 
 @pytest.fixture(scope="module", autouse=True)
 def fixture_quick_collections() -> Iterator[None]:
@@ -195,21 +193,18 @@ def test_the_scan_equals_keyword_search_by_substrings() -> None:
 # Every comparison, on a few passages
 
 
-@pytest.mark.engine
 def test_indexing_compares_our_build_with_the_faster_bare_loop(bench: Workbench) -> None:
     figure = indexing.measure(bench, 1, warm_up=0)
     assert [row.unit for row in figure.rows] == ["x", "x", *["passages/s"] * 3]
     assert figure.details["bare"] in figure.rows[0].what
 
 
-@pytest.mark.engine
 def test_search_finds_what_the_bare_loop_finds(bench: Workbench) -> None:
     figure = search.measure(bench, 1, count=20, warm_up=0)
     assert figure.details["queries"] == 20
     assert 0 < figure.details["queries_without_hits"] < 20 or figure.rows[0].value > 0
 
 
-@pytest.mark.engine
 def test_keyword_search_is_compared_at_every_scale(bench: Workbench) -> None:
     figure = keyword.measure(bench, 1, scales=(2, 1), own_sets=3)
     assert [row.what for row in figure.rows] == [

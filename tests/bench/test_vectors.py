@@ -11,8 +11,6 @@ from bench.quality import recall
 from bench.speed import vectors
 from tests.support.vector_shards import chunks_of, publish
 
-pytestmark = [pytest.mark.vectors, pytest.mark.bench]
-
 
 def test_a_small_run_compares_flat_search_with_faiss_and_keeps_its_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

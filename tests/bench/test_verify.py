@@ -19,8 +19,6 @@ from bench.report.rows import Target, read_results
 from bench.scale import synthetic
 from bench.scale.words import main as count_words
 
-pytestmark = pytest.mark.bench
-
 
 def written(path: Path, **expectations: dict[str, Any]) -> Path:
     path.write_text(yaml.safe_dump(expectations, sort_keys=False))

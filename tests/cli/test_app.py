@@ -15,7 +15,7 @@ import pytest
 from arag_search.cli.app import run
 from tests.support.commands import Command, Done, file_of, process
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 COMMANDS = (
     "demo", "index", "embed", "delete", "compact", "search", "ask", "mcp", "read", "check",

@@ -22,8 +22,6 @@ from arag_search.errors import ModelAccessError
 from arag_search.search.index import open_index
 from tests.support.commands import SAMPLE, Command, Done
 
-pytestmark = pytest.mark.engine
-
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NO_MODEL = (
     "The offline model answers: plain rules, no language model. Set ARAG_MODEL (or --model) and "

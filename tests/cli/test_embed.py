@@ -11,8 +11,6 @@ from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.embeddings import ENCODER, LOADING, SMALL, StoppingAt, an_index, only_sidecar
 
-pytestmark = pytest.mark.engine
-
 
 def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
     an_index(10)

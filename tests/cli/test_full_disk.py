@@ -25,7 +25,6 @@ def limited(limit: int, *arguments: str) -> list[str]:
     return done.stderr.splitlines()[-3:]
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize(
     ("limit", "arguments", "where"),
     [

@@ -18,7 +18,7 @@ from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
 from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 
 # read
@@ -360,7 +360,6 @@ def test_what_is_no_index_is_said_by_every_command(
 # demo
 
 
-@pytest.mark.engine
 def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
     done = arag("demo", "--to", "demo index")
     assert (done.code, done.err) == (0, "")
@@ -397,7 +396,6 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
     )
 
 
-@pytest.mark.engine
 def test_a_demo_whose_questions_fail_ends_with_1(arag: Command) -> None:
     Path("empty.replies").write_bytes(b"")
     done = arag("demo", "--to", "failed demo", "--model", "replay:empty.replies")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.commands import NOT_ALTERNATIVE, Command, Done, file_of
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 
 def test_a_file_of_plain_queries_gives_one_json_result_a_line(arag: Command) -> None:

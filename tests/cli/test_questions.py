@@ -18,7 +18,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.engine
 def test_evidence_is_resolved_to_the_passages_of_an_index(arag: Command) -> None:
     corpus = str(files("arag_search") / "sample" / "corpus.jsonl")
     assert arag("index", corpus, "--to", "sample").code == 0

@@ -20,8 +20,6 @@ from arag_search.runs.run import Tally
 from arag_search.system.progress import PlainProgress
 from tests.support.commands import Command
 
-pytestmark = pytest.mark.engine
-
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS = str(SAMPLE / "questions.jsonl")
 OFFLINE = ("--preset", "logical_read", "--model", "offline")

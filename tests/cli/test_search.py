@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import NOT_ALTERNATIVE, Command, Done
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 
 def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:

@@ -7,12 +7,13 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
-from arag_search.cli.app import run
+from arag_search.cli.app import main, run
 from tests.support.commands import file_of
 from tests.support.endpoint import completion, running_endpoint
 from tests.support.terminal import COMMANDS, OBEYED
@@ -37,7 +38,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def at_a_terminal(*arguments: str) -> tuple[int, str]:
     """Run a command with a terminal for stdout and stderr: its exit code, and what came there."""
     ours, theirs = pty.openpty()
-    done = subprocess.Popen(
+    with ThreadPoolExecutor(1) as reader:
+        shown = reader.submit(everything_from, ours)
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            os.fdopen(theirs, "w", encoding="utf-8") as terminal,
+        ):
+            patch.setenv("TERM", "dumb")
+            patch.setenv("COLUMNS", "120")
+            patch.setattr(sys, "argv", ["arag-search", *arguments])
+            for name in ("stdout", "stderr"):
+                patch.setattr(sys, name, terminal)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return int(ended.value.code or 0), shown.result()
+
+
+def in_a_process_at_a_terminal(*arguments: str) -> tuple[int, str]:
+    """Run the same command in a process of its own."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
@@ -45,15 +65,21 @@ def at_a_terminal(*arguments: str) -> tuple[int, str]:
         env={**os.environ, "TERM": "dumb", "COLUMNS": "120"},
     )
     os.close(theirs)
+    shown = everything_from(ours)
+    return process.wait(), shown
+
+
+def everything_from(descriptor: int) -> str:
+    """Read our side of a terminal until the other side is closed."""
     pieces: list[bytes] = []
     try:
-        while piece := os.read(ours, 65_536):
+        while piece := os.read(descriptor, 65_536):
             pieces.append(piece)
     except OSError as error:  # how Linux says that the other side was closed
         assert error.errno == errno.EIO
     finally:
-        os.close(ours)
-    return done.wait(), b"".join(pieces).decode()
+        os.close(descriptor)
+    return b"".join(pieces).decode()
 
 
 def piped(*arguments: str) -> str:
@@ -91,7 +117,8 @@ def test_json_at_a_terminal_is_still_the_same_json(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    _, text = at_a_terminal("read", "hostile", "g.1", "--json")
+    code, text = in_a_process_at_a_terminal("read", "hostile", "g.1", "--json")
+    assert (code, text) == at_a_terminal("read", "hostile", "g.1", "--json")
     assert json.loads(text) == json.loads(piped("read", "hostile", "g.1", "--json"))
     assert HOSTILE[:40] in json.loads(text)[0]["title"]
 

@@ -16,8 +16,6 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.sources.formats import Fields
 from tests.support.corpus_files import FIX, documents, opened, problems, resumes
 
-pytestmark = pytest.mark.engine
-
 TABLES = Path(__file__).parents[1] / "support" / "tables"
 DOCUMENT = "org.apache.lucene.document"
 

@@ -25,8 +25,6 @@ from index_jobs.sources.formats import Fields
 from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_folder  # noqa: F401
 from tests.support.shared_data import DATA
 
-pytestmark = pytest.mark.engine
-
 
 def built(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
     """The lines of the report in words."""
@@ -104,7 +102,6 @@ def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> Non
     assert not Path("other").exists()
 
 
-@pytest.mark.corpora
 @pytest.mark.shared_data
 def test_hotpotqa_is_built() -> None:
     report = build_index([str(DATA / "hotpotqa/corpus.jsonl")], Path("index"), PLAIN)
@@ -158,7 +155,6 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
     assert not Path("index").exists()
 
 
-@pytest.mark.engine
 def test_an_index_that_is_there_is_kept_until_the_next_is_finished() -> None:
     built(corpus("c.jsonl", 2))
     with pytest.raises(IndexExistsError):

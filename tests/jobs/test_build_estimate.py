@@ -18,8 +18,6 @@ from tests.support.builds import (
 from tests.support.commands import Command
 from tests.support.shared_data import DATA
 
-pytestmark = pytest.mark.engine
-
 ADDRESS = "http://127.0.0.1:1/arag-x"  # where nobody answers
 
 
@@ -54,7 +52,6 @@ def test_sources_of_different_kinds_are_scaled_each_by_itself() -> None:
     assert found.documents == pytest.approx(9_001, rel=0.05)
 
 
-@pytest.mark.corpora
 @pytest.mark.shared_data
 def test_the_bytes_of_an_index_are_estimated_to_a_third() -> None:
     source = str(DATA / "musique/corpus.jsonl")

@@ -24,8 +24,6 @@ from tests.support.builds import (
     same_index,
 )
 
-pytestmark = pytest.mark.engine
-
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_children(
@@ -52,7 +50,6 @@ def memory_children(
     ]
 
 
-@pytest.mark.faults
 def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
     corpus("c.jsonl", 300)
     stopping = Stopping(100)
@@ -78,7 +75,6 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
     assert same_index("index") == same_index("whole")
 
 
-@pytest.mark.engine
 def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
     corpus("c.jsonl", 200)
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +101,6 @@ def test_ctrl_c_ends_the_command_with_130(
     assert (report["documents"], report["continued"]) == (100, 64)
 
 
-@pytest.mark.faults
 def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
     corpus("c.jsonl", 600)
     for moment in sorted(random.Random(3).sample(range(100, 500), 2)):
@@ -120,7 +115,6 @@ def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
     assert same_index("index") == same_index("whole")
 
 
-@pytest.mark.faults
 def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not() -> None:
     corpus("c.jsonl", 1500)
     chance = random.Random(11)
@@ -132,7 +126,6 @@ def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not(
     assert same_index("index") == same_index("whole")
 
 
-@pytest.mark.faults
 def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
     corpus("c.jsonl", 600, words=100)
     child = command("LIMIT", 60_000, "c.jsonl")
@@ -151,7 +144,6 @@ def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
     assert (report.continued, len(contents("index")[1])) == (kept, 600)
 
 
-@pytest.mark.faults
 def test_memory_does_not_grow_with_the_corpus(
     memory_children: "list[subprocess.Popen[str]]",
 ) -> None:

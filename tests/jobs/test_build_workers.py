@@ -24,12 +24,9 @@ from tests.support.builds import ODD, Stopping, corpus, in_own_folder, same_inde
 from tests.support.commands import process
 from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
-pytestmark = pytest.mark.engine
-
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
 
 
-@pytest.mark.engine
 def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None:
     sources = [troublesome("a.jsonl", 200), corpus("b.jsonl", 150), troublesome("c.jsonl", 60)]
     reports: list[dict[str, object]] = []
@@ -120,7 +117,6 @@ class KillingAWorker(SilentProgress):
             kill_a_worker()
 
 
-@pytest.mark.faults
 def test_a_worker_that_is_killed_ends_the_build_which_then_goes_on() -> None:
     corpus("c.jsonl", 3000)
     options = BuildOptions(workers=2)
@@ -140,7 +136,6 @@ def test_a_worker_that_is_killed_ends_the_build_which_then_goes_on() -> None:
     assert same_index("index") == same_index("whole")
 
 
-@pytest.mark.faults
 def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
     corpus("c.jsonl", 1000)
     options = BuildOptions(workers=2)
@@ -153,7 +148,6 @@ def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
     assert build_index(["c.jsonl"], Path("index"), options).documents == 1000
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_its_build(sign: signal.Signals) -> None:
     corpus("c.jsonl", 20_000)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
 from index_jobs.build.build import build_index
@@ -15,7 +13,6 @@ from tests.support.corpus_files import (
 )
 
 
-@pytest.mark.engine
 def test_passages_of_a_table_are_neighbours_in_the_index() -> None:
     Path("p.tsv").write_text(table(ROWS))
     build_index(["p.tsv"], "index", BuildOptions())

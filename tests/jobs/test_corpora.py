@@ -19,7 +19,7 @@ from index_jobs.build.options import BuildOptions
 from tests.support.mcp_servers import Served, text_of
 from tests.support.shared_data import DATA
 
-pytestmark = [pytest.mark.corpora, pytest.mark.shared_data]
+pytestmark = pytest.mark.shared_data
 
 CORPORA = {
     "2wikimultihopqa/corpus.jsonl": ("documents", 6_119, '"lothair ii" AND bertha'),

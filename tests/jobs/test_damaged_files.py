@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.commands import SAMPLE, Command, file_of
 
-pytestmark = pytest.mark.faults
-
 INDEX_DAMAGES = 40
 VECTOR_DAMAGES = 25
 LEXICAL = (
@@ -118,7 +116,6 @@ def test_damaged_files_of_an_index_are_refused_or_do_no_harm(
     check_damages(arag, pristine, tmp_path / "i", LEXICAL, INDEX_DAMAGES)
 
 
-@pytest.mark.vectors
 def test_damaged_files_of_vectors_are_refused_or_do_no_harm(
     pristine: Path, tmp_path: Path, arag: Command
 ) -> None:

@@ -26,9 +26,6 @@ from tests.support.embeddings import (
     with_options,
 )
 
-pytestmark = pytest.mark.engine
-
-
 # Embedding
 
 

@@ -13,8 +13,6 @@ from index_jobs.embed.embed import WORK, embed_index
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import ENCODER, SMALL, an_index, check_embedded, command
 
-pytestmark = pytest.mark.faults
-
 ROOT = Path("index/vectors")
 
 

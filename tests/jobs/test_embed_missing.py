@@ -28,8 +28,6 @@ from tests.support.embeddings import (
     with_options,
 )
 
-pytestmark = pytest.mark.engine
-
 
 def missing(**changes: object) -> EmbedReport:
     return embed_index("index", ENCODER, with_options(only_missing=True, **changes))

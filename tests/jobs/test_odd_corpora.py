@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.commands import Command
 
-pytestmark = pytest.mark.engine
-
 GOOD = b'{"id": "a", "text": "An opera in Venice."}\n'
 ODD_LINES = {
     "empty object": b"{}",

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from arag_search.engines.opensearch.site import is_at_work
 from tests.support.commands import SAMPLE
 
@@ -49,8 +47,6 @@ print(json.dumps(this_builder()))
 """
 
 
-@pytest.mark.vectors
-@pytest.mark.engine
 def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     folder.mkdir()

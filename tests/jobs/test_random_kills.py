@@ -16,8 +16,6 @@ from arag_search.errors import VectorsError
 from arag_search.search.index import Index
 from tests.support.commands import Command, file_of
 
-pytestmark = [pytest.mark.faults, pytest.mark.engine]
-
 KILLS = 2
 MAIN = "import sys; from arag_search.cli.app import run; sys.exit(run(sys.argv[1:]))"
 COMMANDS = {
@@ -67,7 +65,6 @@ def _nearest(index: Index) -> tuple[str, ...] | None:
     return tuple(hit.id for hit in hits)
 
 
-@pytest.mark.vectors
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_is_killed_at_any_moment_leaves_the_old_state_or_the_new_one(
     name: str, before: Path, arag: Command, monkeypatch: pytest.MonkeyPatch

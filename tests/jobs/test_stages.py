@@ -31,8 +31,6 @@ from tests.support.builds import (
 )
 from tests.support.commands import Done, file_of, process
 
-pytestmark = pytest.mark.engine
-
 PLAIN = BuildOptions()
 CHUNKS = Path("chunks")
 ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines=True)
@@ -95,7 +93,6 @@ def files() -> dict[str, bytes]:
 # The same index
 
 
-@pytest.mark.engine
 def test_two_stages_make_the_index_and_say_what_one_command_makes_and_says() -> None:
     sources = [troublesome("a.jsonl", 200), corpus("b.jsonl", 150), troublesome("c.jsonl", 60)]
     one = build_index(sources, Path("one"), ODD)
@@ -106,7 +103,6 @@ def test_two_stages_make_the_index_and_say_what_one_command_makes_and_says() -> 
     assert same_index("two") == same_index("one")
 
 
-@pytest.mark.engine
 def test_text_passages_and_long_documents_come_through_the_files() -> None:
     Path("notes").mkdir()
     Path("notes/a.md").write_text("# Café\n\n" + "The sea is wide. " * 400)
@@ -126,7 +122,6 @@ def test_text_passages_and_long_documents_come_through_the_files() -> None:
 # Stopped
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> None:
     sources = [corpus("a.jsonl", 200), file_of("b.jsonl", {"id": "x", "text": "Last."})]
@@ -151,7 +146,6 @@ def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> N
     assert gzip.decompress(written["00000.jsonl.gz"]) == whole
 
 
-@pytest.mark.faults
 def test_chunks_under_way_that_are_damaged_are_cut_again() -> None:
     source = corpus("a.jsonl", 200)
     killed("chunk", 100, source)
@@ -165,7 +159,6 @@ def test_chunks_under_way_that_are_damaged_are_cut_again() -> None:
     assert (report.documents, report.continued) == (200, 0)
 
 
-@pytest.mark.faults
 def test_a_killed_load_goes_on_and_ends_with_the_same_index() -> None:
     sources = [corpus("a.jsonl", 120), file_of("b.jsonl", {"id": "x", "text": "The sea.", "o": 1})]
     chunk_sources(sources, CHUNKS, PLAIN)

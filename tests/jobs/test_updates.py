@@ -38,8 +38,6 @@ from tests.support.updated_corpora import (
     refusal,
 )
 
-pytestmark = pytest.mark.engine
-
 
 def built(*documents: dict[str, object], options: BuildOptions | None = None) -> None:
     build_index([file_of("built.jsonl", *documents)], INDEX, options or BuildOptions())
@@ -50,7 +48,6 @@ def ids() -> list[str]:
         return [chunk.id for chunk in index.scan()]
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("seed", range(3))
 def test_an_updated_index_equals_a_fresh_build_of_what_it_holds(seed: int, tmp_path: Path) -> None:
     random_updates(seed, "index", tmp_path, steps=6)
@@ -343,7 +340,6 @@ sys.exit(run(command))
 MOMENTS = ("add:1", "prepare:1", "commit:1", "forget:0", "done:0")
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_completes_it(
     moment: str, tmp_path: Path, arag: Command
@@ -371,7 +367,6 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
     assert not Path("index/update.json").exists()
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("moment", ["commit:1", "done:0", "exit:0"])
 def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     built(document("a", "One."), document("b", "Two."), document("c", "Three."))
@@ -389,7 +384,6 @@ def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     )
 
 
-@pytest.mark.faults
 def test_an_addition_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
     arag: Command,
 ) -> None:
@@ -414,7 +408,6 @@ def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Comman
     assert arag("delete", "index", "c", "--json").json["finished_before"] is False
 
 
-@pytest.mark.faults
 def test_a_compaction_that_is_killed_changes_nothing() -> None:
     built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
     delete_documents(INDEX, ["d1"])
@@ -439,7 +432,6 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("command", ["add", "compact"])
 def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
     command: str, arag: Command

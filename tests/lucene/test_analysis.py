@@ -119,7 +119,6 @@ def strings(value: object) -> Iterator[str]:
         yield from (s for v in value for s in strings(v))
 
 
-@pytest.mark.engine
 @pytest.mark.shared_data
 def test_every_string_of_the_real_corpora_is_as_in_lucene(lucene: Lucene) -> None:
     found: dict[str, None] = {}
@@ -144,7 +143,6 @@ def by_class() -> dict[str, list[str]]:
     return out
 
 
-@pytest.mark.engine
 def test_every_run_of_a_class_begins_and_ends_where_lucenes_does(lucene: Lucene) -> None:
     around = "{} a{}a 1{}1 א{}א א{} ア{}ア ก{}ก ☺\ufe0f{}😀 🇩{} #{}\u20e3 #{} _{}_"
     every = chain.from_iterable(by_class().values())
@@ -158,7 +156,6 @@ MIXES = (
 """Classes that the rules speak of together (a space is itself); the last stands for all."""
 
 
-@pytest.mark.engine
 def test_random_strings_are_as_in_lucene(lucene: Lucene) -> None:
     rng = random.Random(4)
     classes = by_class()
@@ -170,7 +167,6 @@ def test_random_strings_are_as_in_lucene(lucene: Lucene) -> None:
     assert_as_lucene(lucene, texts)
 
 
-@pytest.mark.engine
 def test_random_long_strings_are_as_in_lucene(lucene: Lucene) -> None:
     rng = random.Random(5)
     classes = by_class()

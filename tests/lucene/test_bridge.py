@@ -18,8 +18,6 @@ from arag_search.errors import BuildError, JvmError
 from arag_search.query.parser import parse
 from arag_search.query.tree import KeywordEquals
 
-pytestmark = pytest.mark.engine
-
 
 @pytest.fixture
 def compiler() -> None:

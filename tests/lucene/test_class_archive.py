@@ -12,8 +12,6 @@ from arag_search.engines.jars import CACHE_VARIABLE, CLASSPATH_VARIABLE, lucene_
 from arag_search.engines.lucene import aot_cache, jvm
 from arag_search.system.lock import hold
 
-pytestmark = pytest.mark.engine
-
 _SEARCH = """
 import sys
 from collections.abc import Iterator

@@ -20,8 +20,6 @@ from tests.support import agreement
 from tests.support.agreement import EXAMPLES, Pair
 from tests.support.strategies import METADATA, trees
 
-pytestmark = pytest.mark.engine
-
 CORPORA = 20 if EXAMPLES > 300 else 3
 SIZES = tuple((40, 6, 60, 1, 20)[number % 5] for number in range(CORPORA))
 

@@ -39,8 +39,6 @@ from arag_search.query.tree import (
 )
 from tests.support.lucene_indexes import METADATA, build, chunk, final_data
 
-pytestmark = pytest.mark.engine
-
 WORDS = ("opera", "vivaldi", "venice", "born", "libretto", "in", "the", "season", "1678", "winter")
 
 

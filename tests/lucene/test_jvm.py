@@ -17,8 +17,6 @@ from arag_search.engines.jars import PinnedJar
 from arag_search.engines.lucene import jvm
 from arag_search.errors import JvmError
 
-pytestmark = pytest.mark.engine
-
 JAR = PinnedJar("org.example", "opera", "1.2", hashlib.sha256(b"libretto").hexdigest(), 8)
 
 

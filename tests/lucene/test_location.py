@@ -19,8 +19,6 @@ from arag_search.errors import (
     IndexVersionError,
 )
 
-pytestmark = pytest.mark.engine
-
 
 def built(location: Path, *, content: str = "first") -> str:
     with BuildSite(location, overwrite=True) as site:

@@ -33,7 +33,6 @@ def index_of_a_long_passage(tmp_path_factory: pytest.TempPathFactory) -> LuceneE
     return build(folder, [chunk(0, "quick\n"), chunk(1, ENDLESS, title="quick")])
 
 
-@pytest.mark.engine
 def test_lucene_stops_within_a_single_document(long_passage: LuceneEngine) -> None:
     with pytest.raises(QueryTimeoutError):
         long_passage.search(SearchRequest(LOOSE, deadline=Deadline(0.05)))
@@ -44,7 +43,6 @@ def test_lucene_stops_within_a_single_document(long_passage: LuceneEngine) -> No
         long_passage.explain(request, ["d1.1"])
 
 
-@pytest.mark.engine
 def test_lucene_searches_on_after_a_query_was_stopped(long_passage: LuceneEngine) -> None:
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:
@@ -57,7 +55,6 @@ def test_lucene_searches_on_after_a_query_was_stopped(long_passage: LuceneEngine
     assert long_passage.counts([(QUICK, "chunk")], None, Deadline(60)) == [2]
 
 
-@pytest.mark.engine
 def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
     chunks = [chunk(n, f"a b quick w{n % 7} a\nb c a w{n % 5}\n" * (n % 9)) for n in range(3_000)]
     engine = build(tmp_path, chunks, segments=3)
@@ -82,7 +79,6 @@ def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
     engine.close()
 
 
-@pytest.mark.engine
 def test_the_command_line_takes_a_limit_and_goes_on_with_the_other_queries(
     arag: Command, tmp_path: Path
 ) -> None:

@@ -16,8 +16,6 @@ from arag_search.errors import BuildError, IndexLockedError
 from arag_search.query.tree import NumberRange, Term
 from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, writer
 
-pytestmark = pytest.mark.engine
-
 
 def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
     """All chunks, and what some searches find, scores included."""

@@ -31,8 +31,6 @@ from arag_search.mcp_server.sessions import Sessions
 from tests.support.commands import Command
 from tests.support.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
 
-pytestmark = pytest.mark.servers
-
 TOKEN = "correct-horse-battery-staple"
 SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
 READ = {"chunk_ids": ["scarlatti.1"]}
@@ -704,7 +702,6 @@ def test_a_port_or_an_address_that_cannot_be_had_is_told(
             listen(host, 0, "TOKEN_OF_TEST")
 
 
-@pytest.mark.engine
 @pytest.mark.usefixtures("commands_folder")
 def test_the_command_says_where_it_serves_and_ends_with_ctrl_c_though_clients_are_there() -> None:
     script = "from arag_search.cli.app import main; main()"

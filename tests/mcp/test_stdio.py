@@ -23,7 +23,7 @@ from tests.support.commands import Command
 from tests.support.guides import blocks_of
 from tests.support.mcp_servers import text_of
 
-pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("commands_folder")]
+pytestmark = pytest.mark.usefixtures("commands_folder")
 
 MAIN = "from arag_search.cli.app import main; main()"
 NOISE = """

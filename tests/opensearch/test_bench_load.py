@@ -8,10 +8,7 @@ from bench.cluster import opensearch_load
 from tests.support.builds import corpus, in_own_folder  # noqa: F401
 from tests.support.opensearch_indexes import Site
 
-pytestmark = pytest.mark.bench
 
-
-@pytest.mark.opensearch
 def test_both_sides_load_the_same_documents(opensearch: Site) -> None:
     corpus("c.jsonl", 40)
     given = opensearch_load.parser().parse_args(["--rounds", "1", "--warm-up", "0"])

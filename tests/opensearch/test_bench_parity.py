@@ -20,8 +20,6 @@ from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.passages import in_memory
 from tests.support.shared_data import DATA
 
-pytestmark = pytest.mark.bench
-
 PASSAGES = 600
 LOGICAL = 30
 
@@ -95,7 +93,6 @@ def everywhere(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> l
     return [folder, *(site.address for site in sites)]
 
 
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
     locations: list[str],
@@ -112,7 +109,6 @@ def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
         assert any(each.ask(indexes[0]).feedback for each in asked if each.kind == "both")
 
 
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 def test_what_was_compared_is_printed_and_kept(
     locations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -135,7 +131,6 @@ def test_what_was_compared_is_printed_and_kept(
     assert kept["lucene, opensearch, as named"]["rows"] == printed["rows"]
 
 
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 def test_an_index_with_deleted_documents_is_not_compared(
     locations: list[str], sites: list[Site]

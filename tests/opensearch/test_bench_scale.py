@@ -2,16 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from bench.scale import synthetic
 from bench.scale.sides import OpenSearchSide, measure
 from tests.support.opensearch_indexes import Site
 
-pytestmark = [pytest.mark.engine, pytest.mark.bench]
 
-
-@pytest.mark.opensearch
 def test_a_server_is_measured_and_left_as_it_was(opensearch: Site, tmp_path: Path) -> None:
     server, _, name = opensearch.address.rpartition("/")
     corpus = tmp_path / "corpus.jsonl"

@@ -15,8 +15,6 @@ from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import passages
 from tests.support.opensearch_indexes import Site
 
-pytestmark = [pytest.mark.opensearch, pytest.mark.bench]
-
 
 @pytest.fixture(name="indexes")
 def built(opensearch: Site, tmp_path: Path) -> Iterator[tuple[Index, Index]]:

@@ -34,7 +34,6 @@ from tests.support.commands import SAMPLE, Command
 from tests.support.opensearch_indexes import Site, live, same
 from tests.support.shared_data import DATA
 
-pytestmark = pytest.mark.opensearch
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
 
 
@@ -79,7 +78,6 @@ def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.corpora
 @pytest.mark.shared_data
 def test_hotpotqa_is_built(opensearch: Site) -> None:
     build_index([str(DATA / "hotpotqa/corpus.jsonl")], opensearch.address, PLAIN)
@@ -247,7 +245,6 @@ def killed(child: "subprocess.Popen[str]") -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-@pytest.mark.faults
 def test_a_build_killed_at_any_moment_ends_like_one_that_was_not(
     opensearch: Site,
 ) -> None:
@@ -272,7 +269,6 @@ def test_a_build_killed_at_any_moment_ends_like_one_that_was_not(
     assert opensearch.deleted(f"{physical}*") == 0
 
 
-@pytest.mark.faults
 def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -> None:
     corpus("c.jsonl", 300)
     child = stopped_at(opensearch, 100, "c.jsonl")

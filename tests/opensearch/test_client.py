@@ -32,8 +32,6 @@ from tests.support.unruly_server import (
     version,
 )
 
-pytestmark = pytest.mark.servers
-
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 SEE = "Do: Check that all nodes are running, then try again."
 

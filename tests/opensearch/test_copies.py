@@ -18,8 +18,6 @@ from arag_search.engines.opensearch.place import Place, Places, Searcher
 from arag_search.errors import UnavailableError
 from tests.support.unruly_server import WHOLE, Answer, refusal, unruly, version
 
-pytestmark = pytest.mark.servers
-
 ATTEMPT_S = 0.3
 QUICK = ConnectionOptions(attempt_timeout_s=ATTEMPT_S, request_budget_s=3.0, opening_budget_s=1.0)
 HOLDERS = {0: ("n1", "n2"), 1: ("n2", "n3"), 2: ("n3", "n1")}

@@ -20,10 +20,7 @@ from tests.support.embeddings import (
 )
 from tests.support.opensearch_indexes import Site
 
-pytestmark = pytest.mark.engine
 
-
-@pytest.mark.opensearch
 def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> None:
     address = opensearch.address
     build_index([corpus("c.jsonl", 40)], address, PLAIN)
@@ -38,7 +35,6 @@ def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> Non
     assert (report.encoded_rows, report.reused_rows, report.chunks) == (2, 160, 41)
 
 
-@pytest.mark.opensearch
 def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearch: Site) -> None:
     address = opensearch.address
     build_index([corpus("c.jsonl", 400)], address, PLAIN)

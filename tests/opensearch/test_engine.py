@@ -27,8 +27,6 @@ from arag_search.search.index import open_index
 from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import LONG, Server
 
-pytestmark = pytest.mark.opensearch
-
 CHUNKS = [
     chunk(0, "Vivaldi wrote operas.\nHe was born in Venice.\n", title="Vivaldi",
           metadata={"lang": "en", "year": 1678}),

@@ -21,8 +21,6 @@ from tests.support.opensearch_indexes import fresh_site
 from tests.support.passages import in_memory
 from tests.support.shared_data import DATA
 
-pytestmark = pytest.mark.servers
-
 CORPUS = DATA / "musique" / "corpus.jsonl"
 HANG_S = 15.0
 BUDGET_S = 6.0
@@ -61,8 +59,6 @@ def index_on_three_nodes(
         site.client.close()
 
 
-@pytest.mark.faults
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
     """The first host of the address among them, and the cluster manager, wherever that is."""
@@ -76,8 +72,6 @@ def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
     assert any(were_managers)
 
 
-@pytest.mark.faults
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 @pytest.mark.parametrize("manages", [True, False], ids=["the manager", "another"])
 def test_a_node_may_hang_and_nobody_waits_until_it_is_back(
@@ -92,8 +86,6 @@ def test_a_node_may_hang_and_nobody_waits_until_it_is_back(
     assert outcome.slowest_s < HANG_S
 
 
-@pytest.mark.faults
-@pytest.mark.opensearch
 @pytest.mark.shared_data
 def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: Searched) -> None:
     address = parse_address(searched.location)

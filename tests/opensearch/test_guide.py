@@ -11,7 +11,6 @@ import urllib.error
 import urllib.request
 import uuid
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,12 +18,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from arag_search.engines.opensearch.nodes import cluster
+from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
 from tests.support.guides import ROOT, blocks_of, console, guide_text
 from tests.support.opensearch_indexes import Site
-
-pytestmark = pytest.mark.servers
 
 FOLDER = ROOT / "opensearch"
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
@@ -143,7 +140,6 @@ def test_each_user_has_one_role_and_no_role_reaches_beyond_its_indexes() -> None
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
     server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
     with zipfile.ZipFile(server) as jar:
@@ -166,7 +162,6 @@ def test_what_could_not_be_run_is_marked() -> None:
         assert ("docker compose -f" in part) == marked
 
 
-@pytest.mark.opensearch
 def test_the_commands_of_the_guide_run_on_a_node(
     opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,27 +220,20 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
         return json.load(reply)
 
 
-@pytest.fixture
-def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
-    """Start a node for this test alone: others must not get a snapshot repository."""
-    yield cluster.up(tmp_path, port=0, owned=True, short_lived=True).url
-    cluster.down(tmp_path)
-
-
-@pytest.mark.opensearch
-def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
+def test_the_requests_of_the_guide_do_what_they_say(own_node: ClusterStatus) -> None:
+    url = own_node.url
     name = f"arag-test-{uuid.uuid4().hex[:8]}"
     older, newer = (f"{name}-20260{at}01000000-0000000{at}" for at in (1, 2))
     for index in (older, newer, f"{older}.sentences", f"{newer}.sentences"):
         alias = {name + index.removeprefix(newer): {}} if index.startswith(newer) else {}
-        call(own_node, "PUT", f"/{index}", json.dumps({"aliases": alias}))
+        call(url, "PUT", f"/{index}", json.dumps({"aliases": alias}))
     answers: dict[str, Any] = {}
     for block in blocks("http"):
         head, _, body = block.replace("arag-wiki", name).partition("\n")
         method, path = head.split()
-        answers[head] = call(own_node, method, path, body)
+        answers[head] = call(url, method, path, body)
         if path == "/_aliases":
-            live = call(own_node, "GET", f"/{name},{name}.sentences/_alias")
+            live = call(url, "GET", f"/{name},{name}.sentences/_alias")
             assert sorted(live) == [older, f"{older}.sentences"]
     (before,) = (answer for head, answer in answers.items() if head.endswith(".sentences/_alias"))
     assert sorted(before) == [newer, f"{newer}.sentences"]
@@ -257,12 +245,11 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: str) -> None:
     assert (taken["state"], len(taken["indices"])) == ("SUCCESS", 4)
     (restored,) = (answer for head, answer in answers.items() if "_restore" in head)
     assert sorted(restored["snapshot"]["indices"]) == [newer, f"{newer}.sentences"]
-    log = call(own_node, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
+    log = call(url, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]
     assert log["slowlog"]["threshold"]["query"]["warn"] == "1s"
     assert len(answers) == len(blocks("http")) == 9
 
 
-@pytest.mark.opensearch
 @pytest.mark.parametrize(
     ("query", "reason"),
     [

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +30,6 @@ from tests.support.builds import (
 )
 from tests.support.commands import process
 from tests.support.opensearch_indexes import Site
-
-pytestmark = [pytest.mark.opensearch, pytest.mark.faults]
 
 Found = tuple[Manifest, list[object], list[tuple[str, float]]]
 
@@ -99,13 +96,6 @@ def test_of_two_builders_at_once_the_second_is_told_and_the_first_finishes(
         "Do: Wait for it, or stop it; or name another index.",
     ]
     assert (report.documents, len(opensearch.chunks())) == (300, 300)
-
-
-@pytest.fixture
-def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[cluster.ClusterStatus]:
-    """A node that may be killed."""
-    yield cluster.up(tmp_path / "node", port=0, owned=True, short_lived=True)
-    cluster.down(tmp_path / "node")
 
 
 class KillingTheNode(SilentProgress):

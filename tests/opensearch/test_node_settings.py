@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.opensearch_node import get
 
-pytestmark = pytest.mark.servers
 
-
-@pytest.mark.opensearch
 def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:
     (node,) = get(f"{opensearch_url}/_nodes")["nodes"].values()
     for part in ("http", "transport"):

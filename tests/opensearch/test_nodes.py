@@ -30,8 +30,6 @@ from arag_search.errors import ArgumentError, EngineError
 from tests.support.commands import Command
 from tests.support.opensearch_node import get
 
-pytestmark = pytest.mark.servers
-
 PLACE = Place("node-1", 9200, 9300)
 
 
@@ -294,7 +292,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data: Path) -> None:
     first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
     url, pid = first["url"], first["nodes"][0]["pid"]
@@ -335,7 +332,6 @@ def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "node-1").mkdir()
     (tmp_path / "node-1" / "data").write_text("a file where a folder should be")
@@ -352,7 +348,6 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> None:
     script = (
         "import os; from pathlib import Path\n"
@@ -365,7 +360,6 @@ def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
 def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
     where = ["--data", str(tmp_path), "--json"]
@@ -383,8 +377,6 @@ def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_pat
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-@pytest.mark.opensearch
-@pytest.mark.faults
 def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
     arag: Command, tmp_path: Path
 ) -> None:

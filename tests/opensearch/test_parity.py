@@ -14,8 +14,6 @@ from tests.support import agreement
 from tests.support.agreement import Pair
 from tests.support.opensearch_server import Server
 
-pytestmark = pytest.mark.opensearch
-
 SIZES = (40, 6, 60)
 
 

@@ -27,7 +27,6 @@ LOGGED_IN = ConnectionOptions(*LOGIN, attempt_timeout_s=5, opening_budget_s=0, r
 TOKEN = base64.b64encode(":".join(LOGIN).encode()).decode()
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("form", [*in_forms(LOGIN[1]), f"Basic {TOKEN}", TOKEN.lower()])
 def test_no_error_of_opensearch_repeats_the_password(server: Unruly, form: str) -> None:
     address = parse_address(f"{server.url}/wiki")
@@ -46,7 +45,6 @@ def test_no_error_of_opensearch_repeats_the_password(server: Unruly, form: str) 
         assert form not in repr(caught.value.__cause__) + repr(caught.value.__context__)
 
 
-@pytest.mark.servers
 def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_as_they_are(
     server: Unruly,
 ) -> None:

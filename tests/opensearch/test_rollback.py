@@ -13,7 +13,6 @@ from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.opensearch_indexes import Site
 
-pytestmark = pytest.mark.opensearch
 BARE = replace(OVERWRITE, without=("sentences", "exact"))
 
 

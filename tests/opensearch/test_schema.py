@@ -9,7 +9,6 @@ from arag_search.engines.opensearch.schema import Meta
 from tests.support.opensearch_indexes import CHUNK, METADATA, Site
 
 
-@pytest.mark.opensearch
 def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
     client = Client.connect(parse_address(opensearch.address))
     name = opensearch.name
@@ -36,7 +35,6 @@ def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
     client.close()
 
 
-@pytest.mark.opensearch
 def test_exact_scores_boost_times_count_a_phrase_once_for_each_of_its_words(
     opensearch: Site,
 ) -> None:

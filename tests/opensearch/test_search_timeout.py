@@ -11,7 +11,6 @@ from tests.support.lucene_indexes import METADATA, chunk
 from tests.support.opensearch_server import Server
 
 
-@pytest.mark.opensearch
 def test_opensearch_treats_a_query_out_of_time_as_an_error(opensearch_url: str) -> None:
     chunks = [chunk(n, "a w1 w2 w3 b a c b a b c " * 40) for n in range(6_000)]
     memory = MemoryEngine(chunks[:0], metadata=METADATA)

@@ -16,8 +16,6 @@ from tests.support.opensearch_server import Server
 from tests.support.passages import SCHEMA, VIVALDI
 from tests.support.semantic_indexes import random_corpus
 
-pytestmark = pytest.mark.opensearch
-
 
 @pytest.fixture(scope="module")
 def indexes(opensearch_url: str) -> Iterator[tuple[Index, Index]]:

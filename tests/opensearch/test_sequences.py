@@ -2,18 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from bench.quality.vector_sequences import run_sequence
 from tests.support.opensearch_indexes import Site
-
-pytestmark = pytest.mark.engine
-
 
 STEPS = 7
 
 
-@pytest.mark.opensearch
 def test_the_same_holds_of_an_index_on_a_server(opensearch: Site, tmp_path: Path) -> None:
     outcome = run_sequence(20267, opensearch.address, tmp_path, STEPS)
     assert outcome.differences == []

@@ -29,8 +29,6 @@ from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 from tests.support.updated_corpora import document
 
-pytestmark = pytest.mark.servers
-
 QUICK = ConnectionOptions(attempt_timeout_s=20, request_budget_s=20, opening_budget_s=20)
 JUNK: tuple[Any, ...] = ([], "x", 5, None, {})
 
@@ -220,7 +218,6 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
     }
 
 
-@pytest.mark.opensearch
 def test_no_value_of_any_answer_can_end_in_a_traceback(
     server: Unruly, opensearch: Site, opensearch_url: str
 ) -> None:
@@ -252,8 +249,6 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
     with_answers.close()
 
 
-@pytest.mark.opensearch
-@pytest.mark.faults
 @pytest.mark.parametrize("job", ["build", "add", "delete"])
 def test_no_answer_to_a_job_can_end_in_a_traceback(
     job: str, server: Unruly, opensearch_url: str, tmp_path: Path

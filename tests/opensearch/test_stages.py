@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.stages.chunk import chunk_sources
@@ -16,16 +14,12 @@ from tests.support.builds import (
 )
 from tests.support.opensearch_indexes import Site, live, same
 
-pytestmark = pytest.mark.engine
-
-
 CHUNKS = Path("chunks")
 
 
 ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines=True)
 
 
-@pytest.mark.opensearch
 def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
     sources = [troublesome("a.jsonl", 60), corpus("b.jsonl", 40)]
     chunk_sources(sources, CHUNKS, ODD)

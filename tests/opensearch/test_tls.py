@@ -17,8 +17,6 @@ from arag_search.search.index import open_index
 from tests.support.commands import Command
 from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
 
-pytestmark = pytest.mark.servers
-
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 FILES = ("OPENSEARCH_CA_CERTS", "OPENSEARCH_CLIENT_CERT", "OPENSEARCH_CLIENT_KEY")
 

@@ -23,7 +23,6 @@ from tests.support.commands import Command, file_of
 from tests.support.opensearch_indexes import Site
 from tests.support.updated_corpora import OPTIONS, document, killed, random_updates, refusal
 
-pytestmark = pytest.mark.opensearch
 SHARDED = BuildOptions(shards=2)
 
 
@@ -199,7 +198,6 @@ sys.exit(run(command))
 """
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("moment", ["written:0", "remove:0", "refresh:1", "aliases:0"])
 def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     moment: str, opensearch: Site, arag: Command
@@ -244,7 +242,6 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("moment", ["release:0", "close:0"])
 def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
     moment: str, opensearch: Site, arag: Command
@@ -262,7 +259,6 @@ class Interrupted(SilentProgress):
         raise KeyboardInterrupt
 
 
-@pytest.mark.faults
 def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     opensearch: Site, arag: Command
 ) -> None:

@@ -20,8 +20,6 @@ from arag_search.engines.opensearch.writer import IndexDefinition, OpenSearchWri
 from arag_search.errors import AragError, BuildError, UnavailableError
 from tests.support.opensearch_indexes import MANIFEST, Site
 
-pytestmark = pytest.mark.servers
-
 DEFINITION = IndexDefinition(metadata={"year": "number"}, shards=2)
 SIGNATURE = {"the sources": "x"}
 
@@ -43,7 +41,6 @@ def writer(site: Site, *, resume: bool = False, **options: Any) -> OpenSearchWri
     )
 
 
-@pytest.mark.opensearch
 def test_what_was_added_is_there_and_the_manifest_with_it(opensearch: Site) -> None:
     one = writer(opensearch, max_bulk_bytes=1 << 16)
     one.add(CHUNKS)
@@ -63,7 +60,6 @@ def test_what_was_added_is_there_and_the_manifest_with_it(opensearch: Site) -> N
     assert one.bulk_counts.created == 60
 
 
-@pytest.mark.opensearch
 def test_a_writer_goes_on_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
     first = writer(opensearch)
     first.add(CHUNKS[:5])
@@ -86,7 +82,6 @@ def test_a_writer_goes_on_from_its_checkpoint_and_writes_nothing_twice(opensearc
     assert [schema.chunk_of(each) for each in found] == CHUNKS
 
 
-@pytest.mark.opensearch
 def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: Site) -> None:
     one = writer(opensearch)
     opensearch.remove()
@@ -102,7 +97,6 @@ def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: S
     assert opensearch.indexes() == []
 
 
-@pytest.mark.opensearch
 def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
     name = f"{opensearch.name}-p"
     definition = replace(DEFINITION, shards=3)
@@ -135,7 +129,6 @@ def refused(site: Site, one: Chunk) -> str:
     return str(caught.value)
 
 
-@pytest.mark.opensearch
 def test_what_cannot_be_stored_is_named(opensearch: Site) -> None:
     assert refused(opensearch, replace(CHUNKS[0], id="x" * 40_000)) == (
         f"An id or keyword of 40,000 bytes.\nWhere: chunk {'x' * 60!r}\n"

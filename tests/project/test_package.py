@@ -12,8 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.package
-
 
 @pytest.fixture
 def uv() -> str:

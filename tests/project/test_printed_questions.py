@@ -15,8 +15,6 @@ from arag_search.search.index import open_index
 from tests.support.commands import Command
 from tests.support.guides import GUIDES, guide_text
 
-pytestmark = pytest.mark.engine
-
 ROOT = Path(__file__).parents[2]
 EXPECTED = {
     "In which city did the playwright who revised the libretto of Antonio Vivaldi's opera Griselda"

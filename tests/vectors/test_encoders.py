@@ -22,8 +22,6 @@ from arag_search.vectors.encoders.hashing import HashingEncoder
 from arag_search.vectors.encoders.model_folder import packaged_folder, revision_of
 from arag_search.vectors.encoders.query_cache import QueryCache
 
-pytestmark = pytest.mark.vectors
-
 if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 

@@ -39,8 +39,6 @@ from tests.support.vector_shards import (
     write_shards,
 )
 
-pytestmark = pytest.mark.vectors
-
 ALLOWED = (
     "auto, flat, or a FAISS factory with an inverted file, such as IVF1024,Flat or "
     "OPQ64_256,IVF4096,PQ64"
@@ -332,7 +330,6 @@ print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy") if "keys" n
 """
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("index", ["flat", "IVF16,SQ8"])
 def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str) -> None:
     # 197 MB of vectors in shards of 8 MB, and 60 MB to publish and search them
@@ -347,7 +344,6 @@ def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str)
     assert int(done.stdout) > 196_000_000
 
 
-@pytest.mark.training
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
     rows, dimension = 10_000, 40  # a rotation is trained on no fewer rows
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]

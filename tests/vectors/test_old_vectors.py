@@ -19,8 +19,6 @@ from tests.support.commands import Command, file_of
 from tests.support.embeddings import ENCODER, SMALL, Noting, an_index, check_rows_of_live_chunks
 from tests.support.old_vectors import forget_placement, write_old_vectors
 
-pytestmark = pytest.mark.engine
-
 
 def shuffle(documents: int = 40) -> None:
     """Build the index again of the same documents in another order."""

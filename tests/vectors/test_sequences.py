@@ -6,8 +6,6 @@ import pytest
 
 from bench.quality.vector_sequences import run_sequence
 
-pytestmark = pytest.mark.engine
-
 STEPS = 7
 
 

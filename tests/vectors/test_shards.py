@@ -20,8 +20,6 @@ from arag_search.vectors.storage.shards import (
 from tests.support.passages import VIVALDI, chunk
 from tests.support.vector_shards import keys_of, unit_vectors, write_shards
 
-pytestmark = pytest.mark.vectors
-
 AGAIN = "Do: Delete the record of the shard and embed again: it alone is embedded anew."
 
 

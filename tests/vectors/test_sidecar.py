@@ -44,8 +44,6 @@ from tests.support.vector_shards import (
     write_shards,
 )
 
-pytestmark = pytest.mark.vectors
-
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
@@ -425,7 +423,6 @@ publish_shards(folder / "work", folder / "vectors", chunks_of(90), **options)
 """
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize(
     ("stage", "done"),
     [

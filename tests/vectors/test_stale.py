@@ -32,8 +32,6 @@ from tests.support.vector_shards import (
     write_shards,
 )
 
-pytestmark = pytest.mark.vectors
-
 QUERY = unit_vectors(1, seed=4)
 
 

@@ -18,8 +18,6 @@ from tests.support.commands import SAMPLE
 from tests.support.records import read, search
 from tests.support.viewed_runs import answered, asked, run_folder
 
-pytestmark = [pytest.mark.browser, pytest.mark.engine]
-
 QUESTIONS = str(Path(SAMPLE).with_name("questions.jsonl"))
 MAX_BYTES = 40_000_000
 MAX_SECONDS = 15

@@ -24,8 +24,6 @@ from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.endpoint import Answer, Endpoint, embeddings, refusal
 from tests.support.openai_asking import KEY, Waits, never
 
-pytestmark = pytest.mark.servers
-
 
 @pytest.fixture
 def encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:

@@ -13,8 +13,6 @@ from arag_search.errors import (
 from tests.support.endpoint import Answer, Endpoint, refusal
 from tests.support.openai_asking import KEY, refused, where
 
-pytestmark = pytest.mark.servers
-
 
 def test_a_refused_key_names_the_variables_that_hold_one(
     shared: OpenAIModel, endpoint: Endpoint

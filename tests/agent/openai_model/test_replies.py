@@ -17,8 +17,6 @@ from arag_search.agent.models.openai import OpenAIModel
 from tests.support.endpoint import Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
-pytestmark = pytest.mark.servers
-
 
 def test_a_reply_in_words_with_what_it_used(shared: OpenAIModel, endpoint: Endpoint) -> None:
     endpoint.will(completion("Ada", usage={"prompt_tokens": 12, "completion_tokens": 3}))

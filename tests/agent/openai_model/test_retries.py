@@ -17,8 +17,6 @@ from arag_search.errors import (
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, QUESTION, Waits, refused, where
 
-pytestmark = pytest.mark.servers
-
 
 def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
     patient: OpenAIModel, endpoint: Endpoint, waits: Waits

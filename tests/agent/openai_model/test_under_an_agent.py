@@ -19,8 +19,6 @@ from arag_search.search.index import Index
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
 from tests.support.openai_asking import KEY, QUESTION
 
-pytestmark = pytest.mark.servers
-
 # Under an agent
 
 

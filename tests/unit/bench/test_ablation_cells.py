@@ -12,8 +12,6 @@ from bench.ablation.experiment.cells import Cell, CellRow, cell_files, read_cell
 from bench.ablation.experiment.runner import Outcome, chosen_keys, run_cells
 from tests.support.ablations import Computed, halved, suite_of
 
-pytestmark = pytest.mark.bench
-
 CELL = Cell({"set": "2wiki", "interface": "logical", "order": "Q1 Q2"}, {"code": "a", "index": "b"})
 ROWS = [
     CellRow("q/ü", "bridge", 1, {"EM": 1.0, "Cost": None}, {"curve": [[0, 0.5]], "note": "日本"}),

@@ -13,8 +13,6 @@ from arag_search.questions.question import Question
 from arag_search.tokens import count_tokens
 from bench.ablation.experiment.scoring import area, curve_of, row_of
 
-pytestmark = pytest.mark.bench
-
 
 def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
     text = "\n".join(f"[{id}] Title\nText of {id}." for id in ids)

@@ -15,8 +15,6 @@ from bench.ablation.report.report import declaration
 from bench.report.fingerprints import NEEDED
 from tests.support.ablations import Computed, halved, suite_of, suite_values
 
-pytestmark = pytest.mark.bench
-
 SUITES = sorted((Path(__file__).parents[3] / "bench" / "suites").glob("*.yaml"))
 
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
 from arag_search.evaluation.bootstrap import Interval
 from bench.ablation.analysis.claims import ClaimRule, Policy, claim
-
-pytestmark = pytest.mark.bench
 
 RULE = ClaimRule(most_of="order", at_least=5)
 ORDERS = [str(number) for number in range(6)]

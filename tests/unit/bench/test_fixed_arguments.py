@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from arag_search.agent.models.base import ModelReply, ModelRequest, ToolCall
 from arag_search.agent.models.scripted import ScriptedModel
 from bench.ablation.experiment.fixed_arguments import FixedArguments
-
-pytestmark = pytest.mark.bench
 
 SCHEMA = {
     "type": "function",

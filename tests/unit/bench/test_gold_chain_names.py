@@ -15,8 +15,6 @@ from bench.gold_chain.names import (
     without_words,
 )
 
-pytestmark = pytest.mark.bench
-
 
 def triple(subject: str, relation: str, answer: str) -> Hop:
     return Hop(None, subject, relation, answer, None, None)

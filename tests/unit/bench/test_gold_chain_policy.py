@@ -23,8 +23,6 @@ from bench.gold_chain.policy import (
 )
 from bench.gold_chain.queries import INTERFACES, Interface, Search, wordings
 
-pytestmark = pytest.mark.bench
-
 FILM = Link("Blue Door", "director", {"film": ("Its director is Ann Lee.",)})
 PERSON = Link("Ann Lee", "place of birth", {"person": ("She was born in Oslo.",)})
 CHAIN = Chain("q", "Where was the director of Blue Door born?", (FILM, PERSON))

@@ -13,8 +13,6 @@ from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.quality.packed import Packing, documents_of, pack, packed_corpus
 
-pytestmark = pytest.mark.bench
-
 
 def document(number: int, words: int, title: str | None = None) -> Document:
     return Document(f"d{number}", f"T{number}" if title is None else title, "word " * words)

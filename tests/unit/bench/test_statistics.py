@@ -19,8 +19,6 @@ from bench.report.statistics import (
     sign_flip_p,
 )
 
-pytestmark = pytest.mark.bench
-
 
 def one_set(name: str, *columns: list[float]) -> DataSet:
     values = np.array(columns, np.float64).T

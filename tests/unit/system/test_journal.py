@@ -24,7 +24,6 @@ from arag_search.runs.records_file import RecordsFile
 from arag_search.runs.run import run
 from arag_search.search.index import Index
 from arag_search.system.durable import write_atomically
-from tests.support.commands import Command
 from tests.support.openai_asking import QUESTION
 from tests.support.records import record
 
@@ -207,17 +206,6 @@ def test_readers_count_a_whole_last_line_without_its_end_and_not_a_torn_one(
     assert count(path) == 1
     path.write_bytes(line[:-2])
     assert count(path) == 0
-
-
-def test_ask_leaves_a_file_of_other_lines_as_it_is(
-    arag: Command, commands_folder: Path, target: Path
-) -> None:
-    target.write_bytes(b"a note of mine")
-    index = str(commands_folder / "my-index")
-    done = arag("ask", index, "Who?", "--model", "offline", "--record", str(target))
-    assert done.code == 1
-    assert "The last line is no record, nor what is left of one." in done.err
-    assert target.read_bytes() == b"a note of mine"
 
 
 def test_a_link_beside_a_file_that_is_replaced_is_not_followed(

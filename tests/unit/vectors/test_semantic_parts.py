@@ -19,9 +19,6 @@ from arag_search.vectors.storage.rows import row_key, rows_of
 from tests.support.passages import SCHEMA, chunk
 from tests.support.semantic_indexes import TableEncoder, random_corpus
 
-pytestmark = pytest.mark.vectors
-
-
 # Rank fusion
 
 

@@ -14,10 +14,9 @@ from arag_search.tools.hybrid_search import HybridSearch
 from arag_search.tools.naive_embedding_search import NaiveEmbeddingSearch
 from arag_search.tools.search import ReplyStyle, SearchTool
 from arag_search.tools.semantic_search import SemanticSearch
+from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks
 from tests.support.semantic_indexes import TableEncoder, vector_index
-
-pytestmark = pytest.mark.vectors
 
 ALL = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
 TABLE = {
@@ -169,7 +168,7 @@ def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[Sea
 @pytest.mark.parametrize("full_text", [False, True])
 def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) -> None:
     draw = random.Random(5)
-    for _ in range(12):
+    for _ in range(examples(12)):
         index = vector_index(*random_chunks(draw))
         bound = draw.choice((200, 300, 1000))
         made = tool(index, style=ReplyStyle(full_text=full_text, max_result_tokens=bound))  # type: ignore[call-arg]

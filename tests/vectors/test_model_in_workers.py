@@ -1,0 +1,31 @@
+"""A real model in worker processes: the same vectors."""
+
+import dataclasses
+
+import numpy as np
+
+from arag_search.vectors.base import VECTOR_UNITS
+from index_jobs.embed.embed import embed_index
+from index_jobs.embed.plan import EmbedOptions
+from tests.support.builds import in_own_folder  # noqa: F401
+from tests.support.embeddings import (
+    an_index,
+    only_sidecar,
+    rows_in,
+)
+
+
+def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here(minilm: str) -> None:
+    an_index(20, words=5)
+    options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
+    for vectors, workers in (("here", 0), ("there", 1)):
+        chosen = dataclasses.replace(options, vectors=vectors, workers=workers)
+        report = embed_index("index", minilm, chosen)
+        assert (report.rows, report.encoder.dimension) == ({"sentence": 60, "passage": 20}, 384)
+    for unit in VECTOR_UNITS:
+        (ordinals, vectors), (ordinals_there, vectors_there) = (
+            rows_in(*only_sidecar(root), unit) for root in ("here", "there")
+        )
+        assert ordinals.tolist() == ordinals_there.tolist()
+        np.testing.assert_allclose(vectors, vectors_there, atol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
