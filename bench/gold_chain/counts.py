@@ -4,7 +4,7 @@
     python -m bench gold_chain --freeze
 
 Prints counts in Markdown. ``--freeze`` keeps the hash of the policy as it is now; what that means
-is in bench/studies/gold_chain.md.
+is in bench/README.md.
 """
 
 from __future__ import annotations

@@ -166,7 +166,6 @@ def test_what_could_not_be_run_is_marked() -> None:
         assert ("docker compose -f" in part) == marked
 
 
-@pytest.mark.opensearch
 def test_the_commands_of_the_guide_run_on_a_node(
     opensearch: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +226,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
 
 @pytest.fixture
 def own_node(opensearch_jars: None, tmp_path: Path) -> Iterator[str]:
-    """Start a node for this test alone: others must not get a snapshot repository."""
+    """A node of its own: a snapshot repository is not for a cluster that is others', too."""
     yield cluster.up(tmp_path, port=0, owned=True, short_lived=True).url
     cluster.down(tmp_path)
 

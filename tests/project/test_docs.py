@@ -109,7 +109,6 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return index
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_blocks_of_a_guide_run_in_order_and_print_what_it_shows(
     guide: str,
