@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import json
 import re
@@ -12,7 +13,6 @@ import urllib.request
 import uuid
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,9 +24,7 @@ from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_
 from tests.support.guides import ROOT, blocks_of, console, guide_text
 from tests.support.opensearch_indexes import Site
 
-pytestmark = pytest.mark.servers
-
-FOLDER = ROOT / "opensearch"
+FOLDER = Path(__file__).parents[2] / "opensearch"
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
 
@@ -176,7 +174,7 @@ def test_the_commands_of_the_guide_run_on_a_node(
     )
     text = block.text.replace("http://127.0.0.1:9200/my-index", opensearch.address)
     assert text.count(opensearch.address) == 2
-    console(replace(block, text=text))
+    console(dataclasses.replace(block, text=text))
 
 
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
