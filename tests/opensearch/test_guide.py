@@ -21,10 +21,11 @@ import yaml
 
 from arag_search.engines.opensearch.nodes import cluster
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
-from tests.support.guides import ROOT, blocks_of, console, guide_text
+from tests.support.guides import ROOT, blocks_of, console
 from tests.support.opensearch_indexes import Site
 
 FOLDER = Path(__file__).parents[2] / "opensearch"
+GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 PASSWORDS = {"ARAG_SEARCH_PASSWORD": "one", "ARAG_BUILD_PASSWORD": "two"}
 
@@ -159,7 +160,7 @@ def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
 
 
 def test_what_could_not_be_run_is_marked() -> None:
-    for part in guide_text("opensearch/README.md").split("\n## "):
+    for part in GUIDE.split("\n## "):
         marked = "**Not run**: needs a Docker engine" in part
         assert ("docker compose -f" in part) == marked
 
