@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import json
 import re
@@ -11,7 +12,6 @@ import urllib.error
 import urllib.request
 import uuid
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ import yaml
 
 from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
-from tests.support.guides import ROOT, blocks_of, console, guide_text
+from tests.support.guides import ROOT, blocks_of, console
 from tests.support.opensearch_indexes import Site
 
 FOLDER = ROOT / "opensearch"
@@ -157,7 +157,7 @@ def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
 
 
 def test_what_could_not_be_run_is_marked() -> None:
-    for part in guide_text("opensearch/README.md").split("\n## "):
+    for part in GUIDE.split("\n## "):
         marked = "**Not run**: needs a Docker engine" in part
         assert ("docker compose -f" in part) == marked
 
@@ -172,7 +172,7 @@ def test_the_commands_of_the_guide_run_on_a_node(
     )
     text = block.text.replace("http://127.0.0.1:9200/my-index", opensearch.address)
     assert text.count(opensearch.address) == 2
-    console(replace(block, text=text))
+    console(dataclasses.replace(block, text=text))
 
 
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(

@@ -200,17 +200,16 @@ def test_every_command_that_a_guide_names_exists_with_the_options_it_is_given(
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_every_path_and_module_that_a_guide_names_exists(guide: str) -> None:
-    top = "|".join(path.name for path in ROOT.iterdir() if path.name != ".venv")
-    for span in spans_of(guide):
-        name = span.partition("::")[0].rstrip("/")
-        if re.fullmatch(rf"(?:{top})(?:/[\w./*-]*)?", name.replace(".ci", "ci")) or (
-            re.fullmatch(r"[\w./*-]+\.(?:py|md|java|yaml|yml|json|txt)", name)
-            and (ROOT / guide).parent.joinpath(name.partition("/")[0]).is_dir()
-        ):
-            places = (ROOT, (ROOT / guide).parent)
-            assert any(list(place.glob(name)) for place in places), span
-        elif re.fullmatch(r"(?:arag_search|index_jobs|bench)(?:\.\w+)+", name):
-            assert is_real(name), span
+    places = (ROOT, (ROOT / guide).parent)
+    names = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.name != ".venv")
+    path = re.compile(rf"(?:{names})(?:/[\w./*-]*)?|[\w-]+/[\w./*-]+\.(?:py|md|java|json|ya?ml)")
+    module = re.compile(r"(?:arag_search|index_jobs|bench)(?:\.\w+)+")
+    texts = (*spans_of(guide), *(block.text for block in blocks_of(guide) if not block.reason))
+    for word in {word for text in texts for word in text.split()}:
+        if path.fullmatch(word):
+            assert any(list(place.glob(word.rstrip("/"))) for place in places), word
+        elif module.fullmatch(word):
+            assert is_real(word), word
 
 
 def is_real(name: str) -> bool:
