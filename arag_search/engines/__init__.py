@@ -1,1 +1,1 @@
-"""What executes a query over an index: the seam, the engines, and the one in plain Python."""
+"""Engines, which execute queries over an index: the seams, Lucene, OpenSearch, and plain Python."""

@@ -1,8 +1,8 @@
-"""The seam between queries and what executes them.
+"""The seam between queries and the engines that execute them.
 
-An engine takes trees and gives hits; it never sees query text. All engines give the same hits in
-the same order with the same scores: BM25 in float32 as Lucene computes it, equal scores in corpus
-order (by ordinal).
+An engine takes trees and returns hits; it never sees query text. All engines return the same hits
+in the same order with the same scores: BM25 in float32 as Lucene computes it, equal scores in
+corpus order (by ordinal).
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ Granularity = Literal["chunk", "sentence"]
 Matching = Literal["token", "substring"]
 
 MAX_TOTAL = 1000
-"""Totals and counts are exact up to here; beyond, they say "more than 1,000"."""
+"""Totals and counts are exact up to this number; beyond it, they say "more than 1,000"."""
 
 
 def is_counted(query: Node) -> bool:
-    """Whether the matches of a query are counted exactly, however many: of one clause that an
-    engine need not look into documents for, which all but phrases are."""
+    """Return whether the matches of a query are counted exactly, however many there are.
+
+    That is so for a single clause, except for a phrase, which an engine must look into documents
+    for.
+    """
     if isinstance(query, TextLeaf):
         return all(len(words) == 1 for words in query.spellings)
     return not isinstance(query, And | Or)
@@ -36,10 +39,10 @@ def is_counted(query: Node) -> bool:
 class SearchRequest:
     """A logical search. ``offset`` and ``top_k`` count chunks at either granularity.
 
-    ``with_text`` False leaves ``Hit.content`` None, which is cheaper where no text is shown.
-    ``whole_text`` False leaves empty, at sentence granularity, the sentences that do not match: a
-    cluster then answers in one request. Where the execution goes on until the ``deadline``, it is
-    stopped and QueryTimeoutError raised.
+    ``with_text`` False leaves ``Hit.content`` None, which is cheaper if no text is shown. At
+    sentence granularity, ``whole_text`` False returns sentences that do not match as empty: a
+    cluster then answers in one request. A search that reaches its ``deadline`` is stopped and
+    raises QueryTimeoutError.
     """
 
     query: Node
@@ -56,10 +59,10 @@ class SearchRequest:
 class KeywordRequest:
     """A-RAG's keyword search: score = sum over keywords of count x length in code points (Eq. 1).
 
-    ``token`` counts occurrences of the keyword's tokens in title and content, in each of the two
-    apostrophe spellings, overlapping ones too; a keyword without a token counts nowhere.
-    ``substring`` scans title and content for the lower-cased text, without overlaps, as the
-    paper's reference does.
+    ``token`` counts occurrences of the keyword's tokens in title and content, in both apostrophe
+    spellings and including overlaps; a keyword without a token has no occurrences. ``substring``
+    scans title and content for the lower-cased text, without overlaps, as the reference
+    implementation of the paper does.
     """
 
     keywords: tuple[str, ...]
@@ -72,10 +75,10 @@ class KeywordRequest:
 
 
 class Hit(NamedTuple):
-    """One chunk that was found. ``matched_sentences`` (0-based numbers within the chunk, growing)
-    are given at sentence granularity only. ``content`` is None and ``sentence_ends`` empty where
-    the request asked for no text; where it asked for less than the whole text, ``content`` is the
-    matched sentences, and all others end where they begin.
+    """A chunk that matches. ``matched_sentences`` (0-based numbers within the chunk, ascending) are
+    set at sentence granularity only. If the request asked for no text, ``content`` is None and
+    ``sentence_ends`` empty; if it asked for less than the whole text, ``content`` consists of the
+    matched sentences, and all other sentences are empty.
     """
 
     id: str
@@ -91,7 +94,7 @@ class Hit(NamedTuple):
     matched_sentences: tuple[int, ...] = ()
 
     def with_matched_text(self) -> Hit:
-        """The same with the text of the matched sentences alone."""
+        """Return the same hit with the text of only the matched sentences."""
         if self.content is None:
             return self
         texts = split_at(self.content, self.sentence_ends)
@@ -101,8 +104,10 @@ class Hit(NamedTuple):
 
 
 def only_matched(texts: Mapping[int, str], sentences: int) -> tuple[str, tuple[int, ...]]:
-    """Content and sentence ends of a chunk of so many sentences that has the text of these only,
-    given by number."""
+    """Return content and sentence ends of a chunk that has only these texts.
+
+    ``texts`` maps sentence numbers (0-based) to texts; the other of the ``sentences`` are empty.
+    """
     ends: list[int] = []
     end = 0
     for number in range(sentences):
@@ -113,12 +118,12 @@ def only_matched(texts: Mapping[int, str], sentences: int) -> tuple[str, tuple[i
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Hits ``offset`` to ``offset + top_k`` in order, and how many there are.
+    """Hits ``offset`` to ``offset + top_k`` in order, and the number of all matches.
 
-    ``count`` is of chunks, at sentence granularity of sentences; where ``count_is_exact`` is False
-    it is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact because the query
-    is one clause (see ``is_counted``), on whichever engine. ``passages`` is the exact number of
-    matching chunks where the page reached past their end, else None.
+    ``count`` counts chunks, at sentence granularity sentences. If ``count_is_exact`` is False, it
+    is a lower bound above MAX_TOTAL. ``counted`` says that the count is exact on every engine,
+    because the query is a single clause (see ``is_counted``). ``passages`` is the exact number of
+    matching chunks if the page reaches past the last of them, else None.
     """
 
     hits: tuple[Hit, ...]
@@ -129,7 +134,7 @@ class Page:
 
     @property
     def total(self) -> int:
-        """The count, at most MAX_TOTAL unless it is counted."""
+        """The count; at most MAX_TOTAL unless ``counted``."""
         return self.count if self.counted else min(self.count, MAX_TOTAL)
 
     @property
@@ -138,21 +143,21 @@ class Page:
         return self.counted or (self.count_is_exact and self.count <= MAX_TOTAL)
 
     def with_count(self, count: int) -> Page:
-        """The same with an exact count, which only says more where it is above MAX_TOTAL."""
+        """Return the same page with an exact count, which matters only above MAX_TOTAL."""
         counted = count > MAX_TOTAL
         return replace(self, count=count, count_is_exact=True, counted=counted)
 
     def with_matched_text(self) -> Page:
-        """The same, its hits with the text of their matched sentences alone."""
+        """Return the same page with the text of only the matched sentences in its hits."""
         return replace(self, hits=tuple(hit.with_matched_text() for hit in self.hits))
 
 
 @dataclass(frozen=True, slots=True)
 class LeafScore:
-    """What one leaf of a query adds to one hit, by field: BM25 (or weight, for a prefix).
+    """The contribution of one leaf of a query to one hit: BM25 (for a prefix, its weight).
 
-    ``scores`` maps "title" and "content" to the score there, absent where it does not match. The
-    leaf counts with the greater of them.
+    ``scores`` maps "title" and "content" to the score in that field; a field that does not match
+    is absent. The leaf counts with the greater score.
     """
 
     leaf: str
@@ -160,18 +165,20 @@ class LeafScore:
 
 
 class SearchEngine(Protocol):
-    """What executes trees over one index. Safe to use from several threads until closed."""
+    """An executor of query trees over one index. Thread-safe until it is closed."""
 
     @property
     def manifest(self) -> Manifest: ...
 
     def search(self, request: SearchRequest) -> Page:
-        """The page of a logical search. Raises NotServedError for a granularity left out, and
-        QueryTimeoutError."""
+        """Return the page of a logical search.
+
+        Raises NotServedError for a granularity that the index leaves out, and QueryTimeoutError.
+        """
         ...
 
     def keyword_search(self, request: KeywordRequest) -> Page:
-        """The page of a keyword search, best score first, equal scores in corpus order."""
+        """Return the page of a keyword search: best score first, equal scores in corpus order."""
         ...
 
     def counts(
@@ -180,44 +187,46 @@ class SearchEngine(Protocol):
         scope: Scope | None,
         deadline: Deadline | None = None,
     ) -> list[int]:
-        """For each query its matches (chunks or sentences), MAX_TOTAL + 1 for any more. One
-        round trip for all of them. Raises QueryTimeoutError."""
+        """Count the matches (chunks or sentences) of each query, up to MAX_TOTAL + 1.
+
+        All queries share one round trip. Raises QueryTimeoutError.
+        """
         ...
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
-        """For each chunk id what each positive text leaf adds, in leaf order.
+        """Return, for each chunk id, the contributions of the positive text leaves in leaf order.
 
-        At sentence granularity for the best sentence of the chunk.
+        At sentence granularity they are those of the chunk's best sentence.
         """
         ...
 
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
-        """The chunks with these ids; None for one that is not there or not in scope."""
+        """Return the chunks with these ids; None for an id that is unknown or out of scope."""
         ...
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
-        """Ids of the previous and the next chunk: of the document, or in corpus order where the
-        corpus came already chunked."""
+        """Return the ids of the previous and the next chunk: of the document, or in corpus order
+        if the corpus was pre-chunked."""
         ...
 
     def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
-        """The chunks with these ordinals, in the order asked; None for one that is not there or
-        not in scope."""
+        """Return the chunks with these ordinals, in this order; None for an ordinal that is
+        unknown or out of scope."""
         ...
 
     def ordinals(self) -> Iterator[int]:
-        """The ordinals of all chunks, growing, streamed."""
+        """Iterate over the ordinals of all chunks, ascending."""
         ...
 
     def deletions(self) -> Deletions:
-        """The deleted documents that the index still holds, and its scores count."""
+        """Return the deleted documents that the index still holds and that scores count."""
         ...
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
-        """All chunks in corpus order, streamed."""
+        """Iterate over all chunks in corpus order."""
         ...
 
     def close(self) -> None:
-        """Wait for calls in flight, then free what is held. Calls after it raise
+        """Wait for calls in flight, then release all resources. Later calls raise
         IndexClosedError."""
         ...

@@ -1,4 +1,4 @@
-"""The calls in flight of an engine that threads share, so that closing waits for them."""
+"""The calls in flight of an engine that threads share, so that ``close`` waits for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Calls:
         self._closed = False
 
     def __enter__(self) -> None:
-        """Raises IndexClosedError after ``close``."""
+        """Count a call as in flight. Raises IndexClosedError after ``close``."""
         with self._lock:
             if self._closed:
                 raise IndexClosedError(
@@ -39,7 +39,7 @@ class Calls:
                 self._changed.notify_all()
 
     def close(self) -> bool:
-        """Let no more calls in, wait for those in flight; True for the one who closed first."""
+        """Reject further calls and wait for those in flight. Return True to the first caller."""
         with self._changed:
             first = not self._closed
             self._closed = True

@@ -1,6 +1,6 @@
-"""What the compilers of both engines know of trees, whatever a query is written as there.
+"""What the compilers of both engines share, independent of the form of an engine's queries.
 
-MemoryEngine, which they are compared with, has its own reading of all this.
+MemoryEngine, which tests compare them with, implements all of this on its own.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LAST_MS = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class LeafQuery(Generic[Q]):
-    """One positive text leaf in one field, its weight multiplied along its path.
+    """One positive text leaf in one field, with the product of the weights along its path.
 
-    ``held`` are the groups around it, all of which a document must match for the leaf to count.
+    ``held`` are the groups around it; a document must match all of them for the leaf to count.
     """
 
     leaf: str
@@ -42,7 +42,7 @@ class LeafQuery(Generic[Q]):
 
 
 Leaves = list[tuple[str, list[LeafQuery[Q]]]]
-"""Text leaves, each as text and as a query per field."""
+"""Text leaves: the text of a leaf, and a query per field."""
 
 
 def leaf_queries(
@@ -50,49 +50,49 @@ def leaf_queries(
     compiled: Callable[[Node | Not], tuple[Q, bool]],
     in_field: Callable[[TextLeaf, str, float], Q],
 ) -> Leaves[Q]:
-    """The positive text leaves from left to right.
+    """Return the positive text leaves from left to right.
 
-    ``compiled`` is the compiler; ``in_field`` makes the query of a leaf in one field with another
-    weight than its own.
+    ``compiled`` is the compiler; ``in_field`` returns the query of a leaf in one field with a
+    weight that replaces its own.
     """
-    found: Leaves[Q] = []
+    leaves: Leaves[Q] = []
 
     def add(node: Node | Not, weight: float, held: tuple[Q, ...]) -> None:
         if not isinstance(node, TextLeaf | And | Or):
-            return  # a Not and metadata add nothing to a score
-        # As Lucene multiplies: each step in 32 bits.
+            return  # NOT and metadata clauses add nothing to a score
+        # Lucene multiplies in 32 bits at each step.
         weight = float32(weight * float32(node.weight))
         if isinstance(node, TextLeaf):
             text = render(node)
             names = searched_fields(node)
             queries = [LeafQuery(text, name, in_field(node, name, weight), held) for name in names]
-            found.append((text, queries))
+            leaves.append((text, queries))
             return
         held = (*held, compiled(node)[0])
         for child in node.children:
             add(child, weight, held)
 
     add(node, 1.0, ())
-    return found
+    return leaves
 
 
 def searched_fields(leaf: TextLeaf) -> Sequence[str]:
-    """The fields that a text leaf is searched in."""
+    """Return the fields that a text leaf is searched in."""
     return TEXT_FIELDS if leaf.field is None else (leaf.field,)
 
 
-def one_keyword_field(node: Or) -> str | None:
-    """The field, where all alternatives are values of one: long lists are one query then."""
+def shared_keyword_field(node: Or) -> str | None:
+    """Return the keyword field that all alternatives share, if any: the list is then one query."""
     fields = {child.field if isinstance(child, KeywordEquals) else None for child in node.children}
     return fields.pop() if len(fields) == 1 else None
 
 
 def date_bounds(node: DateRange) -> tuple[int, int]:
-    """The first and the last millisecond of a range."""
+    """Return the first and the last millisecond of a range."""
     first = -_LAST_MS if node.first_ms is None else node.first_ms
     return first, _LAST_MS if node.end_ms is None else node.end_ms - 1
 
 
 def float32(number: float) -> float:
-    """The nearest 32-bit float, as which Lucene knows scores and weights."""
+    """Round to the nearest 32-bit float, Lucene's type for scores and weights."""
     return struct.unpack("<f", struct.pack("<f", number))[0]

@@ -1,4 +1,4 @@
-"""Deleted documents that an index still holds: they count in BM25 until they are merged away."""
+"""Deleted documents that an index still holds: BM25 counts them until they are merged away."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 from arag_search.errors import IndexProblemError
 
 MAX_DELETED_SHARE = 0.05
-"""Above it ``arag-search info`` advises to compact."""
+"""Above this share, ``arag-search info`` recommends to compact."""
 
 
-class Counted(Protocol):
-    """One of the two indexes that an engine searches."""
+class DocumentCounts(Protocol):
+    """The counts of one of the two indexes that an engine searches."""
 
     @property
     def documents(self) -> int: ...
@@ -23,24 +23,24 @@ class Counted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """How many of the documents that statistics count are deleted, and the greater share of those
-    in chunks and sentences."""
+    """The deleted documents that statistics still count: how many there are, and their share of the
+    chunks or of the sentences, whichever is greater."""
 
     documents: int
     share: float
 
 
-def deletions_of(*parts: Counted | None) -> Deletions:
-    """What the given parts hold together; None is one that was left out."""
-    given = [part for part in parts if part is not None]
-    shares = [part.deleted / max(1, part.documents + part.deleted) for part in given]
-    return Deletions(sum(part.deleted for part in given), max(shares, default=0.0))
+def deletions_of(*parts: DocumentCounts | None) -> Deletions:
+    """Return the deletions of several indexes together; None is an index that was left out."""
+    counts = [part for part in parts if part is not None]
+    shares = [part.deleted / max(1, part.documents + part.deleted) for part in counts]
+    return Deletions(sum(part.deleted for part in counts), max(shares, default=0.0))
 
 
 def check_compact(deletions: Deletions, where: str) -> None:
-    """Raise IndexProblemError where deleted documents change the scores.
+    """Raise IndexProblemError if deleted documents change the scores.
 
-    For comparisons and measurements.
+    Comparisons and measurements call this.
     """
     if deletions.documents:
         raise IndexProblemError(

@@ -1,4 +1,4 @@
-"""Keyword search by substrings: a scan, as the paper's reference does it."""
+"""Keyword search by substrings: a scan, as in the reference implementation of the paper."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from arag_search.engines.compiling import float32
 
 
 def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
-    """The best of all chunks in scope by occurrences of the lower-cased keywords."""
+    """Return the chunks in scope that are best by occurrences of the lower-cased keywords.
+
+    Raises QueryTimeoutError.
+    """
     wanted = [(word.lower(), len(word)) for word in map(nfc, request.keywords) if word]
     count = 0
 

@@ -1,4 +1,4 @@
-"""Exact terms, ids and keywords, as Lucene indexes them whichever engine it runs in."""
+"""Exact terms (ids and keywords), as Lucene indexes them in either engine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MAX_TERM_BYTES = 32_766
 
 
 def term_bytes(text: str, chunk: Chunk) -> bytes:
-    """An id or keyword of a chunk in UTF-8.
+    """Encode an id or keyword of a chunk as UTF-8.
 
-    Raises BuildError for one that is too long, UnicodeEncodeError for one that is not Unicode.
+    Raises BuildError for a term that is too long, UnicodeEncodeError for one that is not Unicode.
     """
     data = text.encode()
     if len(data) > MAX_TERM_BYTES:
         raise BuildError(
-            f"An id or keyword of {len(data):,} bytes.",
+            f"An id or keyword has {len(data):,} bytes.",
             where=f"chunk {chunk.id[:60]!r}",
             allowed=f"at most {MAX_TERM_BYTES:,} bytes in UTF-8",
             do="Shorten it, or leave that metadata field undeclared.",

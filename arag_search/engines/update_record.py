@@ -1,4 +1,4 @@
-"""What is known of an update: which command it is of, and what it does. Kept by the index."""
+"""The record that an index keeps of an update: its command and what it changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class UpdateRecord:
-    """``digest`` tells commands apart, ``command`` names this one to people. ``update`` is the
-    number that the index has after it. The counts are of documents, and known at its end."""
+    """An update: ``digest`` identifies its command, ``command`` is the command in words, ``update``
+    the number of the index after it. The counts are of documents and are known at its end."""
 
     digest: str
     command: str
@@ -20,16 +20,16 @@ class UpdateRecord:
     deleted: int = 0
 
     def same(self, other: UpdateRecord | None) -> bool:
-        """Whether both are of the same command, on the same state of the index."""
+        """Return whether both records are of the same command on the same state of the index."""
         return other is not None and (self.digest, self.update) == (other.digest, other.update)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON holds it."""
+        """Return the record as a JSON object."""
         return dataclasses.asdict(self)
 
     @staticmethod
     def from_json(loaded: Any) -> UpdateRecord | None:
-        """The record in what JSON gave, or None where that is none."""
+        """Return the record in a JSON value, or None if the value is not a record."""
         try:
             return UpdateRecord(**loaded)
         except TypeError:
@@ -38,8 +38,8 @@ class UpdateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was found of an update that was stopped: ``note`` says it in words (empty where there
-    was none); ``done`` is its record where it was this very command, and is finished."""
+    """The recovery from an interrupted update: ``note`` describes it (empty if there was none);
+    ``done`` is its record if it was this very command and is now finished."""
 
     note: str = ""
     done: UpdateRecord | None = None

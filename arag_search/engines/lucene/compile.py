@@ -17,8 +17,8 @@ from arag_search.engines import compiling
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
-    one_keyword_field,
     searched_fields,
+    shared_keyword_field,
 )
 from arag_search.engines.lucene.schema import DOC_ID, ID, ORDINAL, lucene_field
 from arag_search.query.fields import TEXT_FIELDS
@@ -149,7 +149,7 @@ def _and(node: And) -> Compiled:
 
 
 def _or(node: Or) -> Compiled:
-    field = one_keyword_field(node)
+    field = shared_keyword_field(node)
     if field is not None:
         values = [child.value for child in node.children if isinstance(child, KeywordEquals)]
         return _values(lucene_field(field), values), False

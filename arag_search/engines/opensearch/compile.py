@@ -16,8 +16,8 @@ from arag_search.engines.base import KeywordRequest
 from arag_search.engines.compiling import (
     Leaves,
     date_bounds,
-    one_keyword_field,
     searched_fields,
+    shared_keyword_field,
 )
 from arag_search.engines.opensearch.schema import exact_field, opensearch_field
 from arag_search.query.fields import DOC_ID, TEXT_FIELDS
@@ -199,7 +199,7 @@ def _and(node: And) -> Compiled:
 
 
 def _or(node: Or) -> Compiled:
-    field = one_keyword_field(node)
+    field = shared_keyword_field(node)
     if field is not None:
         values = (child.value for child in node.children if isinstance(child, KeywordEquals))
         return any_value(opensearch_field(field), values), False
