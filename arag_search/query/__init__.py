@@ -1,1 +1,1 @@
-"""The query language: from text to a tree, and the words that both sides of a match see."""
+"""The query language: parsing text into a tree, printing the tree, and matching its words."""

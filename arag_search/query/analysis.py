@@ -1,17 +1,17 @@
 """The words of a text exactly as Lucene's StandardAnalyzer finds them, without Lucene.
 
-The terms and places are those of Lucene 10.5's ``StandardAnalyzer()`` (StandardTokenizer with
+The terms and offsets are those of Lucene 10.5's ``StandardAnalyzer()`` (StandardTokenizer with
 tokens of at most 255 UTF-16 units, then LowerCaseFilter; no stop words) for every string of
 Unicode characters, whatever version of Unicode this Python knows: the tokenizer's grammar is
 pinned to Unicode 12.1, and so is the table below. Nothing is normalised.
 
-One difference is left: a surrogate alone is never part of a word, here as in Lucene, but two that
+One difference remains: a lone surrogate is never part of a word, here as in Lucene, but two that
 follow each other as separate characters of a Python string would be one character to Java.
 
 How it works: characters fall into some twenty classes (``_RUNS``), and a word is a pattern over
 the string of their classes (``_word_patterns``). Most text has only letters, digits and
-punctuation, for which a simpler pattern over the text itself does (``_plain_patterns``). The
-patterns take some milliseconds to make, at the first call.
+punctuation; for it a simpler pattern over the text itself is enough (``_plain_patterns``). The
+first call takes some milliseconds longer, because it compiles the patterns.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import NamedTuple
 
 MAX_UNITS = 255  # a longer word is cut after so many UTF-16 units
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two UTF-16 units each
-_STRIDE = 64  # characters that the general pattern is given at least, to save turns
+_STRIDE = 64  # the general pattern is applied to at least this many characters at once
 
 
 class Token(NamedTuple):
-    """A word of a text: its lower-cased ``term`` and its place, in code points.
+    """A word of a text: its lower-cased ``term`` and its offsets, in code points.
 
-    ``start`` is the offset of its first character in the text as given, ``end`` the offset after
-    its last; ``term`` has as many characters as that.
+    ``start`` is the offset of its first character in the original text, ``end`` the offset after
+    its last; ``term`` has ``end - start`` characters.
     """
 
     term: str
@@ -41,64 +41,64 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of ``text`` in order, with their places; an index in the list is a position.
+    """Return the words of ``text`` in order, with offsets; an index in the list is a position.
 
-    Any string will do, lone surrogates included. O(len(text)).
+    Any string is accepted, lone surrogates included. O(len(text)).
     """
     low = fold(text)
-    plain, odd = _plain_patterns()
+    plain, special = _plain_patterns()
     out: list[Token] = []
-    for start, end, is_plain in _stretches(low, odd):
+    for start, end, is_plain in _stretches(low, special):
         if is_plain:
             parts = plain.split(low[start:end])  # between words, word, between words, word, …
-            found = parts[1::2]
-            if len(max(found, key=len, default="")) <= MAX_UNITS:
+            words = parts[1::2]
+            if len(max(words, key=len, default="")) <= MAX_UNITS:
                 at = list(accumulate(map(len, parts), initial=start))
-                out += map(Token._make, zip(found, at[1:-1:2], at[2::2], strict=True))
+                out += map(Token._make, zip(words, at[1:-1:2], at[2::2], strict=True))
                 continue
         out += [Token(low[s:e], s, e) for s, e in _spans(text, start, end)]
     return out
 
 
 def terms(text: str) -> list[str]:
-    """The terms of ``tokens(text)`` alone, in less time. O(len(text))."""
+    """Return only the terms of ``tokens(text)``, in less time. O(len(text))."""
     low = fold(text)
     if len(low) <= MAX_UNITS:  # no word in it is too long
         if low.isascii() and low.isalnum():
             return [low]
-        plain, odd = _plain_patterns()
-        if not odd.search(low):
+        plain, special = _plain_patterns()
+        if not special.search(low):
             return plain.findall(low)
-    plain, odd = _plain_patterns()
+    plain, special = _plain_patterns()
     out: list[str] = []
-    for start, end, is_plain in _stretches(low, odd):
+    for start, end, is_plain in _stretches(low, special):
         if is_plain:
-            found = plain.findall(low, start, end)
-            if len(max(found, key=len, default="")) <= MAX_UNITS:
-                out += found
+            words = plain.findall(low, start, end)
+            if len(max(words, key=len, default="")) <= MAX_UNITS:
+                out += words
                 continue
         out += [low[s:e] for s, e in _spans(text, start, end)]
     return out
 
 
 def fold(text: str) -> str:
-    """``text`` in lower case as the analyser does it: each character alone, so never longer.
+    """Return ``text`` in lower case, character by character, as the analyser does; same length.
 
-    As Java's ``Character.toLowerCase``: ``İ`` becomes ``i``, and ``Σ`` becomes ``σ`` at the end of
-    a word too. Letters that came with Unicode 15 or later stay as they are where this Python does
-    not know them; they are in no term.
+    As in Java's ``Character.toLowerCase``, ``İ`` becomes ``i``, and ``Σ`` becomes ``σ`` even at the
+    end of a word. Letters introduced by Unicode 15 or later stay as they are if this Python does
+    not know them; no term holds them.
     """
-    if not text.isascii():  # the two characters whose lower case str.lower() takes from elsewhere
+    if not text.isascii():  # the two characters that str.lower() does not convert one to one
         text = text.replace("İ", "i").replace("Σ", "σ")
     return text.lower()
 
 
-def _stretches(low: str, odd: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
-    """``low`` cut at spaces, which are in no word: (start, end, whether all of it is plain)."""
+def _stretches(low: str, special: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
+    """Yield ``low`` cut at spaces, which no word holds: (start, end, whether all is plain)."""
     start = 0
-    found = odd.search(low)
-    while found:
-        at = found.start()
+    match = special.search(low)
+    while match:
+        at = match.start()
         left = low.rfind(" ", start, at) + 1 or start
         right = low.find(" ", at + _STRIDE)
         if right < 0:
@@ -107,17 +107,18 @@ def _stretches(low: str, odd: re.Pattern[str]) -> Iterator[tuple[int, int, bool]
             yield start, left, True
         yield left, right, False
         start = right
-        found = odd.search(low, start)
+        match = special.search(low, start)
     if start < len(low):
         yield start, len(low), True
 
 
 @cache
 def _plain_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """(a word of plain text that ``fold`` made, as its one group; a character that is not plain).
+    """Return the patterns of a word of plain folded text (its only group), and of a special one.
 
-    Plain are the characters of the ranges below, which the Latin, Greek and Cyrillic scripts use,
-    that never join the character before them and are no underscore, emoji or Hebrew.
+    A character is plain if it is in the ranges below, which the Latin, Greek and Cyrillic scripts
+    use, never joins the character before it, and is no underscore, emoji or Hebrew letter. All
+    other characters are special.
     """
     sets: dict[str, str] = {}
     classes = _classes()
@@ -138,15 +139,15 @@ def _plain_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Start and end of every word in ``text[start:end]``, which spaces or its ends bound."""
+    """Return start and end of every word in ``text[start:end]``, a stretch between spaces."""
     word, beginning = _word_patterns()
     classes = text[start:end].translate(_classes())
     out: list[tuple[int, int]] = []
     at, size = 0, len(classes)
     while at < size:
         too_long = at
-        for found in word.finditer(classes, at):
-            s, e = found.span()
+        for match in word.finditer(classes, at):
+            s, e = match.span()
             if e - s > MAX_UNITS // 2 and e > _cut(text, start + s, end) - start:
                 at, too_long = s, e
                 break
@@ -154,19 +155,19 @@ def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
         else:
             break
         while at < too_long:  # as if the text ended where the scanner's buffer does
-            found = beginning.search(classes, at)
-            if not found:
+            match = beginning.search(classes, at)
+            if not match:
                 return out
-            at = found.start()
-            found = word.match(classes, at, _cut(text, start + at, end) - start)
-            if found:
-                out.append((start + at, start + found.end()))
-            at = found.end() if found else at + 1
+            at = match.start()
+            match = word.match(classes, at, _cut(text, start + at, end) - start)
+            if match:
+                out.append((start + at, start + match.end()))
+            at = match.end() if match else at + 1
     return out
 
 
 def _cut(text: str, start: int, end: int) -> int:
-    """Where, up to ``end``, the characters from ``start`` on no longer fit in ``MAX_UNITS``."""
+    """Return where, up to ``end``, the characters from ``start`` on stop fitting ``MAX_UNITS``."""
     end = min(end, start + MAX_UNITS)
     while (excess := end - start + len(_ASTRAL.findall(text, start, end)) - MAX_UNITS) > 0:
         end -= (excess + 1) // 2
@@ -175,11 +176,11 @@ def _cut(text: str, start: int, end: int) -> int:
 
 @cache
 def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """(a word as a pattern over classes, the longest one that begins there; what can begin one).
+    """Return patterns over classes: the longest word at an offset, and what can begin a word.
 
-    It is the word break rules of UAX #29 as Lucene's grammar has them. No part can be read in two
-    ways. Repetitions are bounded, since more than the scanner's buffer holds is cut anyway: a
-    match is a whole word or longer than the buffer, and takes neither much time nor much memory.
+    They are the word break rules of UAX #29 as Lucene's grammar has them. No part can be read in
+    two ways. Repetitions are bounded, since a word longer than the scanner's buffer is cut anyway:
+    a match is a whole word or longer than the buffer, and takes little time and memory.
     """
     most, some = f"{{0,{MAX_UNITS}}}", f"{{1,{MAX_UNITS}}}"
     x = "[XVZMCTtFG]*+"  # what joins the character before it (rule WB4)
@@ -204,7 +205,7 @@ def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     letter_emoji = f"J{y}F?(?:{join}J{y}F?|{tone}){most}{join}E{y}F?{link}{most}"
     keycap = f"\\#(?:{y}FC{y}|[XVZMTt]*+C{y})"
     word = (
-        "[AN]++(?![^O])"  # most of them, told by what follows
+        "[AN]++(?![^O])"  # most words, recognised by the character that follows
         f"|{letter_emoji}|{letters}"
         f"|[SV]{x[:1]}SV{x[1:]}"  # South-East Asian: the whole run
         f"|[IY]{x}|{emoji}|R{x}R{x}|{keycap}"
@@ -213,7 +214,7 @@ def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 class _Classes(dict[int, str]):
-    """The class of every code point, looked up in ``_RUNS`` when it is first met."""
+    """The class of every code point, looked up in ``_RUNS`` at its first use."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""One clause of a query -> one leaf of the tree, or what is wrong with it.
+"""One clause of a query -> one leaf of the tree, or its problems.
 
-Every method returns the leaf, or None where there is none; a refused clause returns the leaf that a
-mended query would hold instead.
+Every method returns the leaf, or None if there is none; for a rejected clause it returns the leaf
+that a mended query would hold instead.
 """
 
 from __future__ import annotations
@@ -67,27 +67,29 @@ FieldRefKind = Literal["text", "keyword", "number", "date", "guess", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """A field as a clause names it. Kind "unknown" is refused, "guess" is of an open schema."""
+    """A field as a clause names it. Kind "unknown" is rejected, "guess" is of an open schema."""
 
     name: str
     kind: FieldRefKind
 
     @property
     def text_field(self) -> TextField:
-        """The field for a text leaf."""
+        """The field of a text leaf in it."""
         return "title" if self.name == "title" else "content"
 
 
 class ClauseReader:
-    """Builds leaves; records problems and notes in ``findings``."""
+    """A builder of leaves, which records problems and notes in ``findings``."""
 
     def __init__(self, schema: Schema, findings: Findings) -> None:
         self.schema = schema
         self.findings = findings
 
     def field(self, name: str) -> FieldRef:
-        """The field of this name; "unknown" where the schema lacks it and is not open, and where no
-        field can be called so."""
+        """Return the field of this name.
+
+        It is "unknown" if the schema lacks it and is not open, or if no field may have this name.
+        """
         kind = self.schema.kind(name)
         if kind is None:
             if not (self.schema.open and is_field_name(name)):
@@ -96,16 +98,16 @@ class ClauseReader:
             return FieldRef(name, "guess")
         return FieldRef(name, kind)
 
-    def refuse_unknown(self, name: str, start: int, *, mended: bool) -> None:
+    def reject_unknown(self, name: str, start: int, *, mended: bool) -> None:
         """Record that there is no such field."""
         fields = self.schema.describe()
         message = fill(problems.UNKNOWN_FIELD, name=name, fields=fields)
-        self.findings.refuse(start, start + len(name) + 1, message, mended=mended)
+        self.findings.reject(start, start + len(name) + 1, message, mended=mended)
 
     # Words
 
     def word(self, raw: str, start: int, field: FieldRef | None) -> Leaf | None:
-        """A bare word after its field, with its prefix star and weight."""
+        """Return the leaf of a bare word after its field, with its prefix star and weight."""
         if (
             (field is None or field.kind == "text")
             and _PLAIN_WORD.fullmatch(raw)
@@ -115,7 +117,7 @@ class ClauseReader:
         raw = self._without_question_mark(raw)
         if field is not None and field.kind == "unknown":
             clause = start - len(field.name) - 1
-            self.refuse_unknown(field.name, clause, mended=True)
+            self.reject_unknown(field.name, clause, mended=True)
             if _LITERAL_BACKSLASH.search(raw):  # a path, such as C:\\Users
                 return self._phrase_or_none(f"{field.name}:{raw}")
             cut = find_special(raw, "^~*")
@@ -129,7 +131,7 @@ class ClauseReader:
         end = start + len(raw)
         colon = find_special(raw, ":")
         if colon >= 0:
-            self.findings.refuse(start, end, problems.SECOND_COLON, mended=True)
+            self.findings.reject(start, end, problems.SECOND_COLON, mended=True)
             literal = _LITERAL_BACKSLASH.search(raw)
             return self._phrase_or_none(raw if literal else unescape(raw), field)
         weight = 1.0
@@ -142,12 +144,12 @@ class ClauseReader:
         cut = find_special(raw, "~")
         if cut >= 0:
             message = problems.FUZZY if cut else problems.SLOP_MISPLACED
-            self.findings.refuse(start, end, message, mended=True)
+            self.findings.reject(start, end, message, mended=True)
             if cut and not _FUZZY_SUFFIX.fullmatch(raw, cut):
                 return self._word_or_none(raw, field)
             raw = raw[:cut] or raw.strip("~")
         if len(raw) > 2 and raw[0] == raw[-1] == "/" and not raw.endswith("\\/"):
-            self.findings.refuse(start, end, problems.REGULAR_EXPRESSION, mended=False)
+            self.findings.reject(start, end, problems.REGULAR_EXPRESSION, mended=False)
             return None
         wildcard = find_special(raw, "*?")
         if wildcard >= 0:
@@ -159,26 +161,26 @@ class ClauseReader:
         self, raw: str, wildcard: int, start: int, end: int, field: TextField, weight: float
     ) -> Leaf | None:
         stem = nfc(self._unescaped(raw[:wildcard]))
-        refuse = self.findings.refuse
+        reject = self.findings.reject
         if not has_few_apostrophes(stem):
-            refuse(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+            reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return None
         if not raw.strip("*"):
-            refuse(start, end, problems.BARE_STAR, mended=True)
+            reject(start, end, problems.BARE_STAR, mended=True)
             return None
         if wildcard < len(raw) - 1 or raw[wildcard] == "?":
-            refuse(start, end, problems.WILDCARD, mended=is_prefix(stem))
+            reject(start, end, problems.WILDCARD, mended=is_prefix(stem))
             return Prefix(stem, field, weight) if is_prefix(stem) else None
         if len(stem) < MIN_PREFIX_CHARACTERS:
-            refuse(start, end, problems.PREFIX_SHORT, mended=False)
+            reject(start, end, problems.PREFIX_SHORT, mended=False)
             return None
         if not is_prefix(stem):
-            refuse(start, end, problems.PREFIX_TOKENS, mended=True)
+            reject(start, end, problems.PREFIX_TOKENS, mended=True)
             return Term(stem, field, weight) if is_searchable(stem) else None
         return Prefix(stem, field, weight)
 
     def _without_question_mark(self, raw: str) -> str:
-        """The word without a question mark at its end, noted."""
+        """Return the word without a question mark at its end, and record a note on it."""
         if not raw.endswith(("?", "!", ".", ",", ";")):
             return raw
         match = _FINAL_PUNCTUATION.search(raw)
@@ -195,41 +197,41 @@ class ClauseReader:
     def phrase(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
     ) -> Node | None:
-        """Quoted text with its suffix. ``raw`` includes the quotes."""
+        """Return the leaf of quoted text with its suffix. ``raw`` includes the quotes."""
         closed = len(raw) > 1 and raw.endswith('"') and not _ends_escaped(raw)
         inside = raw[1:-1] if closed else raw[1:]
         if not closed:
-            self.findings.refuse(start, end, problems.UNCLOSED_QUOTE, mended=True)
+            self.findings.reject(start, end, problems.UNCLOSED_QUOTE, mended=True)
         if field is not None and field.kind == "unknown":
-            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=True)
+            self.reject_unknown(field.name, start - len(field.name) - 1, mended=True)
             return self._phrase_or_none(f"{field.name} {unescape(inside)}")
         slop, weight = self._phrase_suffix(suffix, end - len(suffix))
         text = self._unescaped(inside)
         if field is not None and field.kind != "text":
             if slop or weight != 1:
                 message = problems.WEIGHT_ON_FILTER if weight != 1 else problems.SLOP_MISPLACED
-                self.findings.refuse(end - len(suffix), end, message, mended=True)
+                self.findings.reject(end - len(suffix), end, message, mended=True)
             if text and field.kind in ("keyword", "guess"):
                 return KeywordEquals(field.name, text)
             return self.value(text, start, end, field)
         text_field = field.text_field if field else None
         if not text.strip():
-            self.findings.refuse(start, end, problems.EMPTY_PHRASE, mended=True)
+            self.findings.reject(start, end, problems.EMPTY_PHRASE, mended=True)
             return None
         if find_special(inside, "*") >= 0 and has_few_apostrophes(text):
             words = self._starred(inside, text_field)
-            self.findings.refuse(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
+            self.findings.reject(start, end, problems.STAR_IN_PHRASE, mended=words is not None)
             return words
         if not self._is_leaf(text, start, end):
             return None
         if slop and len(analysis.terms(text)) < 2:
             message = problems.SLOP_ON_ONE_WORD
-            self.findings.refuse(start, end, message, mended=True)
+            self.findings.reject(start, end, message, mended=True)
             slop = 0
         return Phrase(text, slop, text_field, weight)
 
     def _starred(self, inside: str, field: TextField) -> Node | None:
-        """The words of a phrase with stars in it, all wanted; None where a star is no prefix."""
+        """Return the words of a phrase with stars, joined by AND; None if a star is no prefix."""
         words: list[Leaf] = []
         for raw in inside.split():
             star = find_special(raw, "*")
@@ -243,7 +245,7 @@ class ClauseReader:
         return all_of(*words) if words else None
 
     def _phrase_suffix(self, suffix: str, start: int) -> tuple[int, float]:
-        """Slop and weight of a phrase."""
+        """Return slop and weight of a phrase."""
         if not suffix:
             return 0, 1.0
         end = start + len(suffix)
@@ -252,13 +254,13 @@ class ClauseReader:
         if match is None:
             swapped = _WRONG_ORDER.fullmatch(suffix)
             if swapped:
-                self.findings.refuse(start, end, problems.WEIGHT_BEFORE_SLOP, mended=True)
+                self.findings.reject(start, end, problems.WEIGHT_BEFORE_SLOP, mended=True)
                 return self._slop(swapped[2], start, end), float(swapped[1])
             if suffix[0] == "~" and not re.match(r"~\d", suffix):
-                self.findings.refuse(start, end, problems.SLOP_SYNTAX, mended=True)
+                self.findings.reject(start, end, problems.SLOP_SYNTAX, mended=True)
                 return 0, 1.0
             if suffix[0] == "~" and "^" not in suffix:
-                self.findings.refuse(start, end, problems.SLOP_SYNTAX, mended=True)
+                self.findings.reject(start, end, problems.SLOP_SYNTAX, mended=True)
                 return 0, 1.0
             cut = suffix.index("^")
             return 0, self.weight(suffix[cut:], start + cut)
@@ -270,26 +272,26 @@ class ClauseReader:
         slop = int(digits)
         if slop > MAX_SLOP:
             message = fill(problems.SLOP_RANGE, slop=slop)
-            self.findings.refuse(start, end, message, mended=True)
+            self.findings.reject(start, end, message, mended=True)
             return MAX_SLOP
         return slop
 
     def weight(self, suffix: str, start: int) -> float:
-        """The weight that ``suffix`` (``^2``) gives; 1.0 where it is refused."""
+        """Return the weight in ``suffix`` (``^2``); 1.0 if it is rejected."""
         end = start + len(suffix)
         match = _WEIGHT_SUFFIX.fullmatch(suffix)
         if match is None:
             if suffix.count("^") > 1:
-                self.findings.refuse(start, end, problems.WEIGHT_REPEATED, mended=False)
+                self.findings.reject(start, end, problems.WEIGHT_REPEATED, mended=False)
             elif "~" in suffix:
-                self.findings.refuse(start, end, problems.WEIGHT_BEFORE_SLOP, mended=False)
+                self.findings.reject(start, end, problems.WEIGHT_BEFORE_SLOP, mended=False)
             else:
-                self.findings.refuse(start, end, problems.WEIGHT_SYNTAX, mended=True)
+                self.findings.reject(start, end, problems.WEIGHT_SYNTAX, mended=True)
             return 1.0
         weight = float(match[1])
         if not MIN_WEIGHT <= weight <= MAX_WEIGHT:
             message = fill(problems.WEIGHT_RANGE, weight=weight)
-            self.findings.refuse(start, end, message, mended=True)
+            self.findings.reject(start, end, message, mended=True)
             return 1.0
         return weight
 
@@ -300,14 +302,14 @@ class ClauseReader:
         return None
 
     def _word_or_none(self, raw: str, field: TextField) -> Term | None:
-        """The word as it is typed, its signs being ordinary characters."""
+        """Return the leaf of a word as typed, in which signs are ordinary characters."""
         text = unescape(raw)
         return Term(text, field) if is_searchable(text) else None
 
     # Texts
 
     def _unescaped(self, raw: str) -> str:
-        """The text that ``raw`` stands for; a backslash that does nothing is noted."""
+        """Return the text that ``raw`` stands for; note a backslash that does nothing."""
         text = unescape(raw)
         if text is not raw and text not in OPERATOR_WORDS and _LITERAL_BACKSLASH.search(raw):
             self.findings.note(
@@ -316,13 +318,15 @@ class ClauseReader:
         return text
 
     def _is_leaf(self, text: str, start: int, end: int) -> bool:
-        """Whether a word or phrase of this text can be searched; else record why. Symbols that
-        are left out of it are noted."""
+        """Return whether a word or phrase of this text can be searched; if not, record why.
+
+        Record a note on symbols that are left out.
+        """
         if not has_token(text):
-            self.findings.refuse(start, end, problems.NO_TOKEN, mended=True)
+            self.findings.reject(start, end, problems.NO_TOKEN, mended=True)
             return False
         if not has_few_apostrophes(text):
-            self.findings.refuse(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
+            self.findings.reject(start, end, problems.TOO_MANY_APOSTROPHES, mended=False)
             return False
         for note in symbol_notes(text) if self.findings.takes_notes else ():
             self.findings.note(note)
@@ -335,32 +339,32 @@ class ClauseReader:
         cut = find_special(raw, "^~")
         if cut >= 0:
             message = problems.WEIGHT_ON_FILTER if raw[cut] == "^" else problems.SLOP_MISPLACED
-            self.findings.refuse(start + cut, end, message, mended=True)
+            self.findings.reject(start + cut, end, message, mended=True)
             raw = raw[:cut]
         if find_special(raw, "*?") >= 0:
             message = fill(problems.PREFIX_ON_KEYWORD, name=field.name)
-            self.findings.refuse(start, end, message, mended=False)
+            self.findings.reject(start, end, message, mended=False)
             return None
         return self.value(self._unescaped(raw), start, end, field)
 
     def value(self, text: str, start: int, end: int, field: FieldRef) -> MetadataLeaf | None:
-        """One value of a metadata field, or a comparison with one."""
+        """Return the leaf of one value of a metadata field, or of a comparison with one."""
         comparison = _COMPARISON.fullmatch(text)
         kind = field.kind
         if text[:1] in ("[", "{") and kind != "keyword":
             message = fill(problems.RANGE_SYNTAX, name=field.name)
-            self.findings.refuse(start, end, message, mended=False)
+            self.findings.reject(start, end, message, mended=False)
             return None
         if kind == "guess":
             kind = _guess(comparison[2]) if comparison else "keyword"
         if kind not in ("number", "date"):
             if not text:
                 message = fill(problems.EMPTY_FIELD, name=field.name)
-                self.findings.refuse(start, end, message, mended=True)
+                self.findings.reject(start, end, message, mended=True)
                 return None
             if comparison:
                 message = fill(problems.RANGE_ON_KEYWORD, name=field.name)
-                self.findings.refuse(start, end, message, mended=False)
+                self.findings.reject(start, end, message, mended=False)
                 return None
             return KeywordEquals(field.name, text)
         if comparison:
@@ -369,42 +373,42 @@ class ClauseReader:
             return self._bounds(field, kind, *low, "=" in sign, "=" in sign, start, end)
         two = _TWO_VALUES.fullmatch(text)
         if two and not _is_value(text, kind) and all(_is_value(two[i], kind) for i in (1, 2)):
-            self._refuse_value(field, kind, start, end, mended=True)
+            self._reject_value(field, kind, start, end, mended=True)
             return self._bounds(field, kind, two[1], two[2], True, True, start, end)
         return self._bounds(field, kind, text, text, True, True, start, end)
 
     def range(
         self, raw: str, suffix: str, start: int, end: int, field: FieldRef | None
     ) -> Node | None:
-        """A range in brackets. ``raw`` starts with the bracket."""
-        refuse = self.findings.refuse
+        """Return the leaf of a range in brackets. ``raw`` starts with the bracket."""
+        reject = self.findings.reject
         if field is None:
-            refuse(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
+            reject(start, end, problems.RANGE_WITHOUT_FIELD, mended=False)
             return None
         if field.kind == "unknown":
-            self.refuse_unknown(field.name, start - len(field.name) - 1, mended=False)
+            self.reject_unknown(field.name, start - len(field.name) - 1, mended=False)
             return None
         if field.kind == "text":
-            refuse(start, end, problems.RANGE_ON_TEXT, mended=False)
+            reject(start, end, problems.RANGE_ON_TEXT, mended=False)
             return None
         if suffix.strip("?"):
             message = problems.WEIGHT_ON_FILTER if "^" in suffix else problems.SLOP_MISPLACED
-            refuse(end - len(suffix), end, message, mended=True)
+            reject(end - len(suffix), end, message, mended=True)
         if field.kind == "keyword":
-            refuse(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
+            reject(start, end, fill(problems.RANGE_ON_KEYWORD, name=field.name), mended=False)
             return None
         match = _RANGE.fullmatch(raw)
         if match is None:
             match = _LOOSE_RANGE.fullmatch(raw)
             message = fill(problems.RANGE_SYNTAX, name=field.name)
-            refuse(start, end, message, mended=match is not None)
+            reject(start, end, message, mended=match is not None)
             if match is None:
                 return None
         lower = None if match[2] == "*" else match[2]
         upper = None if match[3] == "*" else match[3]
         kind = _guess(lower or upper or "0") if field.kind == "guess" else field.kind
         if kind == "keyword":
-            refuse(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
+            reject(start, end, fill(problems.RANGE_SYNTAX, name=field.name), mended=False)
             return None
         included = match[1] == "[", match[4] == "]"
         return self._bounds(field, kind, lower, upper, *included, start, end)
@@ -422,7 +426,7 @@ class ClauseReader:
     ) -> MetadataLeaf | None:
         for bound in (lower, upper):
             if bound is not None and not _is_value(bound, kind):
-                self._refuse_value(field, kind, start, end, mended=False)
+                self._reject_value(field, kind, start, end, mended=False)
                 return None
         make = _number_range if kind == "number" else DateRange
         try:
@@ -434,39 +438,39 @@ class ClauseReader:
             except ArgumentError:  # equal bounds, one of them excluded
                 fixed = make(field.name, lower, upper, True, True)
             message = fill(problems.RANGE_UPSIDE_DOWN, fixed=fixed)
-            self.findings.refuse(start, end, message, mended=True)
+            self.findings.reject(start, end, message, mended=True)
             return fixed
 
-    def _refuse_value(
+    def _reject_value(
         self, field: FieldRef, kind: Literal["number", "date"], start: int, end: int, mended: bool
     ) -> None:
         text = problems.NOT_A_NUMBER if kind == "number" else problems.NOT_A_DATE
-        self.findings.refuse(start, end, text.format(name=field.name), mended=mended)
+        self.findings.reject(start, end, text.format(name=field.name), mended=mended)
 
 
 def has_token(text: str) -> bool:
-    """Whether the analyser makes at least one token of the text."""
+    """Return whether the analyser makes at least one token of the text."""
     return bool(_ASCII_TOKEN.search(text)) or bool(analysis.terms(nfc(text)))
 
 
 def has_few_apostrophes(text: str) -> bool:
-    """Whether a leaf can stand for all spellings of the apostrophes in the text."""
+    """Return whether a leaf can stand for all spellings of the apostrophes in the text."""
     if sum(map(text.count, APOSTROPHES)) <= MAX_APOSTROPHES:
         return True
     return len(inner_apostrophes(nfc(text))) <= MAX_APOSTROPHES
 
 
 def is_searchable(text: str) -> bool:
-    """Whether a leaf can be made of the text."""
+    """Return whether a leaf can be made of the text."""
     return has_token(text) and has_few_apostrophes(text)
 
 
 @lru_cache(maxsize=1_000)
 def symbol_notes(text: str) -> tuple[str, ...]:
-    """What to say of pieces of a text that are searched without symbols in them, such as C++.
+    """Return notes on pieces of a text that are searched without their symbols, such as C++.
 
-    Symbols between words (AT&T) only part them. Punctuation is left out without a note, but for a
-    full stop before a word (.NET).
+    Symbols between words (AT&T) only separate them. Punctuation is left out without a note, except
+    for a full stop before a word (.NET).
     """
     if not _SYMBOL.search(text) and not _LEADING_DOT.search(text):
         return ()
@@ -484,12 +488,12 @@ def symbol_notes(text: str) -> tuple[str, ...]:
 
 
 def has_letter(text: str) -> bool:
-    """Whether there is a letter in the text."""
+    """Return whether the text has a letter."""
     return any(map(str.isalpha, text))
 
 
 def _ends_escaped(raw: str) -> bool:
-    """Whether the last character has a backslash of its own before it."""
+    """Return whether a backslash escapes the last character."""
     before = raw[:-1]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 

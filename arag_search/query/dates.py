@@ -1,4 +1,4 @@
-"""Dates as queries and metadata write them: a year, a month, a day or a moment, in UTC."""
+"""Dates in queries and metadata: a year, a month, a day or a moment, in UTC."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ALLOWED = "a year, month, day or moment, such as 2001, 2001-05, 2001-05-31 or 20
 
 
 def period_ms(text: str) -> tuple[int, int]:
-    """First millisecond of the period that ``text`` names, and the first one after it.
+    """Return the first millisecond of the period that ``text`` names, and the first one after it.
 
-    Milliseconds since 1970 in UTC; negative before. A moment without a zone is UTC. A year, month,
-    day, minute and second are as long as they are; a moment with a fraction is 1 ms. Raises
-    ValueError for what is not a date, saying what is allowed.
+    Milliseconds count from 1970 in UTC, negative before. A moment without a zone is in UTC. A
+    year, month, day, minute or second is a period of its usual length; a moment with a fraction of
+    a second is 1 ms long. Raises ValueError, which says what is allowed, for text that is no date.
     """
     match = _DATE.fullmatch(text) if text.isascii() else None
     if match is None:

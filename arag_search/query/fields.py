@@ -1,4 +1,4 @@
-"""The fields a query may name, and what kind each is."""
+"""The fields that a query may name, and their kinds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ METADATA_TYPES: tuple[MetadataType, ...] = ("keyword", "number", "date")
 TITLE = "title"
 CONTENT = "content"
 TEXT_FIELDS = (TITLE, CONTENT)
-"""The fields that a word without a field is searched in, and that BM25 scores."""
+"""The fields that BM25 scores, and in which a word without a field is searched."""
 DOC_ID = "doc_id"
-"""The one metadata field that every index has."""
+"""The only metadata field that every index has."""
 RESERVED_FIELDS = frozenset({TITLE, CONTENT, DOC_ID, "id", "text", "sentences", "part", "parts"})
 """Names that a build cannot declare as metadata."""
 
@@ -28,17 +28,17 @@ _NAME = re.compile(r"[^\W\d][\w.-]*")
 
 
 def is_field_name(name: str) -> bool:
-    """Whether a field can be called so: a letter, then letters, digits and ``_.-``."""
+    """Return whether a field may have this name: a letter, then letters, digits and ``_.-``."""
     return _NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What fields there are. ``metadata`` maps each declared field to its type.
+    """The fields of an index. ``metadata`` maps each declared field to its type.
 
-    An ``open`` schema stands for an index that is not known: any other name is taken for a
-    metadata field, its type guessed from the value. One of ``metadata_only`` is that of filters:
-    it names no text fields where it describes itself.
+    An ``open`` schema stands for an unknown index: any other name is taken for a metadata field,
+    and its type is guessed from the value. A ``metadata_only`` schema is for filters: its
+    description leaves out the text fields.
     """
 
     metadata: Mapping[str, MetadataType] = field(default_factory=dict[str, MetadataType])
@@ -46,7 +46,7 @@ class Schema:
     metadata_only: bool = False
 
     def kind(self, name: str) -> FieldKind | None:
-        """The kind of a field, or None where there is no such field."""
+        """Return the kind of a field, or None if there is no such field."""
         if name in TEXT_FIELDS:
             return "text"
         if name == DOC_ID:
@@ -54,7 +54,7 @@ class Schema:
         return self.metadata.get(name)
 
     def describe(self) -> str:
-        """The fields in words: ``title, content, doc_id, year (number)``."""
+        """Return the fields in words: ``title, content, doc_id, year (number)``."""
         declared = [f"{name} ({kind})" for name, kind in self.metadata.items()]
         return ", ".join([*(() if self.metadata_only else TEXT_FIELDS), DOC_ID, *declared])
 
@@ -63,9 +63,9 @@ ANY_SCHEMA = Schema(open=True)
 
 
 def typed(value: MetadataScalar, kind: MetadataType, where: str) -> str | float:
-    """The value as its field compares it; a date is its first millisecond since 1970.
+    """Return a value as its field compares it; a date becomes its first millisecond since 1970.
 
-    Raises ArgumentError for one that is not of the type.
+    Raises ArgumentError, with ``where``, for a value that is not of the type.
     """
     try:
         if kind == "number":

@@ -1,7 +1,7 @@
-"""Query text -> lexemes: words, phrases, ranges, parentheses, each with its place.
+"""Query text -> lexemes: words, phrases, ranges and parentheses, with their offsets.
 
-One pass, O(len(text)). Nothing is judged here; what is odd (an open quote, a backslash at the end)
-is a lexeme like the others, for the parser to refuse.
+One pass, O(len(text)). The lexer judges nothing: malformed input (an open quote, a backslash at the
+end) becomes a lexeme too; the parser rejects it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEXEME = re.compile(
       | (?P<backslash>\\))""",
     re.VERBOSE | re.DOTALL,
 )
-# Most lexemes are such words, for which the other alternatives need not be tried.
+# Most lexemes are plain words, for which the other alternatives need not be tried.
 _PLAIN_WORD = re.compile(r"\s*([^\W_]+)(?=[\s)]|$)")
 _SUFFIX = re.compile(r"[~^][^\s()\"\\]*")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -30,8 +30,11 @@ _BARE_RANGE = re.compile(r"[\[{]\s*\S+\s+TO\s+\S+\s*[\]}]")
 
 
 class Lexeme(NamedTuple):
-    """``raw`` is ``text[start:end]`` without ``suffix``, the ``~2^3`` that directly follows a
-    phrase, range or parenthesis. ``joined``: nothing stands between it and the lexeme before."""
+    """A piece of query text with its offsets.
+
+    ``raw`` is ``text[start:end]`` without ``suffix``, the ``~2^3`` that directly follows a phrase,
+    range or parenthesis. ``joined`` says that nothing separates it from the lexeme before it.
+    """
 
     kind: Kind
     start: int
@@ -42,7 +45,7 @@ class Lexeme(NamedTuple):
 
 
 def lex(text: str) -> list[Lexeme]:
-    """All lexemes of the text, in order; joined by their gaps they are the text."""
+    """Return all lexemes of the text, in order. Only blanks are between them."""
     result: list[Lexeme] = []
     position = 0
     # The alternatives cover every character, so only blanks at the end match nothing.
@@ -64,10 +67,10 @@ def lex(text: str) -> list[Lexeme]:
         suffix = ""
         raw = text[start:end]
         if kind != "word" and text[end : end + 1] in _SUFFIX_SIGNS and kind in _WITH_SUFFIX:
-            found = _SUFFIX.match(text, end)
-            if found:
-                suffix, end = found.group(), found.end()
-        # Nothing is before the first lexeme for it to be joined to.
+            suffix_match = _SUFFIX.match(text, end)
+            if suffix_match:
+                suffix, end = suffix_match.group(), suffix_match.end()
+        # The first lexeme has nothing before it to be joined to.
         result.append(Lexeme(kind, start, end, raw, suffix, start == position and start > 0))
         position = end
 
@@ -78,24 +81,24 @@ _SUFFIX_SIGNS = ("~", "^")
 
 
 def _is_range(raw: str) -> bool:
-    """Brackets after a field are a range, well-formed or not; alone, only with TO between."""
+    """Return whether brackets are a range: after a field always, alone only with a TO inside."""
     return ":" in raw.split("[", 1)[0].split("{", 1)[0] or bool(_BARE_RANGE.fullmatch(raw))
 
 
 def unescape(raw: str) -> str:
-    """The text that ``raw`` stands for: each backslash gone, what follows it kept."""
+    """Return the text that ``raw`` stands for: without backslashes, but with what they escape."""
     return _ESCAPE.sub(r"\1", raw) if "\\" in raw else raw
 
 
 def find_special(raw: str, characters: str) -> int:
-    """Index of the first of the characters (of ``:^~*?``) that has no backslash; -1 for none."""
+    """Return the index of the first unescaped one of the characters (of ``:^~*?``), -1 for none."""
     if "\\" not in raw:
-        found = -1
-        for each in characters:
-            at = raw.find(each)
-            if at >= 0 and (found < 0 or at < found):
-                found = at
-        return found
+        first = -1
+        for character in characters:
+            at = raw.find(character)
+            if at >= 0 and (first < 0 or at < first):
+                first = at
+        return first
     for match in _SPECIAL.finditer(raw):
         if match.group(1) and match.group(1) in characters:
             return match.start()

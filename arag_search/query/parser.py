@@ -1,8 +1,8 @@
-"""Query text -> tree, or every problem at once, with the query to write instead.
+"""Query text -> tree, or all its problems at once, with a corrected query.
 
-The lexemes of the text are read one after another into a stack of groups; a lexeme that is a clause
-becomes a leaf (``clauses``), and a group that ends becomes a node of the group around it. The whole
-text is read whatever is wrong with it; each problem is recorded where it is met.
+The parser reads lexemes one after another into a stack of groups: a lexeme that is a clause becomes
+a leaf (``clauses``), and a group that ends becomes a clause of the group around it. The whole text
+is read whatever problems it has; each problem is recorded at its place.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def parse(
     findings, tree = reading.findings, reading.tree
     if reading.exclusions:
         with suppress(EndOfReadingError):
-            findings.refuse(*reading.place, problems.ONLY_NOTS, mended=False)
+            findings.reject(*reading.place, problems.ONLY_NOTS, mended=False)
     if findings.problems or tree is None:
         mended = None
         if tree is not None and findings.mendable and len(text) <= MAX_MENDED:
@@ -136,7 +136,7 @@ def parse_filter(text: str, schema: Schema) -> Scope:
 
 
 class _Options(NamedTuple):
-    """How a text is read: see ``parse``."""
+    """The options of ``parse``."""
 
     schema: Schema
     default_operator: Operator
@@ -146,7 +146,11 @@ class _Options(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """The result of reading a text. ``exclusions``: a text of nothing but NOTs (scopes only)."""
+    """The result of reading a text.
+
+    A text of nothing but NOTs has ``exclusions``, at ``place``, instead of a tree; only a filter
+    may be one.
+    """
 
     findings: Findings
     tree: Node | None = None
@@ -159,10 +163,10 @@ def _read(text: str, options: _Options) -> _Reading:
     reading = _Reading(findings)
     if options.limits and len(text) > MAX_CHARACTERS:
         message = fill(problems.TOO_LONG, count=len(text), limit=MAX_CHARACTERS)
-        findings.refuse(0, 40, message, mended=False)
+        findings.reject(0, 40, message, mended=False)
         return reading
     if not text.strip():
-        findings.refuse(0, len(text), problems.EMPTY_QUERY, mended=False)
+        findings.reject(0, len(text), problems.EMPTY_QUERY, mended=False)
         return reading
     try:
         if not text.isascii():
@@ -179,13 +183,13 @@ def _read(text: str, options: _Options) -> _Reading:
 def _check_unicode(text: str, findings: Findings) -> None:
     for index, character in enumerate(text):
         if "\ud800" <= character <= "\udfff":
-            findings.refuse(index, index + 1, problems.LONE_SURROGATE, mended=False)
+            findings.reject(index, index + 1, problems.LONE_SURROGATE, mended=False)
 
 
 def _check_limits(tree: Node, findings: Findings) -> None:
-    """Refuse a query of too many clauses or words."""
-    # A clause takes a character and what parts it from the next, a prefix a star as well; a word
-    # of a phrase takes as much, and an apostrophe stands for two spellings.
+    """Reject a query of too many clauses or words."""
+    # A clause takes a character and a separator, a prefix also a star; a word of a phrase takes as
+    # much, and an apostrophe stands for two spellings. Most texts are too short to count.
     text = findings.text
     signs = ("*", *APOSTROPHES)
     if len(text) < 2 * MAX_LEAVES and not any(sign in text for sign in signs):
@@ -199,11 +203,11 @@ def _check_limits(tree: Node, findings: Findings) -> None:
         (words, MAX_WORDS, problems.TOO_MANY_WORDS),
     ):
         if count > limit:
-            findings.refuse(0, len(text), message.format(count=count, limit=limit), mended=False)
+            findings.reject(0, len(text), message.format(count=count, limit=limit), mended=False)
 
 
 class _Reader:
-    """Walks the lexemes; the groups that are open hold what has been read."""
+    """A pass over the lexemes of a text, which adds clauses to the open groups."""
 
     def __init__(self, text: str, options: _Options, reading: _Reading) -> None:
         self.options = options
@@ -213,7 +217,7 @@ class _Reader:
         self.clauses = ClauseReader(options.schema, self.findings)
         self.lexemes = lex(text)
         self.groups = _OpenGroups(self.clauses, options)
-        self.ignored = 0  # parentheses that are open beyond the depth that is read
+        self.ignored = 0  # open parentheses beyond the deepest level that is read
 
     def read(self) -> None:
         for index, lexeme in enumerate(self.lexemes):
@@ -230,12 +234,12 @@ class _Reader:
                     self._range(lexeme)
                 case "backslash":
                     message = problems.TRAILING_BACKSLASH
-                    self.findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+                    self.findings.reject(lexeme.start, lexeme.end, message, mended=True)
         self.groups.end_all()
         root = self.groups.root
         if not root.items and not self.findings.problems:
             start, stop = root.dropped[0]
-            self.findings.refuse(start, stop, problems.ONLY_DROPPED, mended=False)
+            self.findings.reject(start, stop, problems.ONLY_DROPPED, mended=False)
         if not root.items:
             return
         if _only_nots(root.items):
@@ -282,9 +286,9 @@ class _Reader:
     def _plain_word(
         self, raw: str, lexeme: Lexeme, following: Lexeme | None, *, is_token: bool = False
     ) -> None:
-        """A word with nothing before it that means something, of which ``raw`` is the rest.
+        """Add a word without its signs, ``raw``, as a clause.
 
-        ``is_token``: there are letters and digits of ASCII in it and nothing else.
+        ``is_token`` says that it consists of ASCII letters and digits only.
         """
         start = lexeme.end - len(raw)
         if raw in _LOWER_CASE_OPERATORS:
@@ -296,7 +300,10 @@ class _Reader:
         self.groups.add(self.clauses.word(raw, start, field), first, lexeme.end)
 
     def _takes_colon(self, name: str) -> bool:
-        """Within ``published:( )`` a colon belongs to the value, unless a field is before it."""
+        """Return whether a colon after ``name`` belongs to the value.
+
+        Within ``published:( )`` it does, unless ``name`` is a field.
+        """
         pending = self.groups.pending_field
         outer = self.groups.group.field or (pending and pending[0])
         if not outer or outer.kind == "text":
@@ -306,13 +313,13 @@ class _Reader:
     def _fielded_word(self, index: int, lexeme: Lexeme, raw: str, start: int, colon: int) -> None:
         name, value = unescape(raw[:colon]), raw[colon + 1 :]
         end = lexeme.end
-        refuse = self.findings.refuse
+        reject = self.findings.reject
         if raw == "*:*":
-            refuse(start, end, problems.BARE_STAR, mended=True)
+            reject(start, end, problems.BARE_STAR, mended=True)
             self.groups.add(None, start, end)
             return
         if not name:
-            refuse(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
+            reject(start, end, problems.COLON_WITHOUT_FIELD, mended=is_searchable(value))
             self.groups.add(Term(unescape(value)) if is_searchable(value) else None, start, end)
             return
         ref = self._field_here(name, start)
@@ -326,7 +333,7 @@ class _Reader:
             return
         if value[0] in "-!" and ref.kind == "text":
             message = fill(problems.NOT_INSIDE_FIELD, name=name, value=value[1:])
-            refuse(start, end, message, mended=True)
+            reject(start, end, message, mended=True)
             self.groups.group.nots.append(start)
             value = value.lstrip("-!")
         leaf = self.clauses.word(value, end - len(value), ref)
@@ -334,33 +341,33 @@ class _Reader:
         self._note_field_covers(index, ref, value, leaf)
 
     def _field_here(self, name: str, start: int) -> FieldRef:
-        """The field of a clause, refused within the group of another field."""
+        """Return the field of a clause; reject it within the group of another field."""
         outer = self.groups.group.field
         if outer is not None:
             message = fill(problems.FIELD_IN_FIELD, outer=outer.name)
-            self.findings.refuse(start, start + len(name) + 1, message, mended=True)
+            self.findings.reject(start, start + len(name) + 1, message, mended=True)
         return self.clauses.field(name)
 
     def _field_without_value(
         self, ref: FieldRef, start: int, end: int, following: Lexeme | None
     ) -> None:
-        """``title:`` and nothing, or a blank before what it was meant for."""
-        refuse = self.findings.refuse
+        """Reject a field with nothing or a blank after its colon."""
+        reject = self.findings.reject
         takes_next = (
             following is not None
             and following.kind in ("word", "phrase", "open")
             and following.raw not in _OPERATORS
         )
         if ref.kind == "unknown":
-            self.clauses.refuse_unknown(ref.name, start, mended=True)
+            self.clauses.reject_unknown(ref.name, start, mended=True)
             self.groups.add(Term(ref.name) if is_searchable(ref.name) else None, start, end)
         elif takes_next and following is not None:
             value = following.raw if following.kind != "open" else "(...)"
             message = fill(problems.BLANK_AFTER_FIELD, name=ref.name, value=value)
-            refuse(start, end, message, mended=True)
+            reject(start, end, message, mended=True)
             self.groups.pending_field = ref, start
         else:
-            refuse(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
+            reject(start, end, fill(problems.EMPTY_FIELD, name=ref.name), mended=True)
             self.groups.add(None, start, end)
 
     def _phrase(self, lexeme: Lexeme) -> None:
@@ -380,7 +387,10 @@ class _Reader:
         self.groups.add(node, start + signs, lexeme.end)
 
     def _is_dropped(self, raw: str, lexeme: Lexeme, following: Lexeme | None) -> bool:
-        """Whether a piece that holds nothing to search is left out, with a note."""
+        """Drop a piece that holds nothing to search, or reject it; return whether that was done.
+
+        A piece next to a blank and no operator is dropped with a note.
+        """
         group = self.groups.group
         if self.groups.pending_field or has_token(raw) or find_special(raw, ":^~*") >= 0:
             return False
@@ -397,7 +407,7 @@ class _Reader:
             group.dropped.append((lexeme.start, lexeme.end))
             self.findings.note(fill(problems.NOTE_DROPPED, piece=raw))
             return True
-        self.findings.refuse(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
+        self.findings.reject(lexeme.start, lexeme.end, problems.NO_TOKEN, mended=True)
         self.groups.add(None, lexeme.start, lexeme.end)
         return True
 
@@ -440,13 +450,13 @@ class _Reader:
             self.ignored += 1
             if self.ignored == 1:
                 message = fill(problems.TOO_DEEP, count=self._typed_depth(), limit=self.max_depth)
-                self.findings.refuse(lexeme.start, lexeme.end, message, mended=False)
+                self.findings.reject(lexeme.start, lexeme.end, message, mended=False)
                 if self.max_depth > MAX_DEPTH:
                     raise EndOfReadingError
-            return  # read on as if this parenthesis were not there
+            return  # continue as if this parenthesis were not there
         field, start = self.groups.take_field(lexeme.start)
         if field is not None and field.kind == "unknown":
-            self.clauses.refuse_unknown(field.name, start, mended=False)
+            self.clauses.reject_unknown(field.name, start, mended=False)
             field = None
         self.groups.begin(lexeme.start, field)
 
@@ -463,7 +473,7 @@ class _Reader:
             return
         if self.groups.depth == 1:
             message = problems.UNOPENED_GROUP
-            self.findings.refuse(lexeme.start, lexeme.start + 1, message, mended=True)
+            self.findings.reject(lexeme.start, lexeme.start + 1, message, mended=True)
             return
         self.groups.end(lexeme.end, lexeme.suffix)
 
@@ -473,9 +483,9 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Item:
-    """A clause in its group: what stands before it, whether a NOT does, and its place.
+    """A clause in its group: the connector before it, whether it is negated, and its offsets.
 
-    ``node`` None is a clause that was refused and has no replacement.
+    ``node`` is None for a clause that was rejected and has no replacement.
     """
 
     connector: Connector
@@ -486,7 +496,7 @@ class _Item:
     plus: bool = False
 
 
-# Calling list itself, not list[_Item], which takes ten times as long.
+# These call list itself: calling list[_Item] takes ten times as long.
 _no_items = cast(Callable[[], list[_Item]], list)
 _no_places = cast(Callable[[], list[int]], list)
 _no_spans = cast(Callable[[], list[tuple[int, int]]], list)
@@ -494,7 +504,11 @@ _no_spans = cast(Callable[[], list[tuple[int, int]]], list)
 
 @dataclass(slots=True)
 class _Group:
-    """An open parenthesis (or the whole query): what has been read of it."""
+    """An open parenthesis (or the whole query) with the clauses read so far.
+
+    ``operator``, ``nots`` (their offsets) and ``plus_pending`` belong to the clause that comes
+    next. ``dropped`` are the offsets of pieces that hold nothing to search.
+    """
 
     start: int
     field: FieldRef | None = None
@@ -509,10 +523,9 @@ class _Group:
 
 
 class _OpenGroups:
-    """A stack of them. ``root`` is the whole query, ``group`` the innermost one.
+    """The stack of open groups. ``root`` is the whole query, ``group`` the innermost one.
 
-    ``pending_field`` is a field whose value comes next, and where it stands. ``operators`` says
-    whether the query may have any.
+    ``pending_field`` is a field whose value comes next, with its offset.
     """
 
     def __init__(self, clauses: ClauseReader, options: _Options) -> None:
@@ -527,46 +540,46 @@ class _OpenGroups:
 
     @property
     def depth(self) -> int:
-        """How many there are, the whole query being one."""
+        """The number of open groups; the whole query is one."""
         return len(self._groups)
 
-    # What comes before a clause
+    # Before a clause
 
     def operator(self, operator: Operator | Literal["NOT"], lexeme: Lexeme) -> None:
-        """AND, OR or NOT before the next clause."""
+        """Record an AND, OR or NOT before the next clause."""
         group = self.group
         if not self._options.operators:
             message = problems.OPERATORS_OFF
-            self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+            self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
             if operator == "NOT":
                 group.nots.append(lexeme.start)
             return
         if operator == "NOT":
             group.nots.append(lexeme.start)
             return
-        self._refuse_dangling(group)
+        self._reject_dangling(group)
         if group.operator is not None:
-            self._refuse_right(group.operator[1])
+            self._reject_right(group.operator[1])
         elif not group.items:
             message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
-            self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+            self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
             return
         group.operator = operator, lexeme
 
     def signs(self, signs: str, start: int) -> None:
-        """Minus, exclamation mark and plus directly before a clause."""
+        """Record minus, exclamation mark and plus directly before a clause."""
         for offset, sign in enumerate(signs):
             place = start + offset
             if sign == "+":
-                self._findings.refuse(place, place + 1, problems.PLUS, mended=True)
+                self._findings.reject(place, place + 1, problems.PLUS, mended=True)
                 self.group.plus_pending = True
                 continue
             if not self._options.operators:
-                self._findings.refuse(place, place + 1, problems.OPERATORS_OFF, mended=True)
+                self._findings.reject(place, place + 1, problems.OPERATORS_OFF, mended=True)
             self.group.nots.append(place)
 
     def take_field(self, start: int) -> tuple[FieldRef | None, int]:
-        """The field of the clause whose value starts here, and where the clause starts."""
+        """Return the field of the clause whose value starts here, and where the clause starts."""
         if self.pending_field is not None:
             (field, start), self.pending_field = self.pending_field, None
             return field, start
@@ -575,7 +588,7 @@ class _OpenGroups:
     # Clauses and groups
 
     def add(self, node: Node | None, start: int, end: int) -> None:
-        """Put a clause into the innermost group; None was refused."""
+        """Put a clause into the innermost group; None is a rejected clause."""
         group = self.group
         first = group.nots[0] if group.nots else start
         connector, negated, plus = self._before()
@@ -584,7 +597,7 @@ class _OpenGroups:
         if isinstance(node, TextLeaf) and len(node.spellings) > 1:
             self._count(node, start, end)
         if negated and not self._options.operators:
-            node, negated = None, False  # what was to be excluded is not searched either
+            node, negated = None, False  # a clause after a rejected NOT is not searched either
         group.items.append(_Item(connector, negated, node, first, end, plus))
 
     def begin(self, start: int, field: FieldRef | None) -> None:
@@ -593,19 +606,19 @@ class _OpenGroups:
         self._groups.append(self.group)
 
     def end(self, end: int, suffix: str) -> None:
-        """Take the innermost group off the stack and put what it means into the one around it."""
+        """Take the innermost group off the stack and add it as a clause to the group around it."""
         group = self._groups.pop()
-        self._settle(group)
+        self._reject_pending(group)
         weight = self._weight(suffix, end)
         self.group = self._groups[-1]
         if not group.items:
-            self._refuse_empty(group, end)
+            self._reject_empty(group, end)
         if not group.items or (group.negated and not self._options.operators):
             self._put(group, None, end)
         elif _only_nots(group.items):
             if weight != 1:
                 message = problems.WEIGHT_ON_NOT
-                self._findings.refuse(end - len(suffix), end, message, mended=True)
+                self._findings.reject(end - len(suffix), end, message, mended=True)
             self._end_nots(group, end)
         else:
             node = _node_of(group.items, self._options.default_operator, self._findings)
@@ -614,13 +627,13 @@ class _OpenGroups:
             self._put(group, node, end, negated=group.negated)
 
     def end_all(self) -> None:
-        """Refuse what was left open at the end of the text, and end it, the whole query too."""
+        """Reject and end the groups that are open at the end of the text; end the query too."""
         end = len(self._findings.text)
         while len(self._groups) > 1:
             start = self.group.start
-            self._findings.refuse(start, start + 1, problems.UNCLOSED_GROUP, mended=True)
+            self._findings.reject(start, start + 1, problems.UNCLOSED_GROUP, mended=True)
             self.end(end, "")
-        self._settle(self.root)
+        self._reject_pending(self.root)
 
     def _put(self, group: _Group, node: Node | None, end: int, *, negated: bool = False) -> None:
         """Make a group that has ended a clause of the one around it."""
@@ -629,43 +642,45 @@ class _OpenGroups:
         self.group.items.append(item)
 
     def _count(self, leaf: TextLeaf, start: int, end: int) -> None:
-        """Raise EndOfReadingError where the leaves read so far have too many spellings, which costs
-        much; the limits of a query are checked later."""
+        """Raise EndOfReadingError if the leaves read so far have too many words.
+
+        Spellings cost time even without limits; the limits of a query are checked later.
+        """
         self._spelled += spelled_words(leaf)
         if self._spelled > MAX_WORDS_WITHOUT_LIMITS:
             limit = MAX_WORDS_WITHOUT_LIMITS
             message = fill(problems.TOO_MANY_WORDS, count=self._spelled, limit=limit)
-            self._findings.refuse(start, end, message, mended=False)
+            self._findings.reject(start, end, message, mended=False)
             raise EndOfReadingError
 
     def _without_weight(self, node: Node | None, start: int, end: int) -> Node | None:
-        """What a NOT excludes, which has no weight of its own; one is refused."""
+        """Return a negated node without its weight, which is rejected."""
         if not isinstance(node, TextLeaf | And | Or) or node.weight == 1:
             return node
         weights = list(_WEIGHT.finditer(self._findings.text, start, end))
         if weights:
             start, end = weights[-1].span()
-        self._findings.refuse(start, end, problems.WEIGHT_ON_NOT, mended=True)
+        self._findings.reject(start, end, problems.WEIGHT_ON_NOT, mended=True)
         return dataclasses.replace(node, weight=1.0)
 
     def _end_nots(self, group: _Group, end: int) -> None:
-        """A group of only NOTs is read as if its parentheses were not there."""
+        """Read a group of only NOTs as if its parentheses were not there."""
         if not group.negated:
             group.items[0].connector = group.connector
             self.group.items.extend(group.items)
             return
-        self._findings.refuse(group.start, end, problems.NOT_NOT, mended=True)
+        self._findings.reject(group.start, end, problems.NOT_NOT, mended=True)
         kept = [item.node for item in group.items if item.node is not None]
         self._put(group, any_of(*kept) if kept else None, end)
 
-    def _refuse_empty(self, group: _Group, end: int) -> None:
+    def _reject_empty(self, group: _Group, end: int) -> None:
         findings = self._findings
         if group.dropped:
             first, last = group.dropped[0]
             findings.notes.pop(fill(problems.NOTE_DROPPED, piece=findings.text[first:last]), None)
-            findings.refuse(first, last, problems.NO_TOKEN, mended=True)
+            findings.reject(first, last, problems.NO_TOKEN, mended=True)
         elif not findings.problems or findings.text[group.start + 1 : end - 1].strip() == "":
-            findings.refuse(group.start, end, problems.EMPTY_GROUP, mended=True)
+            findings.reject(group.start, end, problems.EMPTY_GROUP, mended=True)
 
     def _weight(self, suffix: str, end: int) -> float:
         suffix = suffix.rstrip("?")
@@ -673,26 +688,26 @@ class _OpenGroups:
             return 1.0
         start = end - len(suffix)
         if suffix[0] == "~":
-            self._findings.refuse(start, end, problems.SLOP_MISPLACED, mended=True)
+            self._findings.reject(start, end, problems.SLOP_MISPLACED, mended=True)
             return 1.0
         return self._clauses.weight(suffix, start)
 
     def _weighted(self, node: Node, weight: float, negated: bool, start: int, end: int) -> Node:
         if negated or not scores(node):
             message = problems.WEIGHT_ON_NOT if negated else problems.WEIGHT_ON_FILTER
-            self._findings.refuse(start, end, message, mended=True)
+            self._findings.reject(start, end, message, mended=True)
             return node
         try:
             return weighted(node, weight)
         except ArgumentError:
             message = fill(problems.WEIGHT_RANGE, weight=weight)
-            self._findings.refuse(start, end, message, mended=True)
+            self._findings.reject(start, end, message, mended=True)
             return node
 
     # Operators that wait for a clause
 
     def _before(self) -> tuple[Connector, bool, bool]:
-        """What stands before the clause that comes next: connector, NOT, plus."""
+        """Return and clear what precedes the next clause: its connector, a NOT, a plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
         if not (group.operator or group.nots or group.plus_pending):
@@ -702,45 +717,45 @@ class _OpenGroups:
             group.operator = None
         if len(group.nots) > 1 and self._options.operators:
             end = self._end_of_not(group.nots[-1])
-            self._findings.refuse(group.nots[0], end, problems.NOT_NOT, mended=True)
+            self._findings.reject(group.nots[0], end, problems.NOT_NOT, mended=True)
         negated = len(group.nots) % 2 == 1
         group.nots.clear()
         plus, group.plus_pending = group.plus_pending, False
         return connector, negated, plus
 
-    def _settle(self, group: _Group) -> None:
-        """Refuse operators that wait for a clause at the end of a group."""
+    def _reject_pending(self, group: _Group) -> None:
+        """Reject operators that wait for a clause at the end of a group."""
         if group.nots:
-            self._refuse_dangling(group)
+            self._reject_dangling(group)
         if group.operator is None:
             return
-        self._refuse_right(group.operator[1])
+        self._reject_right(group.operator[1])
         group.operator = None
 
-    def _refuse_dangling(self, group: _Group) -> None:
-        """NOTs with no clause after them."""
+    def _reject_dangling(self, group: _Group) -> None:
+        """Reject NOTs with no clause after them."""
         for start in group.nots:
             end = self._end_of_not(start)
             message = fill(problems.NOTHING_RIGHT, operator=self._findings.text[start:end])
-            self._findings.refuse(start, end, message, mended=True)
+            self._findings.reject(start, end, message, mended=True)
         group.nots.clear()
 
-    def _refuse_right(self, lexeme: Lexeme) -> None:
+    def _reject_right(self, lexeme: Lexeme) -> None:
         message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
-        self._findings.refuse(lexeme.start, lexeme.end, message, mended=True)
+        self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
 
     def _end_of_not(self, start: int) -> int:
-        """A NOT is a word or a sign."""
+        """Return the end of a NOT, which is a word or a sign."""
         return start + (3 if self._findings.text.startswith("NOT", start) else 1)
 
 
 _ALL_OF: dict[Operator, set[Connector]] = {"AND": {"AND", "SPACE"}, "OR": {"AND"}}
 _ANY_OF: dict[Operator, set[Connector]] = {"AND": {"OR"}, "OR": {"OR", "SPACE"}}
-"""What may stand between the clauses of a group for it to mean all, or any, of them."""
+"""By default operator, the connectors between clauses that mean all, or any, of them."""
 
 
 def _only_nots(items: list[_Item]) -> bool:
-    """A group of nothing but NOTs, joined by AND or spaces."""
+    """Return whether a group is nothing but NOTs, joined by AND or spaces."""
     if not items[0].negated:
         return False
     return all(item.negated for item in items) and all(
@@ -749,12 +764,12 @@ def _only_nots(items: list[_Item]) -> bool:
 
 
 def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node | None:
-    """The node that the clauses of one group mean; None where nothing is left of it.
+    """Return the node of the clauses of one group; None if nothing is left of it.
 
-    Runs joined by AND (and by spaces where that is the default) are the alternatives. A run of
-    nothing but NOTs excludes from the whole group where a space stands before it, or after it if it
-    is the first; else it is refused, and mended by joining it to the alternative before it, or to
-    the next if it is the first.
+    Runs joined by AND (and by spaces if that is the default) are the alternatives. A run of nothing
+    but NOTs excludes from the whole group if a space is before it, or after it if it is the first;
+    otherwise it is rejected, and mended by joining it to the alternative before it, or to the next
+    if it is the first.
     """
     if len(items) == 1 and not items[0].negated and items[0].node is not None:
         return items[0].node
@@ -769,7 +784,7 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
             return any_of(*kept)
     alternatives: list[Node] = []
     excluded: list[Not] = []
-    carried: list[Not] = []  # refused exclusions that wait for the next alternative
+    carried: list[Not] = []  # rejected exclusions that wait for the next alternative
     runs = _runs(items, default)
     broken = False
     for index, run in enumerate(runs):
@@ -785,14 +800,14 @@ def _node_of(items: list[_Item], default: Operator, findings: Findings) -> Node 
         if run[0].connector == "SPACE" or (run[0].connector == "START" and after == "SPACE"):
             excluded.extend(negative)
             continue
-        findings.refuse(run[0].start, run[-1].end, problems.NOT_ALTERNATIVE, mended=True)
+        findings.reject(run[0].start, run[-1].end, problems.NOT_ALTERNATIVE, mended=True)
         if alternatives:
             alternatives[-1] = all_of(alternatives[-1], *negative)
         else:
             carried.extend(negative)
     if not alternatives:
         if not broken and not carried:
-            findings.refuse(items[0].start, items[-1].end, problems.ONLY_NOTS, mended=False)
+            findings.reject(items[0].start, items[-1].end, problems.ONLY_NOTS, mended=False)
         findings.mendable = findings.mendable and not carried
         return None
     return all_of(any_of(*alternatives), *excluded)
@@ -810,7 +825,7 @@ def _runs(items: list[_Item], default: Operator) -> list[list[_Item]]:
 
 
 def _join_plus(items: list[_Item], findings: Findings) -> None:
-    """What ``+a +b`` was meant to say; not derivable where some have a plus and some not."""
+    """Join clauses such as ``+a +b`` by AND; unmendable if only some of them have a plus."""
     if all(item.plus or item.negated for item in items):
         for item in items[1:]:
             item.connector = "AND"

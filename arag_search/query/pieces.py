@@ -1,4 +1,4 @@
-"""The canonical text of a query -> its pieces, each of a kind, for who shows it."""
+"""The canonical text of a query -> its pieces with their kinds, for display."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[Kind, str] = {
     "weight": "weight or slop",
     "blank": "blank",
 }
-"""What each kind is."""
+"""The kinds in words."""
 
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 
@@ -36,52 +36,52 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str) -> list[Piece]:
-    """The pieces of a query as ``str(tree)`` prints it. O(len(text))."""
-    found: list[Piece] = []
+    """Return the pieces of a query as ``str(tree)`` prints it. O(len(text))."""
+    result: list[Piece] = []
     position = 0
     in_filter = False
-    for one in lex(text):
-        if one.start > position:
-            found.append(Piece("blank", text[position : one.start]))
+    for lexeme in lex(text):
+        if lexeme.start > position:
+            result.append(Piece("blank", text[position : lexeme.start]))
             in_filter = False
-        in_filter = in_filter and one.joined
-        found += _of_lexeme(one, in_filter)
-        in_filter = found[-1].kind == "filter"
-        position = one.end
+        in_filter = in_filter and lexeme.joined
+        result += _of_lexeme(lexeme, in_filter)
+        in_filter = result[-1].kind == "filter"
+        position = lexeme.end
     if position < len(text):
-        found.append(Piece("blank", text[position:]))
-    return found
+        result.append(Piece("blank", text[position:]))
+    return result
 
 
-def _of_lexeme(one: Lexeme, in_filter: bool) -> list[Piece]:
-    suffix = [Piece("weight", one.suffix)] if one.suffix else []
-    match one.kind:
+def _of_lexeme(lexeme: Lexeme, in_filter: bool) -> list[Piece]:
+    suffix = [Piece("weight", lexeme.suffix)] if lexeme.suffix else []
+    match lexeme.kind:
         case "open" | "close":
-            return [Piece("group", one.raw), *suffix]
+            return [Piece("group", lexeme.raw), *suffix]
         case "phrase":
-            return [Piece("value" if in_filter else "phrase", one.raw), *suffix]
+            return [Piece("value" if in_filter else "phrase", lexeme.raw), *suffix]
         case _:
-            return [*_of_word(one.raw), *suffix]
+            return [*_of_word(lexeme.raw), *suffix]
 
 
 def _of_word(raw: str) -> list[Piece]:
-    """The pieces of what stands between blanks: field, word or value, weight."""
+    """Return the pieces of text between blanks: field, word or value, weight."""
     if raw in _OPERATORS:
         return [Piece("operator", raw)]
-    found: list[Piece] = []
+    result: list[Piece] = []
     colon = find_special(raw, ":")
     is_text = True
     if colon > 0:
         is_text = raw[:colon] in TEXT_FIELDS
-        found.append(Piece("field" if is_text else "filter", raw[: colon + 1]))
+        result.append(Piece("field" if is_text else "filter", raw[: colon + 1]))
         raw = raw[colon + 1 :]
     if not is_text:
-        return [*found, Piece("value", raw)] if raw else found
+        return [*result, Piece("value", raw)] if raw else result
     caret = find_special(raw, "^")
     word, weight = (raw, "") if caret < 0 else (raw[:caret], raw[caret:])
     if word:
         is_prefix = find_special(word, "*") == len(word) - 1
-        found.append(Piece("prefix" if is_prefix else "word", word))
+        result.append(Piece("prefix" if is_prefix else "word", word))
     if weight:
-        found.append(Piece("weight", weight))
-    return found
+        result.append(Piece("weight", weight))
+    return result

@@ -1,4 +1,4 @@
-"""Pieces of the canonical text of a query: each reads back as what it was printed from."""
+"""Parts of the canonical text of a query: parsing a part gives back what it was printed from."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ OPERATOR_WORDS = frozenset({"AND", "OR", "NOT", "&&", "||"})
 
 
 def field_text(name: str | None) -> str:
-    """The field before a clause, if it has one."""
+    """Return the field before a clause, if it has one."""
     return f"{name}:" if name else ""
 
 
 def weight_text(weight: float) -> str:
-    """The weight after a clause, if it is not 1."""
+    """Return the weight after a clause, if it is not 1."""
     if weight == 1:
         return ""
     return f"^{int(weight)}" if weight == int(weight) else f"^{weight!r}"
 
 
 def word_text(text: str, field: str | None) -> str:
-    """A word after its field."""
+    """Return a word after its field."""
     if text.isalnum() and text not in OPERATOR_WORDS:
         return field_text(field) + text
     escaped = _WORD_SPECIAL.sub(r"\\\1", text)
@@ -38,17 +38,17 @@ def word_text(text: str, field: str | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """A phrase, or a keyword that is not a plain word."""
+    """Return a phrase, or a keyword that is not a plain word, in quotes."""
     return '"' + _PHRASE_SPECIAL.sub(r"\\\1", text) + '"'
 
 
 def keyword_text(value: str) -> str:
-    """The value of a keyword field."""
+    """Return the value of a keyword field, quoted if it is not a plain word."""
     return value if _PLAIN_KEYWORD.fullmatch(value) else quoted(value)
 
 
 def number_text(bound: float | None) -> str | None:
-    """A bound of a range of numbers; None is open."""
+    """Return a bound of a range of numbers as text; None is open."""
     if bound is None:
         return None
     return str(int(bound)) if bound == int(bound) else repr(bound)
@@ -57,7 +57,7 @@ def number_text(bound: float | None) -> str | None:
 def range_text(
     lower: str | None, upper: str | None, include_lower: bool, include_upper: bool
 ) -> str:
-    """A range between bounds as they are printed; None is open."""
+    """Return a range between bounds that are text already; None is open."""
     if lower == upper and lower is not None:
         return lower
     if lower is not None and upper is None:

@@ -1,7 +1,7 @@
-"""What can be wrong with a query, and the words it is said in.
+"""The problems that a query can have, and the messages that describe them.
 
-Every message has what is wrong, what is allowed and what to write instead; the place is added by
-``Problem``. The texts stand here and nowhere else.
+Every message says what is wrong, what is allowed and what to write instead; ``Problem`` adds the
+place. The texts are defined here and nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a query: 1-based column in characters, the piece, the message."""
+    """A problem of a query: its 1-based column in characters, the piece of text, the message."""
 
     column: int
     piece: str
@@ -38,8 +38,8 @@ class Problem:
 
 
 class QueryError(AragError):
-    """A query was refused. ``problems`` holds all that is wrong with it, in order of place;
-    ``mended`` is a complete query without them, or None where none can be derived."""
+    """A query was rejected. ``problems`` holds all its problems, in order of column; ``mended`` is
+    a complete query without them, or None where none can be derived."""
 
     def __init__(self, query: str, problems: tuple[Problem, ...], mended: str | None) -> None:
         self.query = query
@@ -49,7 +49,7 @@ class QueryError(AragError):
 
 
 def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
-    """The reply to a query that was not run."""
+    """Return the reply to a query that was not run."""
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"Query not run: {many}."]
     lines += [f"{number}. {problem}" for number, problem in enumerate(problems[:_MAX_LISTED], 1)]
@@ -63,7 +63,7 @@ def describe(problems: tuple[Problem, ...], mended: str | None) -> str:
 
 
 class Findings:
-    """Collects what a parse finds: problems, notes, and whether all problems can be mended."""
+    """The problems and notes of a parse, and whether all problems can be mended."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -71,7 +71,7 @@ class Findings:
         self.notes: dict[str, None] = {}
         self.mendable = True
 
-    def refuse(self, start: int, end: int, message: str, *, mended: bool) -> None:
+    def reject(self, start: int, end: int, message: str, *, mended: bool) -> None:
         """Record a problem with ``text[start:end]``; ``mended`` says that the tree avoids it.
 
         Raises EndOfReadingError for the last one that is recorded.
@@ -92,32 +92,32 @@ class Findings:
         return QueryError(self.text, tuple(ordered), mended)
 
     def note(self, text: str) -> None:
-        """Record a note, once; beyond a number that nobody reads, none."""
+        """Record a note, once; a query has at most 20."""
         if self.takes_notes:
             self.notes[text] = None
 
     @property
     def takes_notes(self) -> bool:
-        """Whether a further note is recorded."""
+        """Whether another note would be recorded."""
         return len(self.notes) < _MAX_NOTES
 
 
 class EndOfReadingError(Exception):
-    """What is wrong with a text is beyond counting: the rest of it is not read."""
+    """A text has too many problems or spellings; the rest of it is not parsed."""
 
 
 def shortened(piece: str, limit: int = _MAX_PIECE) -> str:
-    """A piece of a query for a message: its beginning where it is long."""
+    """Return a piece of a query for a message, cut after ``limit`` characters."""
     return piece if len(piece) <= limit else piece[: limit - 3] + "..."
 
 
 def fill(template: str, *, fields: str = "", **values: object) -> str:
     """Fill in a message, pieces of a query shortened. ``fields`` are those of the index."""
-    given = {
+    short = {
         name: shortened(value, _MAX_VALUE) if isinstance(value, str) else value
         for name, value in values.items()
     }
-    return template.format(fields=fields, **given)
+    return template.format(fields=fields, **short)
 
 
 EMPTY_QUERY = "the query is empty. Write at least one word, phrase or field clause."

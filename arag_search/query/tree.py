@@ -1,11 +1,11 @@
-"""The tree of a query: what text is parsed into, what engines compile, and what prints back.
+"""The tree of a query: the parser produces it, engines compile it, and it prints back as text.
 
-Nodes are immutable values. A tree that the language refuses cannot be constructed: constructors
+Nodes are immutable values. A tree that the language rejects cannot be constructed: constructors
 raise ArgumentError. Printing is canonical, and ``parse(str(tree)) == tree`` for every tree.
 
 A query is any node but a Not. Text leaves (Term, Phrase, Prefix) are searched in ``field``, or in
-title and content where it is None. Metadata leaves (KeywordEquals, NumberRange, DateRange) filter
-and never score. And holds its positive children first and its Nots last, in the order typed.
+title and content if it is None. Metadata leaves (KeywordEquals, NumberRange, DateRange) filter
+and never score. An And holds its positive children first and its Nots last, in the order typed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from arag_search.query.printing import (
 TextField = Literal["title", "content"] | None
 Spellings = tuple[tuple[str, ...], ...]
 Span = tuple[float, float] | None
-"""Least and greatest product of weights from a node to its text leaves; None without any."""
+"""The least and greatest product of weights from a node to its text leaves; None without any."""
 
 APOSTROPHES = ("\u0027", "\u2019")
 _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by rounding
@@ -50,7 +50,7 @@ _WEIGHT_SLACK = 1e-9  # so that a product such as 0.1 * 0.1 is not outside by ro
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word as typed. ``spellings``: the tokens it stands for, once per spelling.
+    """A word as typed. ``spellings`` are the tokens it stands for, once per spelling.
 
     A word that the analyser splits is the phrase of its tokens.
     """
@@ -90,7 +90,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of a token: at least 3 characters that the analyser takes for one token."""
+    """The beginning of a token: at least 3 characters that the analyser keeps as one token."""
 
     text: str
     field: TextField = None
@@ -112,7 +112,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class KeywordEquals:
-    """A keyword field holds exactly this value (case-sensitive)."""
+    """The condition that a keyword field holds exactly this value (case-sensitive)."""
 
     field: str
     value: str
@@ -129,7 +129,10 @@ class KeywordEquals:
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """A number field lies between the bounds; None is open. One value is a range of that value."""
+    """The condition that a number field is between bounds; None is open.
+
+    A single value is a range from it to itself.
+    """
 
     field: str
     lower: float | None
@@ -146,8 +149,8 @@ class NumberRange:
         _set(self, "upper", None if self.upper is None else float(self.upper) + 0.0)
         _close_open_bounds(self)
         if self.lower is not None and self.upper is not None:
-            both = self.include_lower and self.include_upper
-            if self.lower > self.upper or (self.lower == self.upper and not both):
+            closed = self.include_lower and self.include_upper
+            if self.lower > self.upper or (self.lower == self.upper and not closed):
                 raise ArgumentError("A range that holds nothing.", where=f"field {self.field}")
 
     def __str__(self) -> str:
@@ -156,10 +159,10 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """A date field lies between the bounds, each a period as typed; None is open.
+    """The condition that a date field is between bounds, which are periods as typed; None is open.
 
-    One period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms`` (exclusive)
-    are the range in milliseconds since 1970 UTC, None where it is open.
+    A single period is a range from it to itself. ``first_ms`` (inclusive) and ``end_ms``
+    (exclusive) are the range in milliseconds since 1970 UTC, None where it is open.
     """
 
     field: str
@@ -193,7 +196,7 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Excludes what its child matches. Stands only within an And."""
+    """The exclusion of everything that the child matches. It occurs only within an And."""
 
     child: Node
 
@@ -209,7 +212,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All children match; at least one is positive; Nots stand last."""
+    """The condition that all children match. At least one is positive; Nots come last."""
 
     children: tuple[Node | Not, ...]
     weight: float = 1.0
@@ -229,7 +232,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one child matches."""
+    """The condition that at least one child matches."""
 
     children: tuple[Node, ...]
     weight: float = 1.0
@@ -250,7 +253,7 @@ Node = Leaf | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A filter of metadata clauses: every node of ``include`` matches, none of ``exclude``.
+    """A filter of metadata clauses: every node of ``include`` must match, none of ``exclude`` may.
 
     Unlike a query it may consist of exclusions alone.
     """
@@ -269,7 +272,7 @@ class Scope:
 
 
 def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
-    """The canonical And of the children: flattened, Nots last; a single child stands alone."""
+    """Return the canonical And of the children: flattened, Nots last; a single child as it is."""
     if len(children) == 1 and not isinstance(children[0], Not):
         return weighted(children[0], weight)
     flat: list[Node | Not] = []
@@ -286,7 +289,7 @@ def all_of(*children: Node | Not, weight: float = 1.0) -> Node:
 
 
 def any_of(*children: Node, weight: float = 1.0) -> Node:
-    """The canonical Or of the children: flattened; a single child stands alone."""
+    """Return the canonical Or of the children: flattened; a single child as it is."""
     if len(children) == 1:
         return weighted(children[0], weight)
     flat: list[Node] = []
@@ -299,7 +302,7 @@ def any_of(*children: Node, weight: float = 1.0) -> Node:
 
 
 def weighted(node: Node, weight: float) -> Node:
-    """The node with its weight multiplied. Raises ArgumentError for metadata leaves."""
+    """Return the node with its weight multiplied. Raises ArgumentError for metadata leaves."""
     if weight == 1:
         return node
     if isinstance(node, MetadataLeaf):
@@ -308,7 +311,7 @@ def weighted(node: Node, weight: float) -> Node:
 
 
 def leaves(node: Node | Not) -> Iterator[Leaf]:
-    """All leaves below a node, those under a Not included, left to right."""
+    """Yield all leaves below a node, including those under a Not, left to right."""
     match node:
         case And() | Or():
             for child in node.children:
@@ -320,7 +323,7 @@ def leaves(node: Node | Not) -> Iterator[Leaf]:
 
 
 def positive_leaves(node: Node | Not) -> Iterator[Leaf]:
-    """The leaves that are not under a Not, left to right."""
+    """Yield the leaves that are not under a Not, left to right."""
     match node:
         case And() | Or():
             for child in node.children:
@@ -332,21 +335,23 @@ def positive_leaves(node: Node | Not) -> Iterator[Leaf]:
 
 
 def scores(node: Node | Not) -> bool:
-    """Whether a match can have a score: whether there is a text leaf that is not under a Not."""
+    """Return whether a match can have a score: whether a text leaf is not under a Not."""
     if isinstance(node, And | Or):
         return any(map(scores, node.children))
     return isinstance(node, TextLeaf)
 
 
 def spelled_words(leaf: TextLeaf) -> int:
-    """How many words an engine looks up for a leaf in each field, every spelling counted; 0 for a
-    single word of one spelling."""
+    """Return how many words an engine looks up for a leaf in each field, over all spellings.
+
+    It is 0 for a single word of one spelling.
+    """
     words = sum(map(len, leaf.spellings))
     return words if words > 1 else 0
 
 
 def is_prefix(text: str) -> bool:
-    """Whether the text may stand before a ``*``: long enough, and one token from end to end."""
+    """Return whether a ``*`` may follow the text: it is long enough, and exactly one token."""
     if len(text) < MIN_PREFIX_CHARACTERS:
         return False
     if _is_one_token(text):
@@ -359,10 +364,10 @@ def is_prefix(text: str) -> bool:
 
 
 def render(node: Node | Not, operators: bool = True) -> str:
-    """The canonical text of a node.
+    """Return the canonical text of a node, fully parenthesised.
 
-    Fully parenthesised; without ``operators`` alternatives are printed with a space between them,
-    as they are typed where operators are off.
+    Without ``operators`` the alternatives are printed with a space between them, as they are typed
+    when operators are off.
     """
     match node:
         case Term():
@@ -393,7 +398,7 @@ def _range(node: NumberRange | DateRange, lower: str | None, upper: str | None) 
     return f"{node.field}:{between}"
 
 
-# What constructors check
+# Checks of constructors
 
 
 def _set(node: object, name: str, value: object) -> None:
@@ -401,7 +406,7 @@ def _set(node: object, name: str, value: object) -> None:
 
 
 def _set_text(leaf: TextLeaf, *, analysed: bool = True) -> None:
-    """Check text and weight of a leaf; keep the text in NFC, and its spellings."""
+    """Check text and weight of a leaf; store the text in NFC, and its spellings."""
     if not leaf.text.isascii():
         _set(leaf, "text", _checked_text(leaf.text))
     if leaf.weight != 1:
@@ -429,7 +434,7 @@ def _spellings(text: str) -> Spellings:
             do="Write several phrases, joined by AND.",
         )
     if places:
-        result = tuple(dict.fromkeys(tuple(analysis.terms(each)) for each in _mixes(text, places)))
+        result = tuple(dict.fromkeys(tuple(analysis.terms(mix)) for mix in _mixes(text, places)))
     else:
         result = (tuple(analysis.terms(text)),)
     if not result[0]:
@@ -438,7 +443,7 @@ def _spellings(text: str) -> Spellings:
 
 
 def spellings_of(text: str) -> Spellings:
-    """The tokens that a text stands for, once per spelling; none for a text without a token.
+    """Return the tokens that a text stands for, once per spelling; none for a text without tokens.
 
     Raises ArgumentError for more than MAX_APOSTROPHES.
     """
@@ -446,9 +451,10 @@ def spellings_of(text: str) -> Spellings:
 
 
 def inner_apostrophes(text: str) -> list[int]:
-    """The offsets of the apostrophes on whose spelling the tokens of the text depend. O(len(text)).
+    """Return the offsets of the apostrophes whose spelling changes the tokens. O(len(text)).
 
-    They are within a token where all are of one spelling. (After a Hebrew letter only U+0027 is.)
+    If all apostrophes of the text had one spelling, these would be inside a token. (After a Hebrew
+    letter, only U+0027 would be.)
     """
     if not any(apostrophe in text for apostrophe in APOSTROPHES):
         return []
@@ -464,7 +470,7 @@ def inner_apostrophes(text: str) -> list[int]:
 
 
 def _mixes(text: str, places: list[int]) -> Iterator[str]:
-    """The text with every mix of apostrophes at these offsets; all of them straight first."""
+    """Yield the text with every mix of apostrophes at these offsets, first with straight ones."""
     cuts = [0, *(at + 1 for at in places)]
     ends = [*places, len(text)]
     pieces = [text[start:end] for start, end in zip(cuts, ends, strict=True)]
@@ -473,7 +479,7 @@ def _mixes(text: str, places: list[int]) -> Iterator[str]:
 
 
 def _is_one_token(text: str) -> bool:
-    """Whether that is seen at a glance, as of most words."""
+    """Return whether a text is plainly one token, as most words are; False means unknown."""
     return text.isascii() and text.isalnum() and len(text) <= analysis.MAX_UNITS
 
 
@@ -496,7 +502,7 @@ def _span(node: Node | Not) -> Span:
 
 
 def _check_compound(node: And | Or, kind: type[And] | type[Or]) -> None:
-    """Check the children and keep the span of their weights: O(children)."""
+    """Check the children and store the span of their weights. O(children)."""
     if len(node.children) < 2:
         raise ArgumentError(f"An {kind.__name__} of {len(node.children)}.", allowed="2 or more")
     lowest, highest = math.inf, -math.inf
@@ -522,7 +528,7 @@ def _check_field_name(name: str) -> None:
 
 
 def _close_open_bounds(node: NumberRange | DateRange) -> None:
-    """An open bound is neither in nor out; it is written as in, so that equal ranges are equal."""
+    """Mark open bounds as included, which means nothing, so that equal ranges compare equal."""
     if node.lower is None:
         _set(node, "include_lower", True)
     if node.upper is None:
