@@ -19,6 +19,7 @@ from arag_search.evaluation.bootstrap import SEED
 from arag_search.evaluation.judging.judge import Judge
 from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.runs.prices import Prices
+from arag_search.system.extras import check_extra
 from arag_search.system.progress import open_progress
 from bench import BenchError
 from bench.ablation.analysis.analysis import analyse
@@ -30,7 +31,6 @@ from bench.ablation.experiment.places import Places
 from bench.ablation.experiment.runner import chosen_keys, named, run_cells
 from bench.ablation.experiment.suite import AgentRuns, Suite, checked_suite, load_suite
 from bench.ablation.report.papers import paper_tables
-from bench.ablation.report.plots import check_matplotlib
 from bench.ablation.report.report import Report, claim_lines, declaration, figure, write_report
 from bench.arguments import BenchParser, positive
 from bench.report.fingerprints import code_fingerprint
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str], choose: ChooseModel = named_model) -> int:
 
 def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> int:
     if not options.no_plots:
-        check_matplotlib()
+        check_extra("bench", "matplotlib")
     suite = with_models(load_suite(options.suite), options.model)
     root: Path = options.work
     limited = f"-limit-{options.limit}" if options.limit else ""
@@ -84,7 +84,7 @@ def _ablate(options: argparse.Namespace, command: str, choose: ChooseModel) -> i
 
 
 def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
-    """The suite with other models. Raises BenchError where it has none."""
+    """Return the suite with other models. Raises BenchError where the suite asks no model."""
     if not names:
         return suite
     if not isinstance(suite.experiment, AgentRuns):
@@ -98,7 +98,7 @@ def with_models(suite: Suite, names: Sequence[str] | None) -> Suite:
 
 
 def open_judge(name: str, root: Path) -> Judge:
-    """What judges answers, with verdicts that all suites share. Raises ConfigError."""
+    """Open the judge, whose verdicts all suites share. Raises ConfigError."""
     root.mkdir(parents=True, exist_ok=True)
     model = choose_model(name, allow_offline=False)
     return Judge(model, cache=VerdictCache(root / VERDICTS))
@@ -111,7 +111,7 @@ def open_experiment(
     choose: ChooseModel,
     judge: Judge | None,
 ) -> Experiment:
-    """What the suite measures, all that can be checked having been checked."""
+    """Open the experiment of the suite, after all checks that need no measurement."""
     if isinstance(suite.experiment, AgentRuns):
         return AgentExperiment(
             suite.experiment,
@@ -128,7 +128,7 @@ def open_experiment(
 
 
 def fingerprints(suite: Suite) -> Mapping[str, Any]:
-    """What a report depends on beside the circumstances; cells keep their own."""
+    """Return what a report depends on in addition to its circumstances; cells keep their own."""
     return {"code": code_fingerprint(), "suite": suite.fingerprint, "seed": SEED}
 
 

@@ -1,4 +1,4 @@
-"""What all figures start from: the corpus, an index of it, and room for temporary files."""
+"""The common start of figures: a corpus, its index, and a folder for temporary files."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Workbench:
 
     @contextmanager
     def room(self) -> Generator[Path]:
-        """An empty folder that is gone afterwards."""
+        """Yield an empty folder that is removed afterwards."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             yield Path(name)
 
 
 @contextmanager
 def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
-    """Index the corpus in a temporary folder below ``parent`` (None: where the system has them).
+    """Index the corpus in a temporary folder below ``parent`` (None: the system's).
 
-    Raises BenchError where the corpus is not there.
+    Raises BenchError if the corpus is missing.
     """
     check_corpus(corpus)
     with tempfile.TemporaryDirectory(prefix="arag-bench-", dir=parent) as name:
@@ -60,7 +60,7 @@ def set_up(corpus: Path, parent: Path | None = None) -> Generator[Workbench]:
 
 
 def check_corpus(corpus: Path) -> None:
-    """Raises BenchError where the corpus is not there."""
+    """Raise BenchError if the corpus is missing."""
     if not corpus.is_file():
         raise BenchError(
             "The corpus is not there.",
@@ -70,10 +70,10 @@ def check_corpus(corpus: Path) -> None:
 
 
 def kept_index(corpus: Path, folder: Path) -> Path:
-    """The index of a corpus that is kept in ``folder``; built where it is not there, or of another
-    file or by another program.
+    """Return the index of a corpus that is kept in ``folder``; build it if it is missing, or was
+    built from another file or by another program.
 
-    Raises BenchError where the corpus is not there, and what ``build_index`` raises.
+    Raises BenchError if the corpus is missing, and what ``build_index`` raises.
     """
     check_corpus(corpus)
     options = BuildOptions(overwrite=True)
@@ -89,7 +89,7 @@ def kept_index(corpus: Path, folder: Path) -> Path:
 
 
 class BoundedProgress(PlainProgress):
-    """Plain lines on stderr; a build that takes longer than ``limit_s`` is stopped."""
+    """A progress with plain lines on stderr that stops a build after ``limit_s`` seconds."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(sys.stderr, interval_s=20.0)
@@ -107,7 +107,7 @@ class BoundedProgress(PlainProgress):
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:
-    """Raises BenchError where the disk has less room than that."""
+    """Raise BenchError if the disk has less free space."""
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise BenchError(
@@ -118,5 +118,10 @@ def check_room(folder: Path, needed_bytes: int) -> None:
 
 
 def say(text: str) -> None:
-    """A line of progress, on stderr."""
+    """Print a line of progress to stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+def last_lines(output: str, count: int = 4) -> list[str]:
+    """Return the last lines of what a process printed."""
+    return output.strip().splitlines()[-count:]

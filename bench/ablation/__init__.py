@@ -1,1 +1,1 @@
-"""Ablations: one thing varied at a time, over questions, with what may be said of it."""
+"""Ablations: conditions measured on the same questions, compared and reported."""

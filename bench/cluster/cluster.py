@@ -27,34 +27,34 @@ class LocalCluster:
     def __init__(self, data: Path, *, short_lived: bool = False) -> None:
         self._data = data
         self._short_lived = short_lived
-        hosts = [each.url.removeprefix("http://") for each in self.nodes]
+        hosts = [node.url.removeprefix("http://") for node in self.nodes]
         self.url = f"http://{','.join(hosts)}"
         self._client = Client.connect(parse_address(f"{self.url}/any"), _PATIENT)
 
     @property
     def nodes(self) -> tuple[NodeStatus, ...]:
         """The nodes as they are, in the order of the hosts."""
-        found = cluster.status(self._data)
-        if found is None:
+        status = cluster.status(self._data)
+        if status is None:
             raise BenchError("There is no cluster.", where=str(self._data))
-        return found.nodes
+        return status.nodes
 
     def manager(self) -> int:
-        """The number of the node that manages the cluster."""
-        (found,) = self._client.call("GET", "/_cat/cluster_manager", params={"format": "json"})
-        return [each.name for each in self.nodes].index(found["node"])
+        """Return the number of the node that manages the cluster."""
+        (manager,) = self._client.call("GET", "/_cat/cluster_manager", params={"format": "json"})
+        return [node.name for node in self.nodes].index(manager["node"])
 
     def holders(self, index: str) -> dict[int, set[str]]:
-        """For each shard of an index the nodes that hold a copy of it."""
+        """Return the nodes that hold a copy of each shard of an index."""
         rows = self._client.call("GET", f"/_cat/shards/{index}", params={"format": "json"})
-        found: dict[int, set[str]] = {}
+        nodes_by_shard: dict[int, set[str]] = {}
         for row in rows:
             if row["state"] == "STARTED":
-                found.setdefault(int(row["shard"]), set()).add(row["node"])
-        return found
+                nodes_by_shard.setdefault(int(row["shard"]), set()).add(row["node"])
+        return nodes_by_shard
 
     def keep_copies(self, index: str, replicas: int) -> None:
-        """Have so many copies beside each shard, and wait until they are there."""
+        """Set the number of replicas of each shard, and wait until all are allocated."""
         self.set(index, {"number_of_replicas": replicas})
         self.wait_until_green()
 
@@ -70,25 +70,25 @@ class LocalCluster:
         os.kill(pid, number)
 
     def revive(self) -> None:
-        """Start the nodes that were killed, and wait until all copies are there."""
+        """Start the nodes that were killed, and wait until all copies are allocated."""
         cluster.up(self._data, owned=True, short_lived=self._short_lived)
         self.wait_until_green()
 
     def wait_until_green(self) -> None:
-        """Wait until all nodes are there and all copies of shards. Raises BenchError after
-        120 s."""
+        """Wait until all nodes have joined and all copies of shards are allocated. Raises
+        BenchError after 120 s."""
         last = time.monotonic() + _GREEN_S
         params = {"wait_for_status": "green", "timeout": "5s"}
         params["wait_for_nodes"] = str(len(self.nodes))
         while time.monotonic() < last:
-            # Status 408 says "not yet", and is asked again.
-            found = self._client.call("GET", "/_cluster/health", params=params)
-            if not found["timed_out"]:
+            # Status 408 means "not yet", and the request is repeated.
+            health = self._client.call("GET", "/_cluster/health", params=params)
+            if not health["timed_out"]:
                 return
         raise BenchError(f"The cluster is not green after {_GREEN_S:.0f} s.", where=self.url)
 
     def close(self) -> None:
-        """End the nodes."""
+        """Stop the nodes."""
         self._client.close()
         for node in self.nodes:
             if node.pid is not None:
@@ -98,14 +98,14 @@ class LocalCluster:
 
 @contextmanager
 def local_cluster(
-    data: Path, nodes: int = 3, *, short_lived: bool = False
+    data: Path, nodes: int = 3, *, heap: str = cluster.HEAP, short_lived: bool = False
 ) -> Generator[LocalCluster]:
-    """A cluster of 1 or 3 nodes with 512 MB each in an empty folder, ended afterwards. What is to
-    be timed is not ``short_lived``.
+    """Run a cluster of 1 or 3 nodes with this heap each in an empty folder, and stop it afterwards.
+    A cluster that is to be timed is not ``short_lived``.
 
     Raises EngineError where it cannot be started.
     """
-    cluster.up(data, nodes=nodes, port=0, owned=True, short_lived=short_lived)
+    cluster.up(data, nodes=nodes, port=0, heap=heap, owned=True, short_lived=short_lived)
     try:
         made = LocalCluster(data, short_lived=short_lived)
     except BaseException:
@@ -115,3 +115,21 @@ def local_cluster(
         yield made
     finally:
         made.close()
+
+
+@contextmanager
+def client_of(location: str) -> Generator[tuple[Client, str]]:
+    """Connect to the server of a location, and yield the client and the name of the index."""
+    address = parse_address(location)
+    client = Client.connect(address)
+    try:
+        yield client, address.name
+    finally:
+        client.close()
+
+
+def remove_indexes(location: str) -> None:
+    """Delete all indexes whose names begin with that of the location."""
+    with client_of(location) as (client, name):
+        for index in client.call("GET", f"/{name}*/_alias"):
+            client.call("DELETE", f"/{index}")

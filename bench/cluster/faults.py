@@ -48,7 +48,7 @@ _SETTLE_S = 1.0
 _NAME = "arag-faults"
 
 Fault = Callable[[], None]
-"""Does harm to a cluster and mends it again; questions are asked meanwhile."""
+"""Injects a fault into a cluster and repairs it; clients search meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the requests of all clients during one fault.
+    """The requests of all clients during one fault.
 
     ``wrong`` are questions with another answer, ``failed`` the errors. ``slowest_s`` is the longest
     time of a request, ``gap_s`` the longest in which no client was answered.
@@ -94,7 +94,7 @@ class Clients:
         self._threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(count)]
 
     def run(self, name: str, fault: Fault, requests: int) -> Outcome:
-        """Ask while the fault is there, and until so many requests are done since it began."""
+        """Search during the fault, and until ``requests`` requests have ended since it began."""
         began = time.monotonic()
         for thread in self._threads:
             thread.start()
@@ -170,19 +170,19 @@ def hang(cluster: LocalCluster, node: int, seconds: float) -> None:
 def give_up_without_nodes(
     cluster: LocalCluster, question: Question, index: Index
 ) -> tuple[float, UnavailableError | None]:
-    """How a question ends that is asked while no node runs: after how many seconds, with which
-    error, None where it was answered. The nodes run again afterwards."""
+    """Search while no node runs, and return after how many seconds it ended and with which error;
+    None if it was answered. The nodes run again afterwards."""
     for node in range(len(cluster.nodes)):
         cluster.signal(node, signal.SIGKILL)
     began = time.monotonic()
-    told: UnavailableError | None = None
+    raised: UnavailableError | None = None
     try:
         question.ask(index)
     except UnavailableError as error:
-        told = error
+        raised = error
     seconds = time.monotonic() - began
     cluster.revive()
-    return seconds, told
+    return seconds, raised
 
 
 # What is asked
@@ -190,15 +190,17 @@ def give_up_without_nodes(
 
 @contextmanager
 def known_answers(corpus: Path, folder: Path, count: int) -> Generator[list[Known]]:
-    """Questions on a corpus, and their answers by embedded Lucene; the index is in ``folder``."""
+    """Index a corpus in ``folder``, and yield questions on it with the answers of embedded
+    Lucene."""
     build_index([str(corpus)], folder, BuildOptions())
     with open_index(folder, search_timeout_s=None) as index:
         asked = parity.questions(list(index.scan()), count, SEED)
-        yield [Known(each, each.ask(index)) for each in asked]
+        yield [Known(question, question.ask(index)) for question in asked]
 
 
 def build_with_copies(cluster: LocalCluster, corpus: Path, name: str) -> str:
-    """An index of a corpus with a shard on each node and one replica of each; its location."""
+    """Build an index of a corpus with a shard on each node and one replica of each, and return its
+    location."""
     location = f"{cluster.url}/{name}"
     build_index([str(corpus)], location, BuildOptions(shards=NODES))
     cluster.keep_copies(f"{name}*", 1)
@@ -263,13 +265,18 @@ def _measure(
 def _figure(outcomes: Sequence[Outcome], gave_up_s: float) -> Figure:
     rows: list[Row] = []
     none, budget = Target("at most", 0), Target("at most", REQUEST_BUDGET_S)
-    for each in outcomes:
+    for outcome in outcomes:
         rows += [
-            Row(f"{each.fault}: requests", each.requests, "", target=Target("at least", REQUESTS)),
-            Row(f"{each.fault}: wrong answers", len(each.wrong), "", target=none),
-            Row(f"{each.fault}: errors", len(each.failed), "", target=none),
-            Row(f"{each.fault}: slowest answer", each.slowest_s, "s", target=budget),
-            Row(f"{each.fault}: longest time without any answer", each.gap_s, "s"),
+            Row(
+                f"{outcome.fault}: requests",
+                outcome.requests,
+                "",
+                target=Target("at least", REQUESTS),
+            ),
+            Row(f"{outcome.fault}: wrong answers", len(outcome.wrong), "", target=none),
+            Row(f"{outcome.fault}: errors", len(outcome.failed), "", target=none),
+            Row(f"{outcome.fault}: slowest answer", outcome.slowest_s, "s", target=budget),
+            Row(f"{outcome.fault}: longest time without any answer", outcome.gap_s, "s"),
         ]
     rows.append(Row("all nodes killed: until the error", gave_up_s, "s", target=budget))
     return Figure("faults", tuple(rows))

@@ -13,7 +13,6 @@ See bench/README.md.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -24,10 +23,10 @@ from arag_search.engines.opensearch import schema
 from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.bulk import BULK_TIMEOUT_S, MAX_BULK_BYTES, SENDERS
 from arag_search.engines.opensearch.client import Client
-from arag_search.engines.opensearch.nodes import cluster
 from arag_search.search.index import open_index
 from bench import BenchError
 from bench.arguments import BenchParser, positive
+from bench.cluster.cluster import local_cluster
 from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.copies import SEED, copies, write
@@ -53,44 +52,41 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         times = -(-options.passages // len(bench.chunks))
         passages = write(islice(copies(bench.chunks, times), options.passages), source)
         run = circumstances(command, bench.manifest, seed=SEED)
-        data = Path(tempfile.mkdtemp(dir=room))
-        started = cluster.up(data, port=0, heap=options.heap, owned=True)
-        try:
+        with local_cluster(room / "cluster", 1, heap=options.heap) as cluster:
             name = f"arag-bench-{uuid.uuid4().hex[:8]}"
-            figure = measure(source, passages, f"{started.url}/{name}", options)
-        finally:
-            cluster.down(data)
+            figure = measure(source, passages, f"{cluster.url}/{name}", options)
     show(options.json, [figure], run)
     return 0
 
 
-def measure(source: Path, passages: int, address: str, given: argparse.Namespace) -> Figure:
-    """Rates of both, interleaved; ours is loaded at ``address``, the other side beside it, and all
-    is deleted. Raises BenchError where the two do not hold as many documents."""
-    say(f"load: {passages:,} passages, {given.warm_up} + {given.rounds} rounds")
-    options = BuildOptions(workers=given.workers)
+def measure(source: Path, passages: int, address: str, options: argparse.Namespace) -> Figure:
+    """Measure the rates of both sides in interleaved rounds. Our index is loaded at ``address``,
+    the other side's next to it, and both are deleted. Raises BenchError where they hold different
+    numbers of documents."""
+    say(f"load: {passages:,} passages, {options.warm_up} + {options.rounds} rounds")
+    build_options = BuildOptions(workers=options.workers)
     client = Client.connect(parse_address(address))
     load = _Load(address, client)
     try:
-        load.remember(build_index([str(source)], address, options), address)
+        load.remember(build_index([str(source)], address, build_options), address)
         sides: dict[str, Side] = {
-            OURS: load.fresh(lambda: build_index([str(source)], address, options)),
+            OURS: load.fresh(lambda: build_index([str(source)], address, build_options)),
             BARE: load.fresh(load.bare),
         }
-        timings = interleaved(sides, given.rounds, warm_up=given.warm_up)
+        timings = interleaved(sides, options.rounds, warm_up=options.warm_up)
     finally:
         load.clean()
         client.close()
-    return _figure(timings, passages, load, given)
+    return _figure(timings, passages, load, options)
 
 
-def _figure(timings: Timings, passages: int, load: _Load, given: argparse.Namespace) -> Figure:
+def _figure(timings: Timings, passages: int, load: _Load, options: argparse.Namespace) -> Figure:
     ratio = timings.ratio(BARE, OURS)
     documents = len(load.actions)
     rows = [
         Row.of_ratio("rate of ours to parallel_bulk", ratio, TARGET),
-        *(Row(each, passages / timings.median_s(each), "passages/s") for each in (OURS, BARE)),
-        *(Row(each, documents / timings.median_s(each), "documents/s") for each in (OURS, BARE)),
+        *(Row(side, passages / timings.median_s(side), "passages/s") for side in (OURS, BARE)),
+        *(Row(side, documents / timings.median_s(side), "documents/s") for side in (OURS, BARE)),
     ]
     details = {
         "seconds": timings.seconds,
@@ -99,15 +95,15 @@ def _figure(timings: Timings, passages: int, load: _Load, given: argparse.Namesp
         "bulk_bytes": load.bytes,
         "max_bulk_bytes": MAX_BULK_BYTES,
         "at_once": SENDERS,
-        "workers": given.workers,
-        "heap": given.heap,
+        "workers": options.workers,
+        "heap": options.heap,
         "corpus": "copies with other ids and shuffled sentences",
     }
     return Figure("opensearch load", tuple(rows), details)
 
 
 class _Load:
-    """A name that is loaded again and again, and the actions that the other side sends."""
+    """A name that is loaded repeatedly, and the actions that the other side sends."""
 
     def __init__(self, address: str, client: Client) -> None:
         from opensearchpy import OpenSearch
@@ -159,15 +155,16 @@ class _Load:
         self._client.call("POST", f"/{self._name}-bare*/_refresh", attempt_timeout_s=300)
 
     def fresh(self, work: Callable[[], object]) -> Side:
-        """A side that loads into an empty server; raises BenchError where not all is there."""
+        """Return a side that loads into an empty server and raises BenchError where documents are
+        missing."""
 
         def run() -> float:
             self.clean()
             seconds = timed(work)
-            found = self._client.call("GET", f"/{self._name}*/_count", attempt_timeout_s=60)
-            if self.actions and found["count"] != len(self.actions):
+            counted = self._client.call("GET", f"/{self._name}*/_count", attempt_timeout_s=60)
+            if self.actions and counted["count"] != len(self.actions):
                 raise BenchError(
-                    f"{found['count']:,} of {len(self.actions):,} documents are there.",
+                    f"{counted['count']:,} of {len(self.actions):,} documents are there.",
                     where=self._name,
                 )
             return seconds
@@ -175,10 +172,10 @@ class _Load:
         return run
 
     def clean(self) -> None:
-        """Delete what was loaded."""
-        found = self._client.call("GET", f"/{self._name}-*/_alias", attempt_timeout_s=60)
-        if found:
-            self._client.call("DELETE", f"/{','.join(found)}", attempt_timeout_s=60)
+        """Delete the loaded indexes."""
+        aliases = self._client.call("GET", f"/{self._name}-*/_alias", attempt_timeout_s=60)
+        if aliases:
+            self._client.call("DELETE", f"/{','.join(aliases)}", attempt_timeout_s=60)
 
 
 def parser() -> BenchParser:

@@ -60,7 +60,7 @@ class Bare:
         self._bodies = bodies
 
     def ask(self, number: int) -> Any:
-        """The answer to a request."""
+        """Send a request and return the answer."""
         return self._client.search(index=self._index, body=self._bodies[number])
 
     def close(self) -> None:
@@ -71,8 +71,9 @@ class Bare:
 def measure(
     indexes: tuple[Index, Index], url: str, queries: Sequence[Query], rounds: int, warm_up: int
 ) -> Figure:
-    """Throughput of ours on OpenSearch to that of the bare loop; ``indexes`` are embedded and on
-    the server at ``url``. Raises BenchError where the two sides find different passages."""
+    """Measure our throughput on OpenSearch over that of the bare loop; ``indexes`` are the embedded
+    one and the one on the server at ``url``. Raises BenchError where the two sides find different
+    passages."""
     embedded, served = indexes
     asked = requests_of(served, [query.tree for query in queries])
     latencies = Latencies()
@@ -108,19 +109,19 @@ def _asker(index: Index, queries: Sequence[Query], with_text: bool) -> Ask:
 
 
 def requests_of(index: Index, trees: Sequence[Node]) -> tuple[str, list[tuple[Dsl, Dsl]]]:
-    """The name that is searched, and for each query the bodies that our engine sends, without and
+    """Return the name of the index, and for each query the bodies that our engine sends without and
     with text."""
     engine = index.engine
     if not isinstance(engine, OpenSearchEngine):
         raise BenchError("The index is not on a server.", where=index.location)
-    found = [
+    bodies = [
         (
             engine.request_body(SearchRequest(tree, TOP_K, with_text=False)),
             engine.request_body(SearchRequest(tree, TOP_K, with_text=True)),
         )
         for tree in trees
     ]
-    return index.location.rpartition("/")[2], found
+    return index.location.rpartition("/")[2], bodies
 
 
 def compare(index: Index, bare: Bare, queries: Sequence[Query]) -> None:
@@ -128,11 +129,11 @@ def compare(index: Index, bare: Bare, queries: Sequence[Query]) -> None:
     for number, query in enumerate(queries):
         hits = index.logical_search(query.text, top_k=TOP_K, snippets=False, feedback=False).hits
         ours = [(hit.id, hit.score) for hit in hits]
-        found = bare.ask(number)["hits"]["hits"]
-        theirs = [(str(hit["_source"]["id"]), float(hit["_score"] or 0.0)) for hit in found]
-        same = [one for one, _ in ours] == [one for one, _ in theirs] and all(
-            math.isclose(one, other, rel_tol=1e-6)
-            for (_, one), (_, other) in zip(ours, theirs, strict=True)
+        bare_hits = bare.ask(number)["hits"]["hits"]
+        theirs = [(str(hit["_source"]["id"]), float(hit["_score"] or 0.0)) for hit in bare_hits]
+        same = [id for id, _ in ours] == [id for id, _ in theirs] and all(
+            math.isclose(score, other, rel_tol=1e-6)
+            for (_, score), (_, other) in zip(ours, theirs, strict=True)
         )
         if not same:
             raise BenchError(
@@ -186,7 +187,8 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 @contextmanager
 def _indexes(corpus: Path) -> Generator[tuple[tuple[Index, Index], str]]:
-    """A corpus on embedded Lucene, and on one shard of one node whose request cache is off."""
+    """Index a corpus with embedded Lucene and on one shard of one node whose request cache is
+    off."""
     with (
         tempfile.TemporaryDirectory(prefix="arag-search-") as name,
         local_cluster(Path(name) / "cluster", 1) as cluster,

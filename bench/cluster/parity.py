@@ -23,6 +23,7 @@ from random import Random
 from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.query import analysis
+from arag_search.query.printing import quoted
 from arag_search.query.tree import Node
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
@@ -42,13 +43,13 @@ TOP_K = 10
 TOLERANCE = 1e-4
 """How far scores may differ, as a share of them."""
 KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
-"""What two answers may differ in."""
+"""The kinds of differences between two answers."""
 CORPUS_FILE = DATA / CORPUS
 
 _GRANULARITIES: tuple[Granularity, ...] = ("chunk", "sentence")
 _EXAMPLES = 20
 _BATCH = 25
-_TELL_EVERY = 500
+_REPORT_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Question:
     keywords: tuple[str, ...] = ()
 
     def ask(self, index: Index) -> SearchResult:
-        """The answer of an index."""
+        """Search an index and return its answer."""
         if self.keywords:
             return index.keyword_search(self.keywords, top_k=TOP_K)
         return index.logical_search(self.query, top_k=TOP_K, granularity=self.granularity)
@@ -69,13 +70,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in which the answer of an index is not that of the first."""
+    """A difference between the answer of an index and that of the first."""
 
     location: str
     kind: str
     question: Question
     expected: object
-    found: object
+    actual: object
 
 
 # Questions
@@ -84,38 +85,36 @@ class Difference:
 def questions(
     chunks: Sequence[Chunk], count: int, seed: int, *, phrases: int = PHRASES
 ) -> list[Question]:
-    """``count`` logical queries, as many titles as phrases as are wanted and there are, and pairs
-    of a tenth of the queries, which match little, all at both granularities; and ``count`` / 5 sets
-    of keywords."""
+    """Draw ``count`` logical queries, up to ``phrases`` titles as phrases, and conjunctions of a
+    tenth of the queries, which match little, all at both granularities; and ``count`` / 5 sets of
+    keywords."""
     random = Random(seed)
     logical = [query.text for query in logical_queries(chunks, count, seed)]
     titles = sorted({chunk.title for chunk in chunks if analysis.terms(chunk.title)})
-    quoted = [_quoted(title) for title in random.sample(titles, min(phrases, len(titles)))]
-    texts = [("logical", text) for text in logical] + [("title phrase", text) for text in quoted]
+    title_phrases = [quoted(title) for title in random.sample(titles, min(phrases, len(titles)))]
+    texts = [("logical", text) for text in logical] + [
+        ("title phrase", text) for text in title_phrases
+    ]
     firsts, seconds = (random.sample(logical, count // 10) for _ in range(2))
     pairs = zip(firsts, seconds, strict=True)
-    texts += [("both", f"({one}) AND ({other})") for one, other in pairs]
-    found = [
+    texts += [("both", f"({first}) AND ({other})") for first, other in pairs]
+    drawn = [
         Question(kind, text, granularity) for kind, text in texts for granularity in _GRANULARITIES
     ]
     sets = keyword_sets(chunks, max(1, count // 5), seed)
-    return [*found, *(Question("keywords", ", ".join(words), keywords=words) for words in sets)]
-
-
-def _quoted(title: str) -> str:
-    return '"' + title.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return [*drawn, *(Question("keywords", ", ".join(words), keywords=words) for words in sets)]
 
 
 # Comparison
 
 
 def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Difference]:
-    """All differences of the other indexes from the first."""
+    """Return all differences of the other indexes from the first."""
     first, *others = indexes
-    found: list[Difference] = []
+    differing: list[Difference] = []
     for start in range(0, len(asked), _BATCH):
         batch = asked[start : start + _BATCH]
-        expected, counts = [each.ask(first) for each in batch], _counts(first, batch)
+        expected, counts = [question.ask(first) for question in batch], _counts(first, batch)
         for other in others:
             for question, right, count, counted in zip(
                 batch, expected, counts, _counts(other, batch), strict=True
@@ -123,47 +122,51 @@ def compare(indexes: Sequence[Index], asked: Sequence[Question]) -> list[Differe
                 pairs = [*differences(right, question.ask(other))]
                 if counted != count:
                     pairs.append(("counts", count, counted))
-                found += [
+                differing += [
                     Difference(other.location, kind, question, *pair) for kind, *pair in pairs
                 ]
-        if start % _TELL_EVERY == 0 and start:
-            say(f"{start:,} of {len(asked):,} queries, {len(found):,} differences")
-    return found
+        if start % _REPORT_EVERY == 0 and start:
+            say(f"{start:,} of {len(asked):,} queries, {len(differing):,} differences")
+    return differing
 
 
 def _counts(index: Index, asked: Sequence[Question]) -> list[int | None]:
-    """How often each whole query matches, counted together; None for keywords."""
+    """Count how often each whole query matches, all in one call; None for keywords."""
     trees: list[tuple[Node, Granularity]] = [
-        (index.parse(each.query).tree, each.granularity) for each in asked if not each.keywords
+        (index.parse(question.query).tree, question.granularity)
+        for question in asked
+        if not question.keywords
     ]
     counted = iter(index.engine.counts(trees, index.scope))
-    return [None if each.keywords else next(counted) for each in asked]
+    return [None if question.keywords else next(counted) for question in asked]
 
 
-def differences(one: SearchResult, other: SearchResult) -> Iterator[tuple[str, object, object]]:
+def differences(first: SearchResult, other: SearchResult) -> Iterator[tuple[str, object, object]]:
     """Kind and both sides of everything in which the answers of two indexes differ."""
-    ids, others = [hit.id for hit in one.hits], [hit.id for hit in other.hits]
+    ids, others = [hit.id for hit in first.hits], [hit.id for hit in other.hits]
     if sorted(ids) != sorted(others):
         yield "ids", ids, others
     elif ids != others:
         yield "order", ids, others
     scores = {hit.id: hit.score for hit in other.hits}
-    for hit in one.hits:
+    for hit in first.hits:
         score = scores.get(hit.id, hit.score)
         if not math.isclose(hit.score, score, rel_tol=TOLERANCE):
             yield "scores", hit.score, score
             break
     texts = {hit.id: (hit.title, hit.part, hit.parts, hit.snippet) for hit in other.hits}
-    for hit in one.hits:
+    for hit in first.hits:
         text = (hit.title, hit.part, hit.parts, hit.snippet)
         if texts.get(hit.id, text) != text:
             yield "snippets", text, texts[hit.id]
             break
     pairs = {
-        "totals": [(each.total, each.total_is_exact, each.passages) for each in (one, other)],
-        "notes": [each.notes for each in (one, other)],
+        "totals": [
+            (result.total, result.total_is_exact, result.passages) for result in (first, other)
+        ],
+        "notes": [result.notes for result in (first, other)],
         "feedback": [
-            None if each.feedback is None else str(each.feedback) for each in (one, other)
+            None if result.feedback is None else str(result.feedback) for result in (first, other)
         ],
     }
     for kind, (right, wrong) in pairs.items():
@@ -212,10 +215,12 @@ def check_same_corpus(indexes: Sequence[Index]) -> None:
 
 @contextmanager
 def built(corpus: Path, engines: Sequence[str], nodes: int) -> Generator[list[Index]]:
-    """Indexes of a corpus on these engines, OpenSearch with a shard on each of its nodes; all gone
-    afterwards."""
+    """Build indexes of a corpus on these engines, OpenSearch with a shard on each of its nodes, and
+    delete them afterwards."""
     if not corpus.is_file():
-        raise BenchError("The corpus is not there.", where=str(corpus), do="Name a file: --corpus.")
+        raise BenchError(
+            "The corpus is missing.", where=str(corpus), do="Name a file with --corpus."
+        )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arag-parity-")))
         indexes: list[Index] = []
@@ -270,7 +275,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         for difference in differing[:_EXAMPLES]:
             print(
                 f"{difference.kind}: {difference.question.query}\n"
-                f"  {difference.expected}\n  {difference.found}"
+                f"  {difference.expected}\n  {difference.actual}"
             )
     return 1 if differing else 0
 
@@ -289,31 +294,39 @@ def _indexes(options: argparse.Namespace) -> Generator[list[Index]]:
         )
     with ExitStack() as stack:
         yield [
-            stack.enter_context(open_index(each, search_timeout_s=None))
-            for each in options.locations
+            stack.enter_context(open_index(location, search_timeout_s=None))
+            for location in options.locations
         ]
 
 
 def _name(options: argparse.Namespace, indexes: Sequence[Index]) -> str:
-    """What the figure is called: which engines, and how many nodes OpenSearch had."""
+    """Return the name of the figure: the engines, and the number of OpenSearch nodes."""
     engines = ", ".join(index.manifest.engine for index in indexes)
     if options.locations:
         return f"{engines}, as named"
     return f"{engines}, {options.nodes} node{'s' if options.nodes > 1 else ''}"
 
 
-def _figure(name: str, asked: Sequence[Question], found: Sequence[Difference]) -> Figure:
-    differing = Counter(each.kind for each in found)
+def _figure(name: str, asked: Sequence[Question], differing: Sequence[Difference]) -> Figure:
+    counts = Counter(difference.kind for difference in differing)
     rows = [Row("queries run", len(asked), "queries")]
-    rows += [Row(f"differ in {kind}", differing[kind], "", target=Target("at most", 0)) for kind in
-             KINDS]  # fmt: skip
+    none = Target("at most", 0)
+    rows += [Row(f"differ in {kind}", counts[kind], "", target=none) for kind in KINDS]
     details = {
-        "questions": dict(Counter(f"{each.kind}, {each.granularity}" for each in asked)),
+        "questions": dict(Counter(map(_kind_of, asked))),
         "tolerance": TOLERANCE,
         "examples": [
-            {"kind": each.kind, "query": each.question.query, "expected": str(each.expected),
-             "found": str(each.found)}
-            for each in found[:_EXAMPLES]
+            {
+                "kind": difference.kind,
+                "query": difference.question.query,
+                "expected": str(difference.expected),
+                "found": str(difference.actual),
+            }
+            for difference in differing[:_EXAMPLES]
         ],
-    }  # fmt: skip
+    }
     return Figure(name, tuple(rows), details)
+
+
+def _kind_of(question: Question) -> str:
+    return f"{question.kind}, {question.granularity}"

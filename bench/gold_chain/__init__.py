@@ -1,4 +1,4 @@
-"""The gold-chain agent: a searcher by rule, who knows what is sought but not where it stands.
+"""The gold-chain agent: a rule-based searcher that knows what to look for, but not where it is.
 
 The policy, word by word, is in bench/studies/gold_chain.md.
 """

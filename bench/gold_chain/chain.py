@@ -1,4 +1,4 @@
-"""The chain of facts behind a question: what the searcher knows of each hop, and what shows it."""
+"""The chain of facts behind a question: the searcher's knowledge of each hop, and its evidence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ passage is known to hold it."""
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A hop: the name that is known, what is asked about it, and the evidence, of which the
-    searcher knows nothing but whether it was shown."""
+    """A hop: the known name, the relation in question, and the evidence, of which the searcher only
+    knows whether it was shown."""
 
     name: str
     relation: str

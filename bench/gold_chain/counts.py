@@ -22,6 +22,7 @@ from bench.arguments import BenchParser
 from bench.gold_chain.frozen import FROZEN, policy_hash
 from bench.gold_chain.ground import UNRESOLVED, Asked, check_chains, open_ground
 from bench.gold_chain.outcome import half_of
+from bench.report import markdown
 
 SETS = ("2wikimultihopqa", "musique")
 
@@ -41,14 +42,13 @@ def _printed(options: argparse.Namespace, _: str) -> int:
         print(f"The policy is frozen: {policy_hash()}.")
         return 0
     columns = {name: _counts(name, options.data, options.work) for name in SETS}
-    print(f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
-    for what in next(iter(columns.values())):
-        print(f"| {what} | {' | '.join(f'{counts[what]:,}' for counts in columns.values())} |")
+    rows = [[kind, *(f"{counts[kind]:,}" for counts in columns.values())] for kind in _KINDS]
+    print("\n".join(markdown.table(("", *columns), rows)), end="")
     return 0
 
 
 def _counts(name: str, data: Path, work: Path) -> dict[str, int]:
-    """What there is of each kind in a data set, passages as published."""
+    """Count what a data set has of each kind, with passages as published."""
     questions = load_questions(data / name / "questions.jsonl")
     check_chains(questions, name)
     ground = open_ground(data / name / "corpus.jsonl", "published", questions, work / name, None)
@@ -56,14 +56,16 @@ def _counts(name: str, data: Path, work: Path) -> dict[str, int]:
         titles = {chunk.id: chunk.title for chunk in ground.index.scan()}
     finally:
         ground.index.close()
-    found = Counter({"questions": len(questions)})
-    found["questions of the development half"] = sum(
-        half_of(one.id) == "development" for one in questions
+    counts = Counter({"questions": len(questions)})
+    counts["questions of the development half"] = sum(
+        half_of(question.id) == "development" for question in questions
     )
-    found["questions with an unresolved hop"] = sum(UNRESOLVED in one.rules for one in ground.asked)
-    for one in ground.asked:
-        found.update(_kinds(one, titles))
-    return {what: found[what] for what in _KINDS}
+    counts["questions with an unresolved hop"] = sum(
+        UNRESOLVED in asked.rules for asked in ground.asked
+    )
+    for asked in ground.asked:
+        counts.update(_kinds(asked, titles))
+    return {what: counts[what] for what in _KINDS}
 
 
 _KINDS = (
@@ -82,15 +84,15 @@ _KINDS = (
 
 
 def _kinds(asked: Asked, titles: dict[str, str]) -> Counter[str]:
-    """What the hops of a question are, one by one."""
-    found: Counter[str] = Counter({"hops": len(asked.known)})
+    """Count the kinds of the hops of a question."""
+    counts: Counter[str] = Counter({"hops": len(asked.known)})
     hops = zip(asked.question.hops, asked.known, asked.evidence, asked.rules, strict=True)
     for hop, known, evidence, rule in hops:
-        found[f"hops {rule}" if rule == UNRESOLVED else f"hops resolved by {rule}"] += 1
+        counts[f"hops {rule}" if rule == UNRESOLVED else f"hops resolved by {rule}"] += 1
         name = normalise(known.canonical)
-        sought = {normalise(without_brackets(titles[one])) for one in evidence}
+        sought = {normalise(without_brackets(titles[id])) for id in evidence}
         answer = f" {normalise(hop.answer)} "
-        texts = [text for one in evidence.values() for text in one]
+        texts = [text for shown_texts in evidence.values() for text in shown_texts]
         for what, holds in (
             ("names that were revealed otherwise than the data has them",
              normalise(known.surface) != name),
@@ -100,5 +102,5 @@ def _kinds(asked: Asked, titles: dict[str, str]) -> Counter[str]:
             ("hops whose answer stands in no single sentence",
              bool(texts) and not any(answer in f" {normalise(text)} " for text in texts)),
         ):  # fmt: skip
-            found[what] += holds
-    return found
+            counts[what] += holds
+    return counts

@@ -1,4 +1,4 @@
-"""From the passages that hold the evidence of a hop to the texts that show it."""
+"""The texts that show the evidence of a hop, from the passages that hold it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from bench.gold_chain.chain import Evidence
 
 
 def evidence_of(answer: str, published: Sequence[Chunk], searched: Mapping[str, Chunk]) -> Evidence:
-    """What shows a hop in an index: of each passage that holds it the sentences with the answer, or
-    the text of the published passage.
+    """Return the texts that show a hop in an index: the sentences with the answer of each passage
+    that holds it, or the whole text of the published passage.
 
-    ``published`` are the passages that hold it as they were published, ``searched`` those of the
-    index by their ids: the same, or packed ones. A text that was cut in two is shown by none.
+    ``published`` are the passages that hold the evidence, as published; ``searched`` are those of
+    the index by id: the same or packed passages. No passage shows a text that was cut in two.
     """
-    texts = dict.fromkeys(text for one in published for text in telling(one, answer))
+    texts = dict.fromkeys(text for passage in published for text in telling(passage, answer))
     shown = {
-        id: tuple(text for text in texts if text in one.content) for id, one in searched.items()
+        id: tuple(text for text in texts if text in chunk.content) for id, chunk in searched.items()
     }
     return {id: held for id, held in shown.items() if held}
 
 
 def telling(chunk: Chunk, answer: str) -> tuple[str, ...]:
-    """The sentences of a passage that hold an answer, or its whole text where no single one does.
+    """Return the sentences of a passage that hold an answer, or its whole text if no single one
+    does.
 
-    The answer is held where it stands as whole words, after normalisation.
+    A sentence holds the answer if it contains it as whole words, after normalisation.
     """
     wanted = f" {normalise(answer)} "
-    sentences = [one.strip() for one in chunk.sentences()]
-    held = tuple(one for one in sentences if wanted in f" {normalise(one)} ")
+    sentences = [sentence.strip() for sentence in chunk.sentences()]
+    held = tuple(sentence for sentence in sentences if wanted in f" {normalise(sentence)} ")
     return held or (chunk.content.strip(),)

@@ -48,7 +48,7 @@ _LEVELS: Mapping[str, Sequence[str]] = {
 
 @dataclass(slots=True)
 class _Open:
-    """What is open: of one data set and way to cut it, and of one interface over it."""
+    """The open ground of one data set and packing, and the searcher of one interface over it."""
 
     at: tuple[str, str]
     ground: Ground
@@ -78,7 +78,8 @@ class GoldChainExperiment:
         or no titles, and snippets of hybrid_search."""
         factors = self._chosen.factors
         levels = product(*(factors[name] for name in _ORDER))
-        return [key for each in levels if _applies(key := dict(zip(_ORDER, each, strict=True)))]
+        keys = (dict(zip(_ORDER, combination, strict=True)) for combination in levels)
+        return [key for key in keys if _applies(key)]
 
     def fingerprints(self, key: Key) -> Mapping[str, str]:
         """See Experiment."""
@@ -86,7 +87,7 @@ class GoldChainExperiment:
         setting = _setting(key)
         preset = preset_of(setting.interface, setting.reply)
         agent = Agent(ground.index, preset, GoldChainModel({}, setting))
-        asked = [one.question for one in ground.asked]
+        asked = [asked.question for asked in ground.asked]
         return {
             **agent.fingerprints,
             "questions": questions_fingerprint(asked),
@@ -103,12 +104,12 @@ class GoldChainExperiment:
         names = cast(Names, key["names"])
         audited = _audited(key, len(self._ground(key).asked))
         rows: list[CellRow] = []
-        for number, one in enumerate(self._ground(key).asked):
-            chain = one.chain(names, SEED)
+        for number, asked in enumerate(self._ground(key).asked):
+            chain = asked.chain(names, SEED)
             if number in audited:
                 searcher.audit(chain, setting)
             hops = searcher.walk(chain, setting)
-            rows.append(row_of(one.question.id, one.question.type, SEED, hops))
+            rows.append(row_of(asked.question.id, asked.question.type, SEED, hops))
         return rows
 
     def close(self) -> None:
@@ -122,11 +123,11 @@ class GoldChainExperiment:
         everything = load_questions(self._places.data / name / "questions.jsonl")
         check_chains(everything, name)
         half = self._chosen.half
-        of_half = [one for one in everything if half in ("all", half_of(one.id))]
+        of_half = [question for question in everything if half in ("all", half_of(question.id))]
         return drawn(of_half, self._limit, name)
 
     def _ground(self, key: Key) -> Ground:
-        """The ground of a key; another one is closed."""
+        """Open the ground of a key and close any other."""
         at = (key["set"], key["passages"])
         if self._open is None or self._open.at != at:
             self._close_ground()
@@ -144,7 +145,7 @@ class GoldChainExperiment:
         return self._open.ground
 
     def _searcher(self, key: Key) -> Searcher:
-        """The searcher of a key; one of another interface or kind of reply is forgotten."""
+        """Return the searcher of a key, and forget that of another interface or kind of reply."""
         ground = self._ground(key)
         setting = _setting(key)
         held = self._open
@@ -158,17 +159,17 @@ class GoldChainExperiment:
         return made
 
     def _queries(self, ground: Ground) -> list[str]:
-        """All that will be searched for by vectors, so that it is encoded together."""
+        """Return all queries of searches by vectors, so that they are encoded together."""
         return [
             str(wording)
             for names in self._chosen.names
-            for one in ground.asked
-            for link in one.chain(cast(Names, names), SEED).links
+            for asked in ground.asked
+            for link in asked.chain(cast(Names, names), SEED).links
             for wording in wordings("semantic", link.name, link.relation, in_title=False)
         ]
 
     def _encoder_of(self) -> Encoder | None:
-        """The encoder, opened once, where an interface needs one."""
+        """Open the encoder once if an interface needs one."""
         if self._encoder is None and set(self._chosen.interfaces) & set(BY_VECTORS):
             self._encoder = OnceEncoder(open_encoder(self._chosen.encoder))
         return self._encoder
@@ -189,7 +190,7 @@ def _setting(key: Key) -> Setting:
 
 
 def _applies(key: Key) -> bool:
-    """Whether the interface has what the levels ask for."""
+    """Return whether the interface has what the levels ask for."""
     if key["title"] == "on":
         packing = Packing.of(key["passages"])
         has_titles = packing is None or packing.titled
@@ -198,7 +199,8 @@ def _applies(key: Key) -> bool:
 
 
 def _audited(key: Key, count: int) -> set[int]:
-    """The numbers of the questions to audit in a cell, others in each order of queries."""
+    """Return the numbers of the questions to audit in a cell; they differ between orders of
+    queries."""
     start = list(ORDERS).index(key["order"]) * AUDITED
     return {(start + step) * 7919 % count for step in range(AUDITED)}
 
@@ -206,10 +208,10 @@ def _audited(key: Key, count: int) -> set[int]:
 def _check_levels(chosen: GoldChain) -> None:
     """Raise BenchError for a level that there is not."""
     for factor, allowed in _LEVELS.items():
-        wrong = [one for one in chosen.factors[factor] if one not in allowed]
+        wrong = [level for level in chosen.factors[factor] if level not in allowed]
         if wrong:
             raise BenchError(
-                f'"{wrong[0]}" is no level of {factor}.', where="the suite",
+                f'"{wrong[0]}" is not a level of {factor}.', where="the suite",
                 allowed=", ".join(allowed),
             )  # fmt: skip
     for passages in chosen.passages:

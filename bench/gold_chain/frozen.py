@@ -18,7 +18,7 @@ MADE_OF = (
     "bench/quality/question_words.py",
     "arag_search/agent/models/offline/words.py",
 )
-"""The files that say what is asked and what counts as found; every character of them counts."""
+"""The files that define what is asked and what counts as found; each character is hashed."""
 
 
 @functools.cache
@@ -31,8 +31,8 @@ def policy_hash() -> str:
 
 
 def check_frozen(expected: str | None = None) -> str:
-    """The hash of the policy. Raises BenchError where it is not the expected one (None: the one in
-    FROZEN)."""
+    """Return the hash of the policy. Raises BenchError unless it is the expected one (None: the one
+    in FROZEN)."""
     wanted = expected or FROZEN.read_text("ascii").strip()
     if policy_hash() != wanted:
         raise BenchError(

@@ -1,4 +1,4 @@
-"""A data set with its passages cut in one way: the index, and the chain of each question in it."""
+"""A data set in one packing: the index, and the chain of each question."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Asked:
     rules: tuple[str, ...]
 
     def chain(self, names: Names, seed: int) -> Chain:
-        """Its chain, with names of a regime."""
+        """Return the chain of the question with names of a regime."""
         links = [
-            Link(one.name(names, f"{seed} {self.question.id} {number}"), one.relation, evidence)
-            for number, (one, evidence) in enumerate(zip(self.known, self.evidence, strict=True))
+            Link(known.name(names, f"{seed} {self.question.id} {number}"), known.relation, evidence)
+            for number, (known, evidence) in enumerate(zip(self.known, self.evidence, strict=True))
         ]
         return Chain(self.question.id, self.question.text, tuple(links))
 
@@ -49,14 +49,14 @@ class Ground:
     @property
     def rules(self) -> Mapping[str, int]:
         """How many hops were resolved by which rule."""
-        return Counter(rule for one in self.asked for rule in one.rules)
+        return Counter(rule for asked in self.asked for rule in asked.rules)
 
 
 def open_ground(
     corpus: Path, passages: str, questions: Sequence[Question], kept: Path, encoder: Encoder | None
 ) -> Ground:
-    """The ground of a corpus, whose index is kept below ``kept`` or made there; with vectors where
-    there is an encoder, which stays open.
+    """Open the ground of a corpus, whose index is kept below ``kept`` or built there; with vectors
+    if an encoder is passed, which stays open.
 
     Raises what building an index raises.
     """
@@ -64,31 +64,31 @@ def open_ground(
         published = Passages(opened.scan())
     index = open_cut(corpus, passages, kept, encoder)
     searched = published if passages == PUBLISHED else Passages(index.scan())
-    return Ground(index, tuple(_asked(one, published, searched) for one in questions))
+    return Ground(index, tuple(_asked(question, published, searched) for question in questions))
 
 
 def _asked(question: Question, published: Passages, searched: Passages) -> Asked:
-    """A question with its evidence among the passages that are searched."""
+    """Return a question with its evidence among the passages that are searched."""
     origins = resolve_hops(question, published)
-    found = origins
+    resolved = origins
     if searched is not published:
-        found = resolve_hops(question, searched, published)
+        resolved = resolve_hops(question, searched, published)
     evidence = tuple(
         evidence_of(
             hop.hop.answer,
-            [one.chunk for one in published.of_ids(origin.chunk_ids)],
-            {one.chunk.id: one.chunk for one in searched.of_ids(hop.chunk_ids)},
+            [passage.chunk for passage in published.of_ids(origin.chunk_ids)],
+            {passage.chunk.id: passage.chunk for passage in searched.of_ids(hop.chunk_ids)},
         )
-        for origin, hop in zip(origins, found, strict=True)
+        for origin, hop in zip(origins, resolved, strict=True)
     )
     return Asked(
-        question, known(question), evidence, tuple(one.rule or UNRESOLVED for one in found)
+        question, known(question), evidence, tuple(hop.rule or UNRESOLVED for hop in resolved)
     )
 
 
 def check_chains(questions: Sequence[Question], name: str) -> None:
     """Raise BenchError for questions without a chain of facts."""
-    without = [one.id for one in questions if not one.hops]
+    without = [question.id for question in questions if not question.hops]
     if without:
         raise BenchError(
             f'{len(without)} questions name no chain of facts, the first of them "{without[0]}".',

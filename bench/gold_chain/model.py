@@ -15,7 +15,7 @@ from bench.gold_chain.replies import reply_of
 
 
 class GoldChainModel:
-    """A searcher by rule, who is told the chain of each question and what shows its hops.
+    """A rule-based searcher that knows the chain of each question and the evidence of its hops.
 
     ``chains`` are by question id. Everything else is read from the request: the model keeps nothing
     between calls. Its last reply says how many hops were found; it answers no question.
@@ -36,15 +36,15 @@ class GoldChainModel:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """The next call, or the end where nothing is left to do or no tool may be called."""
+        """Return the next call, or the end where nothing is left to do or no tool may be called."""
         chain = self._chains.get(request.question_id)
         if chain is None:
             raise ModelReplyError(
-                "The gold-chain agent is not told the chain of this question.",
+                "The gold-chain agent does not know the chain of this question.",
                 where=f"question {request.question_id}",
                 allowed=f"one of {len(self._chains)} questions",
             )
-        results = [one for one in request.messages if one.role == "tool"]
+        results = [message for message in request.messages if message.role == "tool"]
         steps = walk(chain, self._setting)
         try:
             call = next(steps)
@@ -52,19 +52,19 @@ class GoldChainModel:
                 _check(call, made, request.question_id)
                 call = steps.send(reply_of(call, result.content))
         except StopIteration as end:
-            found = sum(hop.found for hop in end.value)
-            return ModelReply(f"{found} of {len(chain.links)} hops were found.")
+            shown = sum(hop.shown for hop in end.value)
+            return ModelReply(f"{shown} of {len(chain.links)} hops were found.")
         if not request.tools:
             return ModelReply("The search was ended.")
         written = json.dumps(call.arguments, ensure_ascii=False)
         return ModelReply("", (ToolCall(f"gold-chain-{len(results) + 1}", call.tool, written),))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing; the model holds no resources."""
 
 
 def _calls(messages: tuple[Message, ...] | list[Message]) -> list[ToolCall]:
-    return [call for one in messages for call in one.tool_calls]
+    return [call for message in messages for call in message.tool_calls]
 
 
 def _check(call: Call, made: ToolCall, question_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What the searcher knows of a hop: the name that was revealed, and the relation that is asked."""
+"""The searcher's knowledge of a hop: the revealed name, and the relation in question."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Known:
     relation: str
 
     def name(self, names: Names, seed: str) -> str:
-        """The name in a regime; ``seed`` says which word is dropped, where it has several."""
+        """Return the name in a regime; ``seed`` determines which of several words is dropped."""
         if names == "canonical":
             return self.canonical
         return self.surface if names == "surface" else dropped(self.canonical, seed)
 
 
 def known(question: Question) -> tuple[Known, ...]:
-    """What is known of each hop of a question when those before it are told."""
+    """Return what the searcher knows of each hop once the hops before it are answered."""
     answers = [hop.answer for hop in question.hops]
     return tuple(
         _of_triple(hop, question.text, answers[:number])
@@ -56,7 +56,7 @@ def known(question: Question) -> tuple[Known, ...]:
 
 
 def dropped(name: str, seed: str) -> str:
-    """The name without one of its words; a name of one word as it is."""
+    """Return the name without one of its words; a name of one word as it is."""
     words = name.split()
     if len(words) > 1:
         del words[Random(seed).randrange(len(words))]
@@ -64,7 +64,7 @@ def dropped(name: str, seed: str) -> str:
 
 
 def _of_triple(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
-    """A hop that the data tells as subject, relation and object."""
+    """Convert a hop that the data gives as subject, relation and object."""
     subject = _bare(hop.subject or "")
     return Known(
         subject,
@@ -74,39 +74,42 @@ def _of_triple(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
 
 
 def _revealed(subject: str, question: str, earlier: Sequence[str]) -> str:
-    """What a subject was called where it was revealed under another name: of the earlier answers,
-    the last first, and the names in the question the first that shares the most words with it,
-    small ones apart. Where none shares any, the longest name in the question."""
+    """Return the name under which a subject was revealed if it was not its own: the first of the
+    earlier answers (the last one first) and the names in the question that shares the most words
+    with it, apart from small words. If none shares any, return the longest name in the question."""
     words = set(analysis.terms(subject)) - JOINS
     spans = capitalised_spans(question)
     candidates = [*map(_bare, reversed(earlier)), *spans]
-    shared = [len(words & set(analysis.terms(one))) for one in candidates]
+    shared = [len(words & set(analysis.terms(candidate))) for candidate in candidates]
     if any(shared):
         return candidates[shared.index(max(shared))]
     return longest(spans) or subject
 
 
 def _of_step(hop: Hop, question: str, earlier: Sequence[str]) -> Known:
-    """A hop that the data tells as a question, whose ``#k`` stands for the answer of hop k."""
+    """Convert a hop that the data gives as a question, in which ``#k`` stands for the answer of hop
+    k."""
     text = " ".join((hop.question or "").replace(_ARROW, f" {_ARROW} ").split())
-    numbers = [int(one) for one in _ANSWER_OF.findall(text) if 0 < int(one) <= len(earlier)]
+    numbers = [
+        int(number) for number in _ANSWER_OF.findall(text) if 0 < int(number) <= len(earlier)
+    ]
     if numbers:
         last = max(numbers)
         name = _bare(earlier[last - 1])
-        told = re.sub(rf"#{last}\b", " ", text)
-        told = _ANSWER_OF.sub(lambda found: _told(found, earlier), told)
-        return Known(name, name, _relation(told, hop.answer))
+        rest = re.sub(rf"#{last}\b", " ", text)
+        rest = _ANSWER_OF.sub(lambda match: _earlier_answer(match, earlier), rest)
+        return Known(name, name, _relation(rest, hop.answer))
     before, arrow, after = text.partition(_ARROW)
     if arrow:
-        name, told = _bare(before.strip()), after
+        name, rest = _bare(before.strip()), after
     else:
         name = longest(capitalised_spans(text)) or content_span(text)
-        told = text.replace(name, " ", 1)
-    return Known(name, _as_written(name, question) or name, _relation(told, hop.answer))
+        rest = text.replace(name, " ", 1)
+    return Known(name, _as_written(name, question) or name, _relation(rest, hop.answer))
 
 
-def _told(found: re.Match[str], earlier: Sequence[str]) -> str:
-    number = int(found[1])
+def _earlier_answer(match: re.Match[str], earlier: Sequence[str]) -> str:
+    number = int(match[1])
     return _bare(earlier[number - 1]) if 0 < number <= len(earlier) else " "
 
 
@@ -115,19 +118,19 @@ def _relation(text: str, answer: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """The name without what stands in brackets at its end."""
+    """Return the name without brackets at its end."""
     return without_brackets(name).strip() or name.strip()
 
 
 def _as_written(name: str, text: str) -> str:
-    """The name as it stands in a text, whatever its capitals; empty where it does not."""
+    """Return the name as the text spells it, whatever its capitals, or "" if the text lacks it."""
     pattern = r"\s+".join(map(re.escape, name.split()))
-    found = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
-    return found[0] if found else ""
+    match = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
+    return match[0] if match else ""
 
 
 def without_words(text: str, answer: str) -> str:
-    """The text without an answer in it, single blanks, no punctuation at its ends."""
+    """Return the text without the answer, with single blanks and no punctuation at its ends."""
     terms = analysis.terms(answer)
     tokens = analysis.tokens(text)
     kept: list[str] = []
@@ -144,13 +147,13 @@ def without_words(text: str, answer: str) -> str:
 
 
 def capitalised_spans(text: str) -> list[str]:
-    """The runs of capitalised words, in order.
+    """Return the runs of capitalised words, in order.
 
     Small words may stand inside a run ("Jump for Glory"); a first word that is capitalised only
     because a sentence begins with it does not count. A comma ends a run, and so do brackets.
     """
     runs: list[list[str]] = []
-    joins: list[str] | None = None  # small words since the last capital; None: no run goes on
+    joins: list[str] | None = None  # small words since the last capital; None: no open run
     for at, word in enumerate(text.split()):
         bare = word.strip(_AROUND_WORDS)
         begins = at == 0 and bare.casefold() in NOT_NAMES
@@ -171,18 +174,19 @@ def capitalised_spans(text: str) -> list[str]:
 
 
 def longest(spans: Sequence[str]) -> str:
-    """The span of the most words, the first of equals; empty where there is none."""
-    return max(spans, key=lambda one: len(one.split()), default="")
+    """Return the span with the most words, the first of equals, or "" if there is none."""
+    return max(spans, key=lambda span: len(span.split()), default="")
 
 
 def _trimmed(span: str) -> str:
-    """Without quotes, brackets, punctuation and an 's around it; a full stop may be part of it."""
+    """Strip quotes, brackets, punctuation and a possessive 's; a full stop may be part of a
+    name."""
     return _POSSESSIVE.sub("", span.strip(_AROUND_WORDS))
 
 
 def content_span(text: str) -> str:
-    """The longest run of words that are not small, the first of equals; the text where there is
-    none."""
+    """Return the longest run of words that are not small, the first of equals, or the whole text if
+    there is none."""
     best: tuple[int, int, int] = (0, 0, len(text))
     run: list[analysis.Token] = []
     for token in analysis.tokens(text):

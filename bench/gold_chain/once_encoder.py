@@ -28,11 +28,11 @@ class OnceEncoder:
         return self._encoder.identity
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """The vectors of documents."""
+        """Return the vectors of documents."""
         return _remembered(self._documents, self._encoder.encode, texts)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The vectors of queries."""
+        """Return the vectors of queries."""
         return _remembered(self._queries, self._encoder.encode_queries, queries)
 
     def close(self) -> None:

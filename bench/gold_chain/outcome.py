@@ -15,18 +15,18 @@ Half = Literal["development", "test"]
 
 
 def half_of(question_id: str) -> Half:
-    """The half of the questions that a question belongs to, by the hash of its id."""
+    """Return the half of the questions that a question belongs to, by the hash of its id."""
     even = hashlib.sha256(question_id.encode()).digest()[0] % 2 == 0
     return "development" if even else "test"
 
 
 def row_of(question_id: str, type: str | None, seed: int, hops: Sequence[HopOutcome]) -> CellRow:
-    """The row of a question in a cell."""
+    """Return the row of a question in a cell."""
     return CellRow(question_id, type, seed, values_of(hops), details_of(question_id, hops))
 
 
 def values_of(hops: Sequence[HopOutcome]) -> Mapping[str, float | None]:
-    """The measures of a question; see bench/README.md."""
+    """Return the measures of a question; see bench/README.md."""
     curve = curve_of(hops)
     tokens = tokens_to_evidence(curve)
     searches = sum(hop.searches for hop in hops)
@@ -36,12 +36,12 @@ def values_of(hops: Sequence[HopOutcome]) -> Mapping[str, float | None]:
 
     return {
         "TokensToEvidence": tokens,
-        "FullEvidence": float(all(hop.found for hop in hops) and curve[-1][0] <= CAP_TOKENS),
+        "FullEvidence": float(all(hop.shown for hop in hops) and curve[-1][0] <= CAP_TOKENS),
         "EvidenceArea": area(curve),
-        "EvidenceRecall": sum(hop.found for hop in hops) / len(hops),
+        "EvidenceRecall": sum(hop.shown for hop in hops) / len(hops),
         "RetrievedTokens": float(sum(hop.tokens for hop in hops)),
         "OnlyGoldTokens": tokens_to_evidence(curve_of(hops, only_gold=True)),
-        "HopTokens": sum(hop.tokens if hop.found else HOP_TOKENS for hop in hops) / len(hops),
+        "HopTokens": sum(hop.tokens if hop.shown else HOP_TOKENS for hop in hops) / len(hops),
         "Searches": float(searches),
         "ZeroHits": share(sum(hop.zero_hits for hop in hops)),
         "RefusedQueries": share(sum(hop.refused for hop in hops)),
@@ -51,8 +51,8 @@ def values_of(hops: Sequence[HopOutcome]) -> Mapping[str, float | None]:
 
 
 def details_of(question_id: str, hops: Sequence[HopOutcome]) -> Mapping[str, Any]:
-    """What a report tells beside the measures; ``outcomes`` has a line a hop: found, tokens,
-    searches, searches that found nothing."""
+    """Return what a report shows in addition to the measures; ``outcomes`` has a list for each hop:
+    found, tokens, searches, searches without hits."""
     return {
         "hops": len(hops),
         "half": half_of(question_id),
@@ -63,18 +63,18 @@ def details_of(question_id: str, hops: Sequence[HopOutcome]) -> Mapping[str, Any
         "repeated_tokens": sum(hop.repeated_tokens for hop in hops),
         "failed_tokens": sum(hop.failed_tokens for hop in hops),
         "curve": curve_of(hops),
-        "outcomes": [[int(h.found), h.tokens, h.searches, h.zero_hits] for h in hops],
+        "outcomes": [[int(h.shown), h.tokens, h.searches, h.zero_hits] for h in hops],
     }
 
 
 def curve_of(hops: Sequence[HopOutcome], *, only_gold: bool = False) -> Curve:
-    """The share of the evidence that had been shown when so many tokens were spent, from (0, 0) on
-    with a point for each hop that was found. ``only_gold`` counts the tokens of the lower bound."""
-    found = 0
+    """Return the share of the evidence shown by the number of tokens spent: a point at (0, 0) and
+    one for each hop that was found. ``only_gold`` counts the tokens of the lower bound."""
+    shown = 0
     points = [(0.0, 0.0)]
     spent = accumulate(hop.gold_tokens if only_gold else hop.tokens for hop in hops)
     for hop, tokens in zip(hops, spent, strict=True):
-        if hop.found:
-            found += 1
-            points.append((float(tokens), found / len(hops)))
+        if hop.shown:
+            shown += 1
+            points.append((float(tokens), shown / len(hops)))
     return points

@@ -1,6 +1,6 @@
-"""The policy: which call comes next, given all replies so far.
+"""The policy: the next call, given all replies so far.
 
-A searcher goes through the hops in order. For each it asks up to four times and reads what comes
+A searcher follows the hops in order. For each hop it searches up to four times and reads results
 from top to bottom, until the evidence of the hop has been shown or its budget is spent.
 """
 
@@ -17,7 +17,7 @@ from bench.gold_chain.queries import Interface, Search, wordings
 
 PASSAGES_A_SEARCH = 5
 HOP_TOKENS = 4_000
-"""No call is made for a hop once it has cost so many; what a hop costs that is not found."""
+"""The budget of a hop, after which no call is made; a hop that is not found is charged this."""
 
 ReplyLevel = Literal["full", "full at once", "snippets"]
 """Passages in full, one a reply, or all of a search in one reply; or snippets, and chunk_read."""
@@ -85,7 +85,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a call was answered. ``more`` is whether the search has further passages."""
+    """The reply to a call. ``more`` tells whether the search has further passages."""
 
     shown: tuple[Shown, ...]
     more: bool
@@ -95,16 +95,16 @@ class Reply:
 
 @dataclass(slots=True)
 class HopOutcome:
-    """How a hop ended, and what it cost.
+    """The outcome of a hop and its cost. ``shown`` tells whether its evidence was shown.
 
-    ``tokens`` are retrieved, ``gold_tokens`` the least that a searcher with these queries could
-    have done with: one who is told which passage to read. ``zero_hits`` and ``refused`` count
+    ``tokens`` are retrieved, ``gold_tokens`` are the least that a searcher with these queries
+    could have used, if it knew which passage to read. ``zero_hits`` and ``refused`` count
     searches, ``repeated_tokens`` what had been shown before, ``failed_tokens`` the tokens of
     replies that show no passage, which are not retrieved.
     """
 
     resolved: bool
-    found: bool = False
+    shown: bool = False
     tokens: int = 0
     gold_tokens: int = 0
     searches: int = 0
@@ -119,20 +119,20 @@ Steps = Generator[Call, Reply, None]
 
 
 def walk(chain: Chain, setting: Setting) -> Walk:
-    """The calls for a question, one by one; each is answered with its reply. Returns how the hops
-    ended."""
+    """Yield the calls for a question, each of which is answered with its reply, and return the
+    outcomes of the hops."""
     walker = _Walker(chain, setting)
     for number, link in enumerate(chain.links):
         walker.outcomes.append(HopOutcome(resolved=bool(link.evidence)))
         if link.evidence:
             yield from walker.follow(link)
-        walker.outcomes[-1].found = number in walker.shown_hops
+        walker.outcomes[-1].shown = number in walker.shown_hops
     return tuple(walker.outcomes)
 
 
 @dataclass(slots=True)
 class _Walker:
-    """What has been shown so far. ``wanted`` maps a passage to the hops that it is evidence of,
+    """The state of a walk. ``wanted`` maps a passage to the hops that it is evidence of,
     ``seen`` to the most tokens that were shown of it at once."""
 
     chain: Chain
@@ -164,8 +164,8 @@ class _Walker:
         setting = self.setting
         written = wordings(setting.interface, link.name, link.relation, in_title=setting.in_title)
         searches = [
-            Search(setting.interface, one)
-            for one in dict.fromkeys(written[at] for at in setting.order)
+            Search(setting.interface, wording)
+            for wording in dict.fromkeys(written[at] for at in setting.order)
         ]
         has_more: list[bool] = []
         for search in searches:
@@ -197,34 +197,34 @@ class _Walker:
 
     def read_all(self, shown: Sequence[Shown]) -> Steps:
         """Read in full what was not read before, from top to bottom."""
-        for one in shown:
+        for passage in shown:
             if self.done:
                 return
-            if one.id not in self.read:
-                self.read.add(one.id)
-                self.note((yield ReadCall(one.id)), of_read=True)
+            if passage.id not in self.read:
+                self.read.add(passage.id)
+                self.note((yield ReadCall(passage.id)), of_read=True)
 
     def note(self, reply: Reply, *, of_read: bool = False) -> None:
-        """What a reply shows, and what it costs."""
+        """Record what a reply shows and what it costs."""
         hop = self.hop
         if not reply.shown:
             hop.failed_tokens += reply.result_tokens
         is_snippet = self.setting.reply == "snippets" and not of_read
-        for one in reply.shown:
-            hop.tokens += one.tokens
-            hop.repeated_tokens += min(self.seen.get(one.id, 0), one.tokens)
-            self.seen[one.id] = max(self.seen.get(one.id, 0), one.tokens)
-            is_gold = self._shows_evidence(one)
+        for passage in reply.shown:
+            hop.tokens += passage.tokens
+            hop.repeated_tokens += min(self.seen.get(passage.id, 0), passage.tokens)
+            self.seen[passage.id] = max(self.seen.get(passage.id, 0), passage.tokens)
+            is_gold = self._shows_evidence(passage)
             if is_snippet or is_gold:
-                hop.gold_tokens += one.tokens
+                hop.gold_tokens += passage.tokens
 
-    def _shows_evidence(self, one: Shown) -> bool:
-        """Whether evidence of any hop is shown that had not been shown before."""
+    def _shows_evidence(self, passage: Shown) -> bool:
+        """Return whether the passage shows evidence of any hop for the first time."""
         new = [
             number
-            for number in self.wanted.get(one.id, ())
+            for number in self.wanted.get(passage.id, ())
             if number not in self.shown_hops
-            and any(text in one.text for text in self.chain.links[number].evidence[one.id])
+            and any(text in passage.text for text in self.chain.links[number].evidence[passage.id])
         ]
         self.shown_hops.update(new)
         return bool(new)

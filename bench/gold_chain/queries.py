@@ -1,4 +1,5 @@
-"""What the searcher asks: three queries of the same contents, as each interface writes them."""
+"""The queries of the searcher: three queries of the same contents, as each interface writes
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from bench.quality.question_words import content_words
 Interface = Literal["logical", "no operators", "sentence", "keyword", "semantic", "hybrid"]
 INTERFACES: tuple[Interface, ...] = get_args(Interface)
 LOGICAL: tuple[Interface, ...] = ("logical", "no operators", "sentence")
-"""Those whose queries have fields, so that a name can be looked for in titles."""
+"""The interfaces whose queries have fields, so that names can be searched for in titles."""
 
 _OPERATOR_WORDS = {"and", "or", "not"}
 
@@ -38,15 +39,15 @@ class Search:
         }.get(self.interface, "logical_search")
 
     def arguments(self, offset: int, top_k: int) -> dict[str, Any]:
-        """The arguments of its tool for so many passages."""
-        given: dict[str, Any] = {"query": self.wording}
+        """Return the arguments of the tool for one page of passages."""
+        arguments: dict[str, Any] = {"query": self.wording}
         if self.interface == "keyword":
-            given = {"keywords": list(self.wording)}
-        given["max_results" if self.interface == "hybrid" else "top_k"] = top_k
-        given["offset"] = offset
+            arguments = {"keywords": list(self.wording)}
+        arguments["max_results" if self.interface == "hybrid" else "top_k"] = top_k
+        arguments["offset"] = offset
         if self.interface == "sentence":
-            given["granularity"] = "sentence"
-        return given
+            arguments["granularity"] = "sentence"
+        return arguments
 
 
 def wordings(
@@ -86,5 +87,5 @@ def _phrase(name: str, *, in_title: bool) -> str:
 
 
 def _word(word: str) -> str:
-    """A word as a clause; in quotes where it would be read otherwise."""
+    """Return a word as a clause, in quotes if the parser would read it as something else."""
     return word if word.isalnum() and word not in _OPERATOR_WORDS else f'"{word}"'

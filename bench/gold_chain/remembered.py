@@ -1,4 +1,4 @@
-"""An index that runs each search once, however often and in whatever pages it is asked for."""
+"""An index that runs each search once, regardless of how often and in which pages it is used."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from arag_search.vectors.opening import OpenVectors
 
 
 class RememberedIndex(Index):
-    """The searches of another index, which stays open, as its tools ask for them.
+    """A cache of the searches of another index, which stays open.
 
-    With ``depth`` a search is run for so many passages without their text, pages are cut from
-    these, and the text comes from memory: for replies that show whole passages. With depth 0 every
-    page is searched for as it is asked, once. ``latest`` are the ids of the last page.
+    With ``depth`` a search returns this many passages without their text, pages are cut from them,
+    and the text is added from memory: for replies that show whole passages. With depth 0 every page
+    is searched for once. ``latest`` are the ids of the last page.
     """
 
     def __init__(self, index: Index, *, depth: int) -> None:
@@ -29,7 +29,7 @@ class RememberedIndex(Index):
         self.latest: tuple[str, ...] = ()
 
     def close(self) -> None:
-        """Forget what was found; the other index is not closed."""
+        """Clear the cache; the other index is not closed."""
         self._found.clear()
 
     def open_vectors(self) -> OpenVectors:
@@ -76,30 +76,31 @@ class RememberedIndex(Index):
         offset: int,
         others: dict[str, Any],
     ) -> SearchResult:
-        """A page of a search; ``size`` is what it calls the number of passages."""
+        """Return a page of a search, whose parameter for the number of passages is called
+        ``size``."""
         if self._depth:
             others.pop("full_text", None)  # the text comes from memory
         page = (0, self._depth) if self._depth else (offset, count)
         key = (search.__name__, asked, page, *sorted(others.items()))
-        found = self._found.get(key)
-        if found is None:
+        result = self._found.get(key)
+        if result is None:
             bare = {"snippets": False} if self._depth else {}
-            found = search(asked, **{size: page[1]}, offset=page[0], **others, **bare)
-            self._found[key] = found
+            result = search(asked, **{size: page[1]}, offset=page[0], **others, **bare)
+            self._found[key] = result
         if self._depth:
-            found = self._cut(found, offset, count)
-        self.latest = tuple(hit.id for hit in found.hits)
-        return found
+            result = self._cut(result, offset, count)
+        self.latest = tuple(hit.id for hit in result.hits)
+        return result
 
-    def _cut(self, found: SearchResult, offset: int, count: int) -> SearchResult:
-        """A page of what was found, as the search itself would give it."""
+    def _cut(self, result: SearchResult, offset: int, count: int) -> SearchResult:
+        """Cut a page from a deeper result, as the search itself would return it."""
         hits = tuple(
-            _with_text(hit, self._chunks[hit.id]) for hit in found.hits[offset : offset + count]
+            _with_text(hit, self._chunks[hit.id]) for hit in result.hits[offset : offset + count]
         )
         # How many passages sentences are of is known where the page ends before it is full.
-        by_sentence = found.total_unit == "sentences"
-        passages = None if by_sentence and len(hits) == count else found.passages
-        return replace(found, hits=hits, offset=offset, passages=passages)
+        by_sentence = result.total_unit == "sentences"
+        passages = None if by_sentence and len(hits) == count else result.passages
+        return replace(result, hits=hits, offset=offset, passages=passages)
 
 
 def _with_text(hit: SearchHit, chunk: Chunk) -> SearchHit:

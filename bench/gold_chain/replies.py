@@ -10,10 +10,10 @@ from bench.gold_chain.policy import Call, ReadCall, Reply, Shown
 
 
 def reply_of(call: Call, text: str, ids: Sequence[str] | None = None) -> Reply:
-    """What the text of a result shows. ``ids`` are those that it shows, where they are known."""
+    """Convert the text of a result. ``ids`` are those of the passages that it shows, if known."""
     shown = tuple(
-        Shown(one.id, count_tokens(one.title) + count_tokens(one.text), one.text)
-        for one in passages_in(text, of_read=isinstance(call, ReadCall), ids=ids)
+        Shown(passage.id, count_tokens(passage.title) + count_tokens(passage.text), passage.text)
+        for passage in passages_in(text, of_read=isinstance(call, ReadCall), ids=ids)
     )
     refused = not shown and is_refused(text)
     return Reply(shown, offers_more(text), refused, count_tokens(text))

@@ -1,4 +1,4 @@
-"""A searcher at one interface: the policy's calls through the tools that a model would call."""
+"""A searcher at one interface: the policy calls the tools that a model would call."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Traced:
 
 @dataclass(slots=True)
 class _Kept:
-    """A result that was given when some of the passages found had been shown before, and what it
-    adds to those that were shown and read."""
+    """A result of a call after some of its passages had been shown, with the ids that it adds to
+    those shown and read."""
 
     reply: Reply
     ids: tuple[str, ...]
@@ -59,17 +59,17 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Answers:
-    """The results of one call. ``found`` are the ids of all passages that it comes upon."""
+    """The results of one call. ``passages`` are the ids of all passages that it finds."""
 
-    found: frozenset[str]
+    passages: frozenset[str]
     kept: dict[frozenset[str], _Kept] = field(default_factory=dict[frozenset[str], _Kept])
 
 
 class Searcher:
     """Walks chains at one interface, with one kind of reply.
 
-    Each call is made once for each set of passages that were shown before; the result is the text
-    that the tool gives. Not safe for several threads.
+    Each call is made once for each set of passages that were shown before; the result is the
+    tool's own text. Not safe for several threads.
     """
 
     def __init__(self, index: Index, interface: Interface, reply: ReplyLevel) -> None:
@@ -84,7 +84,8 @@ class Searcher:
         self._texts: dict[str, str] = {}
 
     def walk(self, chain: Chain, setting: Setting) -> tuple[HopOutcome, ...]:
-        """How the hops of a chain end. ``setting`` is of this interface and reply."""
+        """Walk a chain and return the outcomes of its hops. ``setting`` is of this interface and
+        reply."""
         return self._walked(chain, setting, None)
 
     def audit(self, chain: Chain, setting: Setting) -> None:
@@ -95,8 +96,8 @@ class Searcher:
         model = GoldChainModel({chain.question_id: chain}, setting)
         record = Agent(self._real, self.preset, model).ask(chain.question, chain.question_id)
         theirs = [
-            Traced(one.tool_name, one.tool_input, one.hit_ids, one.retrieved_tokens)
-            for one in record.trajectory
+            Traced(step.tool_name, step.tool_input, step.hit_ids, step.retrieved_tokens)
+            for step in record.trajectory
         ]
         if record.status != "answered" or ours != theirs:
             at = next(
@@ -128,24 +129,24 @@ class Searcher:
             return end.value
 
     def _answer(self, call: Call, read_set: ReadSet) -> _Kept:
-        """What a call gives, given what was shown before, which it adds to."""
+        """Answer a call, given what was shown before, and add what the answer shows to that."""
         before = read_set.shown | read_set.read
         answers = self._answers.get(call)
-        kept = answers.kept.get(answers.found & before) if answers is not None else None
+        kept = answers.kept.get(answers.passages & before) if answers is not None else None
         if kept is None:
-            kept, found = self._made(call, read_set)
-            answers = self._answers.setdefault(call, _Answers(found))
-            answers.kept[found & before] = kept
+            kept, passages = self._made(call, read_set)
+            answers = self._answers.setdefault(call, _Answers(passages))
+            answers.kept[passages & before] = kept
         read_set.shown |= kept.shown
         read_set.read |= kept.read
         return kept
 
     def _made(self, call: Call, read_set: ReadSet) -> tuple[_Kept, frozenset[str]]:
-        """Call the tool; its result, and all that it came upon."""
+        """Call the tool, and return its result with the ids of all passages that it found."""
         after = ReadSet({}, set(read_set.read), set(read_set.shown))
         self._index.latest = ()
         result = self._tools[call.tool].run(call.arguments, after)
-        found = {call.chunk_id} if isinstance(call, ReadCall) else set(self._index.latest)
+        ids = {call.chunk_id} if isinstance(call, ReadCall) else set(self._index.latest)
         reply = reply_of(call, result.text, result.ids)
         self._check(call, reply, result)
         return (
@@ -156,33 +157,34 @@ class Searcher:
                 frozenset(after.shown - read_set.shown),
                 frozenset(after.read - read_set.read),
             ),
-            frozenset(found),
+            frozenset(ids),
         )
 
     def _slim(self, reply: Reply) -> Reply:
-        """The same with texts that are kept once."""
+        """Return the reply with texts that are shared with earlier replies."""
         shown = tuple(
-            replace(one, text=self._texts.setdefault(one.text, one.text)) for one in reply.shown
+            replace(passage, text=self._texts.setdefault(passage.text, passage.text))
+            for passage in reply.shown
         )
         return replace(reply, shown=shown)
 
     def _check(self, call: Call, reply: Reply, result: ToolResult) -> None:
         """Raise BenchError where the text was not read as the tool counted it."""
-        told = (result.ids, result.retrieved_tokens, result.status == "error")
+        counted = (result.ids, result.retrieved_tokens, result.status == "error")
         read = (
-            tuple(one.id for one in reply.shown),
-            sum(one.tokens for one in reply.shown),
+            tuple(passage.id for passage in reply.shown),
+            sum(passage.tokens for passage in reply.shown),
             reply.refused,
         )
-        if told != read:
+        if counted != read:
             raise BenchError(
-                f"A reply cannot be read: {read}, and the tool says {told}.",
+                f"A reply cannot be read: {read}, and the tool says {counted}.",
                 where=f"{call.tool} {call.arguments}",
             )
 
 
 def preset_of(interface: Interface, reply: ReplyLevel) -> Preset:
-    """The preset under which the agent walks. What was shown is suppressed, for all alike."""
+    """Return the preset of the agent. Text shown before is suppressed for all interfaces alike."""
     full = reply != "snippets"
     tool = Search(interface, "").tool
     return Preset.model_validate(

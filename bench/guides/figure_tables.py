@@ -1,7 +1,7 @@
-"""What stands in the tables of the guides: which rows of which files, and in what words.
+"""The tables of the guides: their rows of results, and the wording of each line.
 
-A line whose file is not there is left out, a table without lines says what to run. A new table is
-a function in ``TABLES``, and its mark in a document (see bench/guides/figures.py).
+A line whose file is missing is left out, and a table without lines names the command to run. A new
+table is a function in ``TABLES``, and its mark in a document (see bench/guides/figures.py).
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 import orjson
 
+from bench.report import markdown
 from bench.report.result_files import Kept
 from bench.report.rows import Row, shown_number
 from bench.scale.sides import CLASSES, Measured
 
 Table = Callable[[Kept], list[str]]
-"""Makes the lines of a table, in Markdown."""
+"""Returns the lines of a table, in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class Rows:
     part: str
     of: Callable[[Sequence[float]], float]
 
-    def found(self, kept: Kept) -> Row:
-        """The one row, with the target that they have in common."""
+    def combined(self, kept: Kept) -> Row:
+        """Return the combined row, with the target that the rows have in common."""
         rows = [row for row in kept.figure(self.figure).rows if self.part in row.what]
         return replace(rows[0], value=self.of([row.value for row in rows]), low=None, high=None)
 
@@ -40,7 +41,7 @@ class Line:
     """A line of the table of speed.
 
     ``rows`` are names for ``Kept.row`` ("file/figure/what"), or several as one. ``measured`` is a
-    format of them ("{0.value:.2f}"). The aims are those that the rows have.
+    format of them ("{0.value:.2f}"). The aims are the targets of the rows.
     """
 
     what: str
@@ -48,20 +49,18 @@ class Line:
     rows: tuple[str | Rows, ...]
 
     def is_kept(self, kept: Kept) -> bool:
-        """Whether all its rows were measured."""
-        figures = (each.figure if isinstance(each, Rows) else each for each in self.rows)
+        """Return whether all rows of the line were measured."""
+        figures = (names.figure if isinstance(names, Rows) else names for names in self.rows)
         return all(kept.has("/".join(name.split("/")[:2])) for name in figures)
 
     def text(self, kept: Kept) -> str:
-        """The line in Markdown. Raises BenchError for a row that a file does not have."""
-        rows = [
-            each.found(kept) if isinstance(each, Rows) else kept.row(each) for each in self.rows
-        ]
-        return _line([self.what, self.measured.format(*rows), _aims(rows)])
+        """Return the line in Markdown. Raises BenchError for a row that a file does not have."""
+        rows = [row.combined(kept) if isinstance(row, Rows) else kept.row(row) for row in self.rows]
+        return markdown.line([self.what, self.measured.format(*rows), _aims(rows)])
 
 
 def _aims(rows: Sequence[Row]) -> str:
-    """The targets of the rows in their order; one alone where they are the same."""
+    """Return the targets of the rows in their order, or one if they are all the same."""
     units = {"": "", "x": ""}
     aims = [
         f"{row.target.value:,g} {units.get(row.unit, row.unit)}".strip()
@@ -186,13 +185,13 @@ SPEED = (
 
 
 def speed(kept: Kept) -> list[str]:
-    """What the README says of speed."""
-    lines = [line.text(kept) for line in SPEED if line.is_kept(kept)]
+    """Return the table of speed in README."""
+    lines = [figure.text(kept) for figure in SPEED if figure.is_kept(kept)]
     return table(("figure", "measured", "aim"), lines, "efficiency all")
 
 
 def build_cost(kept: Kept) -> list[str]:
-    """What building each side of the replay costs."""
+    """Return the table of what building each side of the replay costs."""
     lines: list[str] = []
     if kept.has("replay"):
         figure = kept.figure("replay/build")
@@ -200,7 +199,7 @@ def build_cost(kept: Kept) -> list[str]:
         for side, note in figure.details["notes"].items():
             seconds, peak = rows[f"{side}: seconds"], rows.get(f"{side}: peak memory")
             cells = [_value(seconds), _value(rows[f"{side}: on disk"])]
-            lines.append(_line([side, *cells, "" if peak is None else _value(peak), note]))
+            lines.append(markdown.line([side, *cells, "" if peak is None else _value(peak), note]))
         lines += _gaps(figure.details["gaps"], 5)
     head = ("side", "seconds", "MB on disk", "MB of memory at most", "what it does")
     return table(head, lines, "replay")
@@ -213,13 +212,13 @@ def replay(kept: Kept) -> list[str]:
     if kept.has("replay"):
         figure = kept.figure("replay/replay")
         rows = {row.what: row for row in figure.rows}
-        for side, given in figure.details["given"].items():
+        for side, input in figure.details["given"].items():
             cells = [
                 _value(rows[f"{side}, {of}: {what}"])
                 for of in clients
                 for what in ("QPS", "mean", "P50", "P95", "P99")
             ]
-            lines.append(_line([side, given.split(",")[0], *cells]))
+            lines.append(markdown.line([side, input.split(",")[0], *cells]))
         lines += _gaps(figure.details["gaps"], 12)
     latencies = ("mean", "P50", "P95", "P99")
     head = ("side", "is given", f"QPS, {clients[0]}", *latencies, f"QPS, {clients[1]}", *latencies)
@@ -227,41 +226,45 @@ def replay(kept: Kept) -> list[str]:
 
 
 def agreement(kept: Kept) -> list[str]:
-    """How the hits of others agree with ours."""
+    """Return the table of how other libraries' hits agree with ours."""
     lines: list[str] = []
     if kept.has("replay"):
         figure = kept.figure("replay/agreement")
-        lines = [_line([row.what, shown_number(row.value)]) for row in figure.rows]
+        lines = [markdown.line([row.what, shown_number(row.value)]) for row in figure.rows]
         gaps = figure.details["gaps"]
         lines += _gaps({peer: gaps[peer] for peer in ("bm25s", "pyserini") if peer in gaps}, 2)
     return table(("same words, k1 and b", "of the queries"), lines, "replay")
 
 
 def retrieval(kept: Kept) -> list[str]:
-    """What one search with the question finds, by data set and kind of search."""
+    """Return the table of single searches with the question, by data set and kind of search."""
     lines: list[str] = []
     measures = ("recall@5", "recall@20", "tokens@5", "tokens@20")
     if kept.has("retrieval"):
-        found: dict[str, dict[str, Row]] = {}
+        rows_by_search: dict[str, dict[str, Row]] = {}
         for row in kept.figure("retrieval/retrieval").rows:
             what, measure = row.what.rsplit(", ", 1)
-            found.setdefault(what, {})[measure] = row
-        for what, rows in found.items():
-            lines.append(_line([*what.split(": "), *(_with_range(rows[one]) for one in measures)]))
+            rows_by_search.setdefault(what, {})[measure] = row
+        for what, rows in rows_by_search.items():
+            lines.append(
+                markdown.line(
+                    [*what.split(": "), *(_with_range(rows[measure]) for measure in measures)]
+                )
+            )
     return table(("data set", "search, or difference", *measures), lines, "retrieval")
 
 
 def gold_chain(kept: Kept) -> list[str]:
-    """Tokens to evidence and full evidence by passages, data set and interface: the main policy,
-    and the range over all."""
+    """Return the table of tokens to evidence and full evidence by passages, data set and interface:
+    the main policy, and the range over all policies."""
     lines: list[str] = []
     measures = ("TokensToEvidence", "FullEvidence")
     if kept.has("gold_chain"):
         figure = kept.figure("gold_chain/gold_chain")
         rows = {(*_levels(row.what), row.what.rsplit(", ", 1)[1]): row for row in figure.rows}
         over = {
-            (one["data_set"], one["passages"], one["interface"], one["measure"]): one
-            for one in figure.details["over_policies"]
+            (entry["data_set"], entry["passages"], entry["interface"], entry["measure"]): entry
+            for entry in figure.details["over_policies"]
         }
         for at in dict.fromkeys(key[:3] for key in rows):
             cells = [
@@ -269,7 +272,7 @@ def gold_chain(kept: Kept) -> list[str]:
                 for measure in measures
                 for cell in (_with_range(rows[*at, measure]), _over(over[*at, measure]))
             ]
-            lines.append(_line([at[1], at[0], at[2], *cells]))
+            lines.append(markdown.line([at[1], at[0], at[2], *cells]))
     head = ("T [95%]", "T over policies", "full evidence [95%]", "over policies")
     return table(
         ("passages", "data set", "interface", *head),
@@ -279,16 +282,16 @@ def gold_chain(kept: Kept) -> list[str]:
 
 
 def gold_chain_claims(kept: Kept) -> list[str]:
-    """What may be said of each pair of interfaces, by passages."""
+    """Return the table of the claims about each pair of interfaces, by passages."""
     lines: list[str] = []
     passages: list[str] = []
     if kept.has("gold_chain"):
         claims = kept.figure("gold_chain/gold_chain").details["claims"]
-        passages = list(dict.fromkeys(one["passages"] for one in claims))
+        passages = list(dict.fromkeys(claim["passages"] for claim in claims))
         said: dict[str, list[str]] = {}
-        for one in claims:
-            said.setdefault(f"{one['first']} to {one['second']}", []).append(_claim(one))
-        lines = [_line([pair, *cells]) for pair, cells in said.items()]
+        for claim in claims:
+            said.setdefault(f"{claim['first']} to {claim['second']}", []).append(_claim(claim))
+        lines = [markdown.line([pair, *cells]) for pair, cells in said.items()]
     return table(("tokens to evidence", *passages), lines, "ablate bench/suites/gold_chain.yaml")
 
 
@@ -299,19 +302,19 @@ def _levels(what: str) -> tuple[str, str, str]:
     return set_name, passages, interface
 
 
-def _over(found: Mapping[str, Any]) -> str:
-    return f"{shown_number(found['least'])} to {shown_number(found['most'])}"
+def _over(entry: Mapping[str, Any]) -> str:
+    return f"{shown_number(entry['least'])} to {shown_number(entry['most'])}"
 
 
-def _claim(found: Mapping[str, Any]) -> str:
-    ahead = {"first": found["first"], "second": found["second"]}.get(found["outcome"])
+def _claim(claim: Mapping[str, Any]) -> str:
+    ahead = {"first": claim["first"], "second": claim["second"]}.get(claim["outcome"])
     said = (
-        f"**{ahead} beats**" if ahead else found["outcome"].replace("depends", "depends on policy")
+        f"**{ahead} beats**" if ahead else claim["outcome"].replace("depends", "depends on policy")
     )
-    low, high = (math.exp(found[bound]) for bound in ("low", "high"))
-    first, second = found["resolved_for"]
+    low, high = (math.exp(claim[bound]) for bound in ("low", "high"))
+    first, second = claim["resolved_for"]
     return (
-        f"{said}: x {low:.2f} to x {high:.2f} (resolved {first} : {second} of {found['policies']})"
+        f"{said}: x {low:.2f} to x {high:.2f} (resolved {first} : {second} of {claim['policies']})"
     )
 
 
@@ -320,22 +323,22 @@ def growth(kept: Kept) -> list[str]:
     lines: list[str] = []
     classes = tuple(CLASSES)
     path = kept.folder / "scale.json"
-    found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
-    for engine, sizes in found.get("measured", {}).items():
-        for each in map(Measured.from_dict, sizes):
+    content: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
+    for engine, sizes in content.get("measured", {}).items():
+        for size in map(Measured.from_dict, sizes):
             cells = [
-                f"{each.passages / each.seconds:,.0f}",
-                f"{each.bytes / each.passages:,.0f}",
-                *(_two_digits(each.latency[name].median_ms) for name in classes),
+                f"{size.passages / size.seconds:,.0f}",
+                f"{size.bytes / size.passages:,.0f}",
+                *(_two_digits(size.latency[name].median_ms) for name in classes),
             ]
-            lines.append(_line([engine, f"{each.passages:,}", *cells]))
-        laws = found["extrapolated"].get(engine, {})
+            lines.append(markdown.line([engine, f"{size.passages:,}", *cells]))
+        laws = content["extrapolated"].get(engine, {})
         if laws:
             named = [laws[name] for name in ("build", "index")]
             medians = [laws[f"{name}: median"] for name in classes]
-            build, index = (f"{_with_interval(each)} {each['unit']}" for each in named)
+            build, index = (f"{_with_interval(law)} {law['unit']}" for law in named)
             cells = [build, index, *map(_with_interval, medians)]
-            lines.append(_line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
+            lines.append(markdown.line([engine, f"{named[0]['passages']:,}, extrapolated", *cells]))
     head = ("engine", "passages", "passages/s built", "bytes a passage", *classes)
     return table(head, lines, "scale")
 
@@ -352,16 +355,17 @@ def _two_digits(number: float) -> str:
 
 
 def table(head: Sequence[str], lines: Sequence[str], command: str) -> list[str]:
-    """A table with these lines; without lines what to run."""
+    """Return a table with these lines; without lines, the command to run."""
     if not lines:
         return [f"Not measured yet: `python -m bench {command}`."]
-    return [_line(head), _line(["---"] * len(head)), *lines]
+    return [*markdown.head(head), *lines]
 
 
 def _gaps(gaps: Mapping[str, str], cells: int) -> list[str]:
-    """A line for what was not measured, with the reason."""
+    """Return a line with the reason for each side that was not measured."""
     return [
-        _line([side, f"not measured: {why}", *[""] * (cells - 2)]) for side, why in gaps.items()
+        markdown.line([side, f"not measured: {why}", *[""] * (cells - 2)])
+        for side, why in gaps.items()
     ]
 
 
@@ -375,10 +379,6 @@ def _with_range(row: Row) -> str:
     return f"{_value(row)} [{shown_number(row.low)}, {shown_number(row.high)}]"
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 TABLES: Mapping[str, Table] = {
     "speed": speed,
     "build cost": build_cost,
@@ -389,4 +389,4 @@ TABLES: Mapping[str, Table] = {
     "gold chain claims": gold_chain_claims,
     "growth": growth,
 }
-"""By the name that stands in the mark."""
+"""The tables by their name in the mark."""

@@ -56,7 +56,7 @@ def _updated(options: argparse.Namespace, _: str) -> int:
 
 
 def outdated(root: Path, kept: Kept, *, write: bool) -> list[str]:
-    """The documents whose tables are not what the results are; they are mended with ``write``.
+    """Return the documents whose tables differ from the results; with ``write``, update them.
 
     Raises BenchError for a mark that is not understood, and what the tables raise.
     """
@@ -73,7 +73,8 @@ def outdated(root: Path, kept: Kept, *, write: bool) -> list[str]:
 
 
 def rewritten(text: str, kept: Kept, tables: Mapping[str, Table], *, where: str) -> str:
-    """The text with every table anew. Raises BenchError for an unknown or unclosed mark."""
+    """Return the text with all tables updated. Raises BenchError for an unknown or unclosed
+    mark."""
     parts: list[str] = []
     at = 0
     while begin := _BEGIN.search(text, at):

@@ -51,7 +51,7 @@ def _written(_options: argparse.Namespace, _command: str) -> int:
 
 
 def sample_page(folder: Path) -> Path:
-    """The page of a run over the sample corpus, made in an empty folder."""
+    """Build the page of a run over the sample corpus in an empty folder."""
     preset = load_preset(PRESET)
     with as_file(files("arag_search") / "sample") as sample:
         build_index([str(sample / "corpus.jsonl")], folder / "index", BuildOptions())
@@ -67,7 +67,7 @@ def sample_page(folder: Path) -> Path:
 
 @contextmanager
 def open_browser() -> Generator[Browser]:
-    """The browser of the system. Raises BenchError where it, or what drives it, is not there."""
+    """Open the system's browser. Raises BenchError if it, or Playwright, is not installed."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
@@ -82,7 +82,7 @@ def open_browser() -> Generator[Browser]:
 
 
 def picture(browser: Browser, page: Path) -> bytes:
-    """What a browser shows of a question, as PNG."""
+    """Take a picture of a question in the browser, as PNG."""
     width, height = SIZE
     tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
     tab.goto(f"{page.as_uri()}#/question/{QUESTION}")

@@ -1,5 +1,5 @@
-"""The data sets of a bench: a folder each with a corpus and questions.jsonl, with the index and
-vectors that are kept of it."""
+"""The data sets of a bench: a folder each with a corpus and questions.jsonl, and its kept index
+and vectors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ SETS = ("2wikimultihopqa", "musique", "hotpotqa")
 
 
 def corpus_file(folder: Path) -> Path:
-    """The corpus of a data set: corpus.json where it is one document, else corpus.jsonl."""
+    """Return the corpus file of a data set: corpus.json if it is one document, else
+    corpus.jsonl."""
     other = folder / "corpus.json"
     return other if other.is_file() else folder / "corpus.jsonl"
 
 
 def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Question]:
-    """So many of the questions, in their order, the same ones for the same name; all where there
-    are no more or ``count`` is None."""
+    """Draw ``count`` of the questions, in their order and always the same ones for a name; all if
+    there are no more or ``count`` is None."""
     if count is None or count >= len(questions):
         return list(questions)
     chosen = Random(f"{SEED} {name}").sample(range(len(questions)), count)
@@ -38,8 +39,8 @@ def drawn(questions: Sequence[Question], count: int | None, name: str) -> list[Q
 
 
 def open_kept(corpus: Path, work: Path, encoder: Encoder | str | None) -> Index:
-    """The index of a corpus as kept in ``work``, else made there; with vectors of both units where
-    an encoder is given, by its name or open (it then stays open)."""
+    """Open the index of a corpus that is kept in ``work``, or build it there; with vectors of both
+    units if an encoder is passed, by its name or open (it then stays open)."""
     location = kept_index(corpus, work)
     vectors: Path | None = None
     if encoder is not None:

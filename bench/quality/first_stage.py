@@ -1,4 +1,4 @@
-"""What one search with the question itself finds, by kind of search, and what can be said of it."""
+"""Single searches with the question itself, by kind of search, and estimates of their results."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from arag_search.search.results import SearchHit
 from arag_search.tokens import count_tokens
 from bench import BenchError
 from bench.quality.question_words import content_words, words_query
+from bench.report.statistics import MACRO
 
 CUTS = (5, 20)
-"""So many passages are looked at; each question is searched for once, with the most."""
+"""The numbers of passages that are scored; each question is searched for once, with the largest."""
 MEASURES = tuple(f"{what}@{cut}" for what in ("recall", "tokens") for cut in CUTS)
 CONTRASTS = (("semantic", "logical"), ("hybrid", "logical"))
-"""Differences that are asked about; declared before anything was measured."""
+"""The differences of interest, declared before anything was measured."""
 CONTRAST_LEVEL = 1 - (1 - LEVEL) / (len(CONTRASTS) * len(MEASURES))
-"""Of each interval, so that all those of a data set hold together at LEVEL (Bonferroni)."""
-MACRO = "macro-average"
+"""The level of each interval at which all of a data set hold together at LEVEL (Bonferroni)."""
 
 _MOST = max(CUTS)
 
@@ -65,11 +65,11 @@ SEARCHES: Mapping[str, Search] = {
     "hybrid": _hybrid,
 }
 BY_WORDS = {"keyword", "logical"}
-"""Those that need no vectors."""
+"""The searches that need no vectors."""
 
 
 class Answer(NamedTuple):
-    """What one search found for one question. ``values`` are in the order of MEASURES."""
+    """The result of one search for one question. ``values`` are in the order of MEASURES."""
 
     values: tuple[float, ...]
     hits: int
@@ -77,8 +77,8 @@ class Answer(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """How much of the evidence the passages can show: gold titles over all questions, those that no
-    passage has, questions with such a one, and titles that several passages have."""
+    """The evidence that passages can show: gold titles over all questions, those that no passage
+    has, questions with such a title, and titles that several passages have."""
 
     titles: int
     unresolved: int
@@ -130,7 +130,7 @@ def measure(
 
 
 def _answer(index: Index, search: Search, question: Question, tokens: dict[str, int]) -> Answer:
-    """``tokens`` of passages, by id, are counted once."""
+    """Search for one question; ``tokens`` caches the number of tokens of passages by id."""
     try:
         hits, refused = search(index, question.text), False
     except QueryError:
@@ -151,22 +151,22 @@ def values_of(
 
 
 def evidence_of(titles: Collection[str], questions: Sequence[Question]) -> Evidence:
-    """What passages with these titles, one a document, can show."""
+    """Count the evidence that passages with these titles (one for each document) can show."""
     documents = {
         of_subjects: Counter(
             name for title in titles for name in title_names(title, of_subjects=of_subjects)
         )
         for of_subjects in (False, True)
     }
-    found = [
+    evidence = [
         [documents[not question.supporting_titles][name] for name in gold_names(question)]
         for question in questions
     ]
     return Evidence(
-        titles=sum(map(len, found)),
-        unresolved=sum(counts.count(0) for counts in found),
-        questions=sum(0 in counts for counts in found),
-        shared=sum(count > 1 for counts in found for count in counts),
+        titles=sum(map(len, evidence)),
+        unresolved=sum(counts.count(0) for counts in evidence),
+        questions=sum(0 in counts for counts in evidence),
+        shared=sum(count > 1 for counts in evidence for count in counts),
     )
 
 
@@ -185,34 +185,35 @@ class Column(NamedTuple):
         return self.what in DIFFERENCES
 
 
-DIFFERENCES = {f"{one} - {other}": (one, other) for one, other in CONTRASTS}
+DIFFERENCES = {f"{first} - {other}": (first, other) for first, other in CONTRASTS}
 
 
 def columns_of(searches: Collection[str]) -> list[Column]:
-    """The columns of these searches, and of the differences that lie within them."""
+    """Return the columns of these searches and of the differences between them."""
     within = [what for what, pair in DIFFERENCES.items() if set(pair) <= set(searches)]
     return [Column(what, measure) for what in (*searches, *within) for measure in MEASURES]
 
 
 Estimates = Mapping[str, Mapping[Column, Interval]]
-"""By data set, in their order; MACRO comes last."""
+"""Estimates by data set, in order; MACRO is the last."""
 
 
 def estimates(sets: Sequence[Measured]) -> Estimates:
-    """Means with their intervals of every column: of each data set, and where there are several of
-    their average, in which each counts the same."""
+    """Estimate the mean of every column with its interval: of each data set, and of the average of
+    several data sets, in which each counts the same."""
     import numpy as np
 
     columns = columns_of(sets[0].answers)
     tables = [
-        np.array([_row(one, at, columns) for at in range(len(one.questions))]) for one in sets
+        np.array([_row(measured, at, columns) for at in range(len(measured.questions))])
+        for measured in sets
     ]
     values = [table.mean(axis=0) for table in tables]
     means = [
-        resampled_means(table, [question.type for question in one.questions], one.name)
-        for one, table in zip(sets, tables, strict=True)
+        resampled_means(table, [question.type for question in measured.questions], measured.name)
+        for measured, table in zip(sets, tables, strict=True)
     ]
-    names = [one.name for one in sets]
+    names = [measured.name for measured in sets]
     if len(sets) > 1:
         names.append(MACRO)
         values.append(np.mean(values, axis=0))
@@ -225,24 +226,25 @@ def estimates(sets: Sequence[Measured]) -> Estimates:
 
 
 def _row(measured: Measured, at: int, columns: Sequence[Column]) -> list[float]:
-    """The values of one question in the order of the columns."""
+    """Return the values of one question in the order of the columns."""
 
     def value(what: str, measure: str) -> float:
         if what in DIFFERENCES:
-            one, other = DIFFERENCES[what]
-            return value(one, measure) - value(other, measure)
+            first, other = DIFFERENCES[what]
+            return value(first, measure) - value(other, measure)
         return measured.answers[what][at].values[MEASURES.index(measure)]
 
     return [value(*column) for column in columns]
 
 
 def verdict(difference: Interval, measure: str) -> str:
-    """What may be said of a difference; where it is not resolved, from which size one would be."""
+    """Return what the interval of a difference supports; if it is not resolved, also the smallest
+    difference that would be."""
     if difference.is_resolved:
         return "above 0" if difference.low > 0 else "below 0"
     return f"not resolved (from {shown(difference.resolution, measure)})"
 
 
 def shown(value: float, measure: str) -> str:
-    """A value in digits: tokens are whole numbers, recall has three places."""
+    """Format a value: tokens as whole numbers, recall with three decimals."""
     return f"{value:,.0f}" if measure.startswith("tokens") else f"{value:.3f}"

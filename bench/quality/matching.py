@@ -62,7 +62,7 @@ class ScannedChunk:
 
 
 def scanned(chunks: Iterator[Chunk]) -> list[ScannedChunk]:
-    """Chunks prepared for scanning. Lower-casing must keep lengths for the places to hold."""
+    """Prepare chunks for scanning. Lower-casing must not change lengths, so that offsets hold."""
     result: list[ScannedChunk] = []
     for chunk in chunks:
         tokens = analysis.tokens(chunk.content)
@@ -78,7 +78,7 @@ def scanned(chunks: Iterator[Chunk]) -> list[ScannedChunk]:
 
 
 def reference_scores(chunks: Sequence[ScannedChunk], keyword: str) -> dict[str, float]:
-    """A-RAG's Eq. 1 for one keyword: substring count x length, chunks without it left out."""
+    """Score one keyword by A-RAG's Eq. 1, substring count x length, without chunks that lack it."""
     wanted = keyword.lower()
     counts = ((chunk.id, chunk.text.count(wanted)) for chunk in chunks)
     return {chunk_id: float(count * len(keyword)) for chunk_id, count in counts if count}
@@ -87,27 +87,27 @@ def reference_scores(chunks: Sequence[ScannedChunk], keyword: str) -> dict[str, 
 def engine_scores(
     index: Index, keyword: str, matching: Literal["token", "substring"]
 ) -> dict[str, float]:
-    """The scores of all chunks by keyword_search."""
+    """Score all chunks by keyword_search."""
     result = index.keyword_search([keyword], top_k=_ALL, matching=matching, snippets=False)
     return {hit.id: hit.score for hit in result.hits}
 
 
 def draw_keywords(chunks: Sequence[ScannedChunk], number: int, seed: int = 1) -> list[str]:
-    """Distinct words and runs of two or three, as they stand in the text."""
+    """Draw distinct words and runs of two or three words from the text."""
     rng = random.Random(seed)
     words = [chunk.text.split() for chunk in chunks]
-    found: dict[str, None] = {}
-    while len(found) < number:
+    keywords: dict[str, None] = {}
+    while len(keywords) < number:
         line = rng.choice(words)
         at, length = rng.randrange(len(line)), rng.choice((1, 1, 2, 3))
         keyword = " ".join(line[at : at + length])
         if 1 < len(keyword) <= 200:
-            found[keyword] = None
-    return list(found)
+            keywords[keyword] = None
+    return list(keywords)
 
 
 def compare(index: Index, chunks: Sequence[ScannedChunk], keyword: str) -> Comparison:
-    """Both ways of matching for one keyword."""
+    """Compare both ways of matching for one keyword."""
     by_token = engine_scores(index, keyword, "token")
     by_substring = reference_scores(chunks, keyword)
     agree = by_token == by_substring

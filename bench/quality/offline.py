@@ -79,20 +79,20 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 def measure_main(
     index: Index, questions: Sequence[Question], name: str, rules: Collection[str] = RULES
 ) -> Figure:
-    """All figures: the model, what it is compared with, and each of these rules left out."""
+    """Measure the model, its baselines, and the model without each of these rules."""
     scores = ask(index, questions, OfflineModel())
     bare = ask(index, questions, OfflineModel(), preset=NO_PASSAGES)
-    own = [one.retrieved_tokens or 0 for one in scores]
-    found, exact = mean_recall(scores), mean_exact(scores)
+    own = [score.retrieved_tokens or 0 for score in scores]
+    recall, exact = mean_recall(scores), mean_exact(scores)
     queried = one_query(index, questions, own)
     wide = one_query(index, questions, [MAX_TOKENS] * len(questions))
-    guessed = fmean(exact_match(guess(one.text), one.answers) for one in questions)
-    chained = [one for one in scores if one.type in CHAINED]
+    guessed = fmean(exact_match(guess(question.text), question.answers) for question in questions)
+    chained = [score for score in scores if score.type in CHAINED]
     rows = [
-        Row("evidence recall", found, "", target=Target("at least", 0.75)),
+        Row("evidence recall", recall, "", target=Target("at least", 0.75)),
         Row("retrieved tokens a question", fmean(own), "", target=Target("at most", MAX_TOKENS)),
         Row("recall of one BM25 query, same tokens", queried, ""),
-        Row("recall above it", found - queried, "", target=Target("at least", 0.12)),
+        Row("recall above it", recall - queried, "", target=Target("at least", 0.12)),
         Row(f"recall of one BM25 query, {MAX_TOKENS:,} tokens", wide, ""),
         Row("exact match", exact, ""),
         Row("exact match without passages", mean_exact(bare), ""),
@@ -105,11 +105,11 @@ def measure_main(
             "",
             target=Target("at least", 0.08),
         ),
-        Row("F1", fmean(one.f1 for one in scores), ""),
-        Row("questions without an answer", fmean(float(one.refused) for one in scores), ""),
+        Row("F1", fmean(score.f1 for score in scores), ""),
+        Row("questions without an answer", fmean(float(score.refused) for score in scores), ""),
     ]
     left_out = without_each(index, questions, rules)
-    rows += [_without(rule, kept, found, exact) for rule, kept in left_out.items()]
+    rows += [_without(rule, kept, recall, exact) for rule, kept in left_out.items()]
     half = len(scores) // 2
     details = {
         **kept_details(scores, left_out),
@@ -121,17 +121,17 @@ def measure_main(
 def measure_other(
     index: Index, questions: Sequence[Question], name: str, rules: Collection[str] = RULES
 ) -> Figure:
-    """The model and one query, on questions that no figure is promised for."""
+    """Measure the model and one query on questions for which no target is set."""
     scores = ask(index, questions, OfflineModel())
-    own = [one.retrieved_tokens or 0 for one in scores]
-    found, exact = mean_recall(scores), mean_exact(scores)
+    own = [score.retrieved_tokens or 0 for score in scores]
+    recall, exact = mean_recall(scores), mean_exact(scores)
     left_out = without_each(index, questions, rules)
     rows = (
-        Row("evidence recall", found, ""),
+        Row("evidence recall", recall, ""),
         Row("retrieved tokens a question", fmean(own), ""),
         Row("recall of one BM25 query, same tokens", one_query(index, questions, own), ""),
         Row("exact match", exact, ""),
-        *(_without(rule, kept, found, exact) for rule, kept in left_out.items()),
+        *(_without(rule, kept, recall, exact) for rule, kept in left_out.items()),
     )
     return Figure(name, rows, kept_details(scores, left_out))
 
@@ -139,38 +139,41 @@ def measure_other(
 def without_each(
     index: Index, questions: Sequence[Question], rules: Collection[str]
 ) -> dict[str, list[QuestionScore]]:
-    """The scores without each of the rules."""
+    """Score the model without each of the rules."""
     return {rule: ask(index, questions, OfflineModel(frozenset((rule,)))) for rule in rules}
 
 
 def kept_details(
     scores: Sequence[QuestionScore], left_out: Mapping[str, Sequence[QuestionScore]]
 ) -> dict[str, Any]:
-    """What JSON keeps beside the rows: types of questions, and rules left out."""
+    """Return what JSON keeps in addition to the rows: types of questions, and rules left out."""
     return {
         "types": {kind: summary(kept) for kind, kept in by_type(scores).items()},
         "rules": {rule: {"does": RULES[rule], **summary(left_out[rule])} for rule in left_out},
     }
 
 
-def _without(rule: str, kept: Sequence[QuestionScore], found: float, exact: float) -> Row:
-    """What a rule gives: exact match with it less that without; recall stands in the name."""
-    recall = found - mean_recall(kept)
-    return Row(f"rule {rule}: recall {recall:+.3f}, exact match", exact - mean_exact(kept), "")
+def _without(rule: str, kept: Sequence[QuestionScore], recall: float, exact: float) -> Row:
+    """Return what a rule contributes: exact match with it less that without it; its recall is in
+    the name."""
+    gain = recall - mean_recall(kept)
+    return Row(f"rule {rule}: recall {gain:+.3f}, exact match", exact - mean_exact(kept), "")
 
 
 def ask(
     index: Index, questions: Sequence[Question], model: OfflineModel, preset: str = PRESET
 ) -> list[QuestionScore]:
-    """The scores of a model on the questions, in their order."""
+    """Score a model on the questions, in their order."""
     say(f"{model.name}, preset {preset}: {len(questions)} questions")
     agent = Agent(index, load_preset(preset), model)
-    return [score_question(one, agent.ask(one.text, one.id)) for one in questions]
+    return [
+        score_question(question, agent.ask(question.text, question.id)) for question in questions
+    ]
 
 
 def one_query(index: Index, questions: Sequence[Question], tokens: Sequence[int]) -> float:
     """Evidence recall of one BM25 query of the words of each question, its passages shown as the
-    search tool shows them and cut at so many tokens; the one that is cut counts."""
+    search tool shows them and cut at ``tokens``; a passage that is cut counts."""
     recalls: list[float] = []
     for question, room in zip(questions, tokens, strict=True):
         hits = index.logical_search(words_query(question.text), top_k=_HITS).hits
@@ -180,7 +183,7 @@ def one_query(index: Index, questions: Sequence[Question], tokens: Sequence[int]
 
 
 def cut_hits(hits: Sequence[SearchHit], room: int) -> list[SearchHit]:
-    """The hits that begin within so many tokens of titles and snippets."""
+    """Return the hits that begin within ``room`` tokens of titles and snippets."""
     kept: list[SearchHit] = []
     used = 0
     for hit in hits:
@@ -192,7 +195,7 @@ def cut_hits(hits: Sequence[SearchHit], room: int) -> list[SearchHit]:
 
 
 def guess(question: str) -> str:
-    """What could be said without looking: the first of two names, or yes."""
+    """Guess an answer without searching: the first of two names, or yes."""
     asked = parse_question(question)
     if asked.form == "choice":
         return asked.names[0]
@@ -201,26 +204,26 @@ def guess(question: str) -> str:
 
 def mean_exact(scores: Sequence[QuestionScore]) -> float:
     """Exact match over all questions; 0 where there is none."""
-    return fmean(one.exact_match for one in scores) if scores else 0.0
+    return fmean(score.exact_match for score in scores) if scores else 0.0
 
 
 def mean_recall(scores: Sequence[QuestionScore]) -> float:
     """Evidence recall over the questions that name evidence; 0 where none does."""
-    found = [one.evidence_recall for one in scores if one.evidence_recall is not None]
-    return fmean(found) if found else 0.0
+    recalls = [score.evidence_recall for score in scores if score.evidence_recall is not None]
+    return fmean(recalls) if recalls else 0.0
 
 
 def summary(scores: Sequence[QuestionScore]) -> dict[str, float]:
-    """The means that are kept of a group."""
+    """Return the means of a group that are kept."""
     return {
         "questions": len(scores),
         "exact_match": round(mean_exact(scores), 4),
         "evidence_recall": round(mean_recall(scores), 4),
-        "retrieved_tokens": round(fmean(one.retrieved_tokens or 0 for one in scores), 1),
+        "retrieved_tokens": round(fmean(score.retrieved_tokens or 0 for score in scores), 1),
     }
 
 
 def by_type(scores: Sequence[QuestionScore]) -> dict[str, list[QuestionScore]]:
-    """The scores by the type of their question, in order of the names."""
-    kinds = sorted({one.type or "all" for one in scores})
-    return {kind: [one for one in scores if (one.type or "all") == kind] for kind in kinds}
+    """Group the scores by the type of their question, in order of the names."""
+    kinds = sorted({score.type or "all" for score in scores})
+    return {kind: [score for score in scores if (score.type or "all") == kind] for kind in kinds}

@@ -37,21 +37,22 @@ _BETWEEN_TITLES = "; "
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How passages are packed: documents of at most so many tokens, but for a passage that has more
-    alone. Without ``titled`` the titles stand in the text alone, and ``title:`` finds nothing."""
+    """A packing of passages: documents of at most ``tokens`` tokens, unless a single passage has
+    more. Without ``titled`` titles are only part of the text, and ``title:`` finds nothing."""
 
     tokens: int
     titled: bool = True
 
     @staticmethod
     def of(level: str) -> Packing | None:
-        """The packing that a level names; None for passages as published. Raises BenchError."""
+        """Return the packing that a level names, None for passages as published. Raises
+        BenchError."""
         if level == PUBLISHED:
             return None
-        found = _LEVEL.fullmatch(level)
-        if found is None:
-            raise BenchError(f'"{level}" is no way to cut passages.', allowed=ALLOWED)
-        return Packing(int(found[1]), found[2] is None)
+        match = _LEVEL.fullmatch(level)
+        if match is None:
+            raise BenchError(f'"{level}" is not a packing of passages.', allowed=ALLOWED)
+        return Packing(int(match[1]), match[2] is None)
 
 
 def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
@@ -59,21 +60,21 @@ def pack(documents: Iterable[Document], packing: Packing) -> Iterator[Document]:
     held: list[tuple[Document, str]] = []
     tokens = number = 0
     between = count_tokens(_BETWEEN)
-    for one in documents:
-        text = f"{one.title}\n{one.text}" if one.title else one.text
+    for document in documents:
+        text = f"{document.title}\n{document.text}" if document.title else document.text
         cost = count_tokens(text) + between
         if held and tokens + cost > packing.tokens:
             number += 1
             yield _packed(number, held, packing)
             held, tokens = [], 0
-        held.append((one, text))
+        held.append((document, text))
         tokens += cost
     if held:
         yield _packed(number + 1, held, packing)
 
 
 def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing) -> Document:
-    titles = [one.title for one, _ in held if one.title]
+    titles = [document.title for document, _ in held if document.title]
     return Document(
         f"packed-{number}",
         _BETWEEN_TITLES.join(titles) if packing.titled else "",
@@ -82,13 +83,13 @@ def _packed(number: int, held: Sequence[tuple[Document, str]], packing: Packing)
 
 
 def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
-    """The file of a packed corpus, kept in ``folder`` as it was where it is the same. Raises
-    BenchError where the corpus is not there, and SourceError."""
+    """Write the file of a packed corpus to ``folder``, unless it has the same content already, and
+    return its path. Raises BenchError where the corpus is missing, and SourceError."""
     check_corpus(corpus)
     path = folder / "corpus.jsonl"
     lines = [
-        orjson.dumps({"id": one.id, "title": one.title, "text": one.text})
-        for one in pack(documents_of(corpus), packing)
+        orjson.dumps({"id": document.id, "title": document.title, "text": document.text})
+        for document in pack(documents_of(corpus), packing)
     ]
     content = b"\n".join([*lines, b""])
     if not (path.is_file() and path.read_bytes() == content):
@@ -98,8 +99,8 @@ def packed_corpus(corpus: Path, folder: Path, packing: Packing) -> Path:
 
 
 def open_cut(corpus: Path, passages: str, kept: Path, encoder: Encoder | str | None) -> Index:
-    """The index of a corpus whose passages are cut in one way, kept below ``kept`` or made there;
-    with vectors where there is an encoder. Raises what building an index raises."""
+    """Open the index of a corpus with passages of one packing, kept below ``kept`` or built there;
+    with vectors if an encoder is passed. Raises what building an index raises."""
     packing = Packing.of(passages)
     folder = kept / re.sub(r"\W+", "-", passages)
     if packing is not None:
@@ -108,9 +109,9 @@ def open_cut(corpus: Path, passages: str, kept: Path, encoder: Encoder | str | N
 
 
 def documents_of(corpus: Path) -> Iterator[Document]:
-    """The documents of a corpus file. Raises SourceError for one that cannot be read."""
+    """Yield the documents of a corpus file. Raises SourceError for one that cannot be read."""
     for source in open_sources([str(corpus)], None, Fields(), MetadataReader({})):
-        for _, found in source.documents():
-            if isinstance(found, SourceError):
-                raise found
-            yield found
+        for _, document in source.documents():
+            if isinstance(document, SourceError):
+                raise document
+            yield document

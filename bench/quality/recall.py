@@ -38,10 +38,10 @@ from bench.report.fingerprints import encoder_of
 from bench.report.rounds import percentile, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.vectors import (
-    Described,
+    ManifestIndex,
     manifest_of,
+    open_placement,
     publish_sentences,
-    sentence_placement,
     write_sentences,
 )
 from bench.workbench import say
@@ -100,34 +100,34 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def expected(path: Path = EXPECTED) -> Mapping[str, Target]:
-    """The least recall@10 by index: what is expected, its tolerance taken off.
+    """Return the least recall@10 by index: the expected value less its tolerance.
 
     Raises what ``expectation`` raises.
     """
-    found = expectation(NAME, path)
+    expected = expectation(NAME, path)
     return {
-        what.partition("/")[0]: Target("at least", round(value - found.tolerance, 6))
-        for what, value in found.expected.items()
+        what.partition("/")[0]: Target("at least", round(value - expected.tolerance, 6))
+        for what, value in expected.expected.items()
     }
 
 
 # Encodings
 
 
-def _encoded(given: argparse.Namespace, work: Path) -> Encoded:
-    """Everything encoded, or taken from what an earlier run has kept."""
-    chunks, manifest = _chunks(given.data, given.sentences)
+def _encoded(options: argparse.Namespace, work: Path) -> Encoded:
+    """Encode everything, or load what an earlier run has kept."""
+    chunks, manifest = _chunks(options.data, options.sentences)
     questions = [
         question.text
         for name in CORPORA
-        for question in load_questions(given.data / name / "questions.jsonl")
+        for question in load_questions(options.data / name / "questions.jsonl")
     ]
-    step = max(1, len(questions) // given.queries)
-    encoder = open_encoder(given.encoder)
+    step = max(1, len(questions) // options.queries)
+    encoder = open_encoder(options.encoder)
     try:
         texts = [text for chunk in chunks for _, text in rows_of(chunk, "sentence")]
         vectors = _kept(work, encoder, texts, encoder.encode)
-        asked = questions[::step][: given.queries]
+        asked = questions[::step][: options.queries]
         queries = _kept(work, encoder, asked, encoder.encode_queries)
         return Encoded(chunks, manifest, encoder.identity, vectors, queries)
     finally:
@@ -135,8 +135,8 @@ def _encoded(given: argparse.Namespace, work: Path) -> Encoded:
 
 
 def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
-    """The first chunks of the corpora with so many sentences, and the manifest of an index of
-    them."""
+    """Return the first chunks of the corpora with ``sentences`` sentences, and the manifest of an
+    index of them."""
     sources = [str(corpus_file(data / name)) for name in CORPORA]
     chunks: list[Chunk] = []
     held = 0
@@ -156,8 +156,8 @@ def _chunks(data: Path, sentences: int | None) -> tuple[list[Chunk], Manifest]:
 def _kept(
     work: Path, encoder: Encoder, texts: Sequence[str], encode: Callable[[Sequence[str]], Vectors]
 ) -> Vectors:
-    """The vectors of the texts. Those of each block are kept in a file, and taken from it where the
-    same encoder was given the same texts before."""
+    """Return the vectors of the texts. Those of each block are kept in a file and loaded from it if
+    the same encoder encoded the same texts before."""
     import numpy as np
 
     made_by = repr((encoder.identity, encode.__name__)).encode()
@@ -193,25 +193,30 @@ def measured(encoded: Encoded, work: Path, targets: Mapping[str, Target]) -> lis
             with _published(folder, encoded, factory) as sidecar:
                 for rescore in (False, True) if kind == "IVF+PQ" else (True,):
                     label = kind if kind == "IVF-flat" else f"{kind}, {_RESCORED[rescore]}"
-                    found, seconds = _asked(sidecar, encoded.queries, rescore)
+                    neighbours, seconds = _asked(sidecar, encoded.queries, rescore)
                     figures.append(
-                        _figure(label, sidecar, recall(exact, found), seconds, targets.get(label))
+                        _figure(
+                            label, sidecar, recall(exact, neighbours), seconds, targets.get(label)
+                        )
                     )
     return figures
 
 
-def recall(exact: Sequence[Sequence[Nearest]], found: Sequence[Sequence[Nearest]]) -> float:
-    """The share of exact ones that were found, over all queries."""
+def recall(exact: Sequence[Sequence[Nearest]], neighbours: Sequence[Sequence[Nearest]]) -> float:
+    """Return the share of the exact neighbours that were found, over all queries."""
     held = sum(
-        len({each.ordinal for each in one} & {each.ordinal for each in other})
-        for one, other in zip(exact, found, strict=True)
+        len(
+            {neighbour.ordinal for neighbour in exact_row}
+            & {neighbour.ordinal for neighbour in other}
+        )
+        for exact_row, other in zip(exact, neighbours, strict=True)
     )
     return held / sum(map(len, exact))
 
 
 def _write(folder: Path, encoded: Encoded) -> None:
     (folder / "work").mkdir()
-    with sentence_placement(folder) as placement:
+    with open_placement(folder / "placement", ("sentence",), {}) as placement:
         for chunk in encoded.chunks:
             placement.add(chunk)
     done = 0
@@ -232,7 +237,7 @@ class _Opened:
     """A sidecar that a block searches."""
 
     def __init__(self, root: Path, manifest: Manifest) -> None:
-        self._sidecar = open_vectors(root, Described(manifest), "encoded")
+        self._sidecar = open_vectors(root, ManifestIndex(manifest), "encoded")
 
     def __enter__(self) -> Sidecar:
         return self._sidecar
@@ -250,19 +255,19 @@ def _flat(folder: Path, encoded: Encoded) -> tuple[list[list[Nearest]], list[Fig
 def _asked(
     sidecar: Sidecar, queries: Vectors, rescore: bool
 ) -> tuple[list[list[Nearest]], list[float]]:
-    """What each query finds alone, and the seconds that took."""
-    found: list[list[Nearest]] = []
+    """Search for each query alone, and return the neighbours and the seconds."""
+    neighbours: list[list[Nearest]] = []
     seconds: list[float] = []
     sidecar.nearest("sentence", queries[:1], TOP, rescore=rescore)
     for query in queries:
         seconds.append(
             timed(
-                lambda q=query: found.extend(
+                lambda q=query: neighbours.extend(
                     sidecar.nearest("sentence", q[None], TOP, rescore=rescore)
                 )
             )
         )
-    return found, seconds
+    return neighbours, seconds
 
 
 def _figure(

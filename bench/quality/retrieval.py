@@ -35,6 +35,7 @@ from bench.quality.first_stage import (
     shown,
     verdict,
 )
+from bench.report import markdown
 from bench.report.fingerprints import encoder_of, questions_of
 from bench.report.rows import Figure, Row, circumstances, corpus_of, write_results
 from bench.workbench import say
@@ -79,12 +80,12 @@ def _measured(options: argparse.Namespace, command: str) -> int:
         with open_kept(corpus, options.work / name, encoder) as index:
             sets.append(measure(name, index, questions, say, options.searches))
             made_of[name] = fingerprints(index, everything, questions, encoder)
-    found = estimates(sets)
+    estimated = estimates(sets)
     run = circumstances(command, seed=SEED)
     if not set(options.searches) <= BY_WORDS:
         run |= {name: version(name) for name in ("faiss-cpu", "numpy", "sentence-transformers")}
-    write_results(options.json, [figure(sets, found, made_of)], run)
-    print(tables(sets, found, options.encoder))
+    write_results(options.json, [figure(sets, estimated, made_of)], run)
+    print(tables(sets, estimated, options.encoder))
     return 0
 
 
@@ -94,7 +95,8 @@ def fingerprints(
     asked: Sequence[Question],
     encoder: str | None,
 ) -> dict[str, Any]:
-    """What was searched, by which vectors, and what was asked of all that the file has."""
+    """Return what identifies the index, the vectors, and the questions asked of those in the
+    file."""
     return {
         "corpus": corpus_of(index.manifest),
         "encoder": None if encoder is None else encoder_of(index.open_vectors().encoder.identity),
@@ -103,13 +105,19 @@ def fingerprints(
 
 
 def figure(
-    sets: Sequence[Measured], found: Estimates, made_of: dict[str, dict[str, Any]]
+    sets: Sequence[Measured], estimated: Estimates, made_of: dict[str, dict[str, Any]]
 ) -> Figure:
-    """All estimates, and the values of every question."""
+    """Return all estimates as rows, and the values of every question as details."""
     rows = [
-        Row(f"{name}: {column.what}, {column.measure}", each.value, "", each.low, each.high)
-        for name, columns in found.items()
-        for column, each in columns.items()
+        Row(
+            f"{name}: {column.what}, {column.measure}",
+            interval.value,
+            "",
+            interval.low,
+            interval.high,
+        )
+        for name, columns in estimated.items()
+        for column, interval in columns.items()
     ]
     details = {
         "intervals": {
@@ -119,102 +127,116 @@ def figure(
             "level_of_differences": CONTRAST_LEVEL,
         },
         "verdicts": {
-            f"{name}: {column.what}, {column.measure}": verdict(each, column.measure)
-            for name, columns in found.items()
-            for column, each in columns.items()
+            f"{name}: {column.what}, {column.measure}": verdict(interval, column.measure)
+            for name, columns in estimated.items()
+            for column, interval in columns.items()
             if column.is_difference
         },
-        "sets": {one.name: {**made_of[one.name], **_kept(one)} for one in sets},
+        "sets": {measured.name: {**made_of[measured.name], **_kept(measured)} for measured in sets},
     }
     return Figure(NAME, tuple(rows), details)
 
 
-def _kept(one: Measured) -> dict[str, Any]:
+def _kept(measured: Measured) -> dict[str, Any]:
     """Evidence, what found nothing, and a line a question: its values by search."""
     values = {
         question.id: {
             kind: [round(value, 4) for value in answers[at].values]
-            for kind, answers in one.answers.items()
+            for kind, answers in measured.answers.items()
         }
-        for at, question in enumerate(one.questions)
+        for at, question in enumerate(measured.questions)
     }
     return {
-        "evidence": one.evidence._asdict(),
-        "found_nothing": {kind: _nothing(one, kind) for kind in one.answers},
-        "refused": {kind: sum(a.refused for a in found) for kind, found in one.answers.items()},
+        "evidence": measured.evidence._asdict(),
+        "found_nothing": {kind: _nothing(measured, kind) for kind in measured.answers},
+        "refused": {
+            kind: sum(a.refused for a in answers) for kind, answers in measured.answers.items()
+        },
         "measures": list(MEASURES),
-        "values": {id: orjson.Fragment(orjson.dumps(each)) for id, each in values.items()},
+        "values": {
+            id: orjson.Fragment(orjson.dumps(question_values))
+            for id, question_values in values.items()
+        },
     }
 
 
 # Tables
 
 
-def tables(sets: Sequence[Measured], found: Estimates, encoder: str) -> str:
-    """Means, differences, and what a reader must know of them, in Markdown."""
+def tables(sets: Sequence[Measured], estimated: Estimates, encoder: str) -> str:
+    """Return tables of means and differences in Markdown, with notes for the reader."""
     searches = list(sets[0].answers)
     lines = [
         f"First-stage retrieval, vectors of {encoder}. In brackets: {LEVEL:.0%} intervals.",
         "",
-        *_head("search"),
-        *_lines(found, searches, differences=False),
+        *markdown.head(("data set", "search", *MEASURES)),
+        *_lines(estimated, searches, differences=False),
         "",
         f"Paired differences. In brackets: {CONTRAST_LEVEL:.2%} intervals, which hold together at"
         f" {LEVEL:.0%} for each data set. Not resolved: 0 lies in the interval; beside it the"
         " smallest difference that the questions could resolve.",
         "",
-        *_head("difference"),
-        *_lines(found, [what for what in DIFFERENCES if _is_found(found, what)], differences=True),
+        *markdown.head(("data set", "difference", *MEASURES)),
+        *_lines(
+            estimated,
+            [what for what in DIFFERENCES if _is_found(estimated, what)],
+            differences=True,
+        ),
         "",
         *map(_note, sets),
     ]
     return "\n".join(lines)
 
 
-def _is_found(found: Estimates, what: str) -> bool:
-    return any(column.what == what for columns in found.values() for column in columns)
+def _is_found(estimated: Estimates, what: str) -> bool:
+    return any(column.what == what for columns in estimated.values() for column in columns)
 
 
-def _head(what: str) -> list[str]:
-    cells = ("data set", what, *MEASURES)
-    return [_line(cells), _line(["---"] * len(cells))]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _lines(found: Estimates, whats: Sequence[str], *, differences: bool) -> list[str]:
+def _lines(estimated: Estimates, whats: Sequence[str], *, differences: bool) -> list[str]:
     return [
-        _line(
-            [name, what, *(_cell(columns[Column(what, one)], one, differences) for one in MEASURES)]
+        markdown.line(
+            [
+                name,
+                what,
+                *(
+                    _cell(columns[Column(what, measure)], measure, differences)
+                    for measure in MEASURES
+                ),
+            ]
         )
-        for name, columns in found.items()
+        for name, columns in estimated.items()
         for what in whats
     ]
 
 
-def _cell(each: Interval, measure: str, is_difference: bool) -> str:
-    plus = "+" if is_difference and each.value > 0 else ""
-    value, low, high = (shown(number, measure) for number in (each.value, each.low, each.high))
-    unresolved = is_difference and not each.is_resolved
-    return f"{plus}{value} [{low}, {high}]" + (f" {verdict(each, measure)}" if unresolved else "")
+def _cell(interval: Interval, measure: str, is_difference: bool) -> str:
+    plus = "+" if is_difference and interval.value > 0 else ""
+    value, low, high = (
+        shown(number, measure) for number in (interval.value, interval.low, interval.high)
+    )
+    unresolved = is_difference and not interval.is_resolved
+    return f"{plus}{value} [{low}, {high}]" + (
+        f" {verdict(interval, measure)}" if unresolved else ""
+    )
 
 
-def _note(one: Measured) -> str:
-    """How many questions, and what of their evidence cannot be found or is found too easily."""
-    evidence = one.evidence
-    nothing = [f"{kind} {count}" for kind in one.answers if (count := _nothing(one, kind))]
+def _note(measured: Measured) -> str:
+    """Describe the questions of a data set, and their evidence that cannot be found or is
+    ambiguous."""
+    evidence = measured.evidence
+    nothing = [
+        f"{kind} {count}" for kind in measured.answers if (count := _nothing(measured, kind))
+    ]
     return (
-        f"- {one.name}: {len(one.questions):,} questions with {evidence.titles:,} titles of"
-        f" evidence, {evidence.unresolved:,} of which ({evidence.questions:,} questions) no passage"
-        f" has: they count as not found. {evidence.shared:,} titles are those of several passages,"
+        f"- {measured.name}: {len(measured.questions):,} questions with {evidence.titles:,} titles"
+        f" of evidence. No passage has {evidence.unresolved:,} of them ({evidence.questions:,}"
+        f" questions): they count as not found. {evidence.shared:,} are titles of several passages,"
         f" any of which counts. Questions without a hit: {', '.join(nothing) or 'none'}."
     )
 
 
-def _nothing(one: Measured, kind: str) -> int:
-    return sum(not answer.hits for answer in one.answers[kind])
+def _nothing(measured: Measured, kind: str) -> int:
+    return sum(not answer.hits for answer in measured.answers[kind])
 
 
 # Command line

@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from arag_search.corpus import Chunk
-from arag_search.engines.opensearch.address import parse_address
-from arag_search.engines.opensearch.client import Client
 from arag_search.errors import (
     VectorsError,
     VectorsMismatchError,
@@ -47,10 +45,10 @@ from arag_search.vectors.opening import VectorSource
 from arag_search.vectors.storage.manifest import VectorManifest
 from arag_search.vectors.storage.place import sidecars
 from arag_search.vectors.storage.rows import row_key, rows_of
-from arag_search.vectors.storage.shards import StoredShard, shard_numbers, shard_record
 from bench.arguments import BenchParser, positive
-from bench.cluster.cluster import local_cluster
+from bench.cluster.cluster import local_cluster, remove_indexes
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from bench.speed.vectors import stored_shards
 from bench.workbench import say
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
@@ -78,11 +76,11 @@ _FEWEST_FOR_LISTS = 45
 _DIMENSION = 12
 _EVERYTHING = 60
 _EXAMPLES = 20
-_TELL_EVERY = 50
+_REPORT_EVERY = 50
 
 
 class CountingEncoder:
-    """Counts the words of a text, so that scores are whole numbers and exact in any order."""
+    """An Encoder that counts words, so that scores are whole numbers and exact in any order."""
 
     identity = EncoderIdentity(kind="bench", name="counts", revision="1", dimension=_DIMENSION)
 
@@ -100,12 +98,12 @@ class CountingEncoder:
     encode_queries = encode
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing; the encoder holds no resources."""
 
 
 @dataclass
 class Outcome:
-    """What sequences have found: ``differences`` in words, and what was done for them."""
+    """The outcome of sequences: ``differences`` in words, and counts of what was done."""
 
     differences: list[str] = field(default_factory=list[str])
     steps: int = 0
@@ -130,7 +128,7 @@ def run_sequence(seed: int, location: str, folder: Path, steps: int = STEPS) -> 
 
 
 class _Stopping(SilentProgress):
-    """Presses Ctrl-C when so many rows are encoded."""
+    """Progress that raises KeyboardInterrupt once ``rows`` rows are encoded."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -142,7 +140,7 @@ class _Stopping(SilentProgress):
 
 
 class _Sequence:
-    """One index, a second one of the same documents, and what was embedded of both."""
+    """An index, a second index of the same documents, and the embedded states of both."""
 
     def __init__(self, seed: int, location: str, folder: Path) -> None:
         self._random = Random(seed)
@@ -299,12 +297,7 @@ class _Sequence:
 
     def _keys(self, location: str, *, with_sidecars: bool) -> set[tuple[VectorUnit, bytes]]:
         """Unit and key of all texts that have a vector somewhere."""
-        shards: list[StoredShard] = []
-        work = self._root / work_name(self._root, location)
-        for number in shard_numbers(work):
-            record = shard_record(work, number)
-            if record is not None:
-                shards.append(StoredShard(work, record))
+        shards = stored_shards(self._root / work_name(self._root, location))
         for path, manifest in sidecars(self._root):
             if with_sidecars and isinstance(manifest, VectorManifest):
                 shards += manifest.shards_in(path)
@@ -333,7 +326,7 @@ class _Sequence:
     def _file(self, documents: Sequence[Mapping[str, Any]]) -> str:
         self._files += 1
         path = self._folder / f"{self._files}.jsonl"
-        path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in documents))
+        path.write_bytes(b"".join(orjson.dumps(document) + b"\n" for document in documents))
         return str(path)
 
     # Comparing
@@ -357,13 +350,13 @@ class _Sequence:
             self._expect(isinstance(stale, VectorsMismatchError), f"not refused: {stale}")
             return
         else:
-            told = f"{missing:,} of {len(chunks):,} passages have no vectors"
-            is_told = isinstance(error, VectorsStaleError) and told in error.what
-            self._expect(is_told, f"not refused with {told}: {error}")
+            missing_text = f"{missing:,} of {len(chunks):,} passages have no vectors"
+            is_told = isinstance(error, VectorsStaleError) and missing_text in error.what
+            self._expect(is_told, f"not refused with {missing_text}: {error}")
         candidates = [
-            MemoryVectors(found, self._encoder, metadata=_METADATA)
-            for found in served
-            if len(found) == most
+            MemoryVectors(chunks, self._encoder, metadata=_METADATA)
+            for chunks in served
+            if len(chunks) == most
         ]
         for scope in _SCOPES:
             self._compare(location, candidates, scope, stale=missing > 0)
@@ -474,7 +467,8 @@ def _compared(options: argparse.Namespace, command: str) -> int:
 
 
 def _engine_of(seed: int) -> Engine:
-    """Every fifth sequence runs on OpenSearch, where a step takes five times as long."""
+    """Return the engine of a sequence: every fifth runs on OpenSearch, where a step takes five
+    times as long."""
     return "opensearch" if seed % 5 == 0 else "lucene"
 
 
@@ -490,21 +484,10 @@ def _run(engine: Engine, url: str, seeds: Sequence[int], steps: int, work: Path 
                 try:
                     outcome.add(run_sequence(seed, location, folder, steps))
                 finally:
-                    _remove(location)
-        if (number + 1) % _TELL_EVERY == 0:
+                    remove_indexes(location)
+        if (number + 1) % _REPORT_EVERY == 0:
             say(f"{engine}: {number + 1:,} sequences, {len(outcome.differences):,} differences")
     return outcome
-
-
-def _remove(location: str) -> None:
-    """Delete all indexes of a name."""
-    address = parse_address(location)
-    client = Client.connect(address)
-    try:
-        for index in client.call("GET", f"/{address.name}*/_alias"):
-            client.call("DELETE", f"/{index}")
-    finally:
-        client.close()
 
 
 def _figure(engine: Engine, sequences: int, outcome: Outcome) -> Figure:

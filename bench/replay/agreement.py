@@ -1,10 +1,10 @@
-"""Whether BM25 of ours finds what that of others finds, with the same words, k1 and b.
+"""Agreement of our BM25 with that of other libraries, with the same words, k1 and b.
 
-Ours searches an index whose passages have no title of their own: the words of title and text are
-one field, as the others have it. Where the first hits differ, the reason is sought: equal scores in
-another order, which depends on the processor; the length of a passage, which Lucene keeps in a byte
-and bm25s as it is; or a word with an apostrophe, which ours finds in both its spellings. A
-difference without a reason is one of the sides being wrong, or of a rule that is not known here.
+Our side searches an index whose passages have no separate title: the words of title and text are
+one field, as in the other libraries. Where the first hits differ, the reason is determined: equal
+scores in another order, which depends on the processor; the length of a passage, which Lucene keeps
+in a byte and bm25s as it is; or a word with an apostrophe, which ours finds in both its spellings.
+A difference without a reason means that a side is wrong, or has a rule that is not known here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ APART = "apostrophes"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a side counts: whether it keeps the lengths of passages in a byte, finds an apostrophe
-    in both spellings, and how far from the formula its scores may be rounded."""
+    """The arithmetic of a side: whether it keeps the lengths of passages in a byte, finds an
+    apostrophe in both spellings, and how far its scores are rounded."""
 
     byte_lengths: bool
     both_apostrophes: bool = False
@@ -44,17 +44,18 @@ class Counting:
 OURS = Counting(byte_lengths=True, both_apostrophes=True)
 BM25S = Counting(byte_lengths=False)
 PYSERINI = Counting(byte_lengths=True, rounding=1e-4)
-"""Pyserini gives scores of four digits, less a millionth for each that is equal to one before."""
+"""Pyserini returns scores of four digits, less a millionth for each hit tied with an earlier
+one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of one peer. ``queries`` are those with a hit on either side, ``reasons`` count them.
-    ``overlap`` is the mean share of the first ten ids that both have, whichever of equal scores
-    the other side shows, ``examples`` are queries without a reason.
+    """The agreement of one peer. ``queries`` counts those with a hit on either side, ``reasons`` by
+    reason. ``overlap`` is the mean share of the first ten ids that both have, whichever of equal
+    scores the other side shows, ``examples`` are queries without a reason.
 
-    SAME and TIES apart depend on the processor: float sums that differ in their last bits order
-    equal scores. Their sum does not."""
+    The split into SAME and TIES depends on the processor: float sums that differ in their last
+    bits order equal scores. Their sum does not."""
 
     queries: int
     overlap: float
@@ -62,7 +63,7 @@ class Agreement:
     examples: Sequence[str]
 
     def rows(self, peer: str) -> list[Row]:
-        """For the table: shares of queries."""
+        """Return the rows of the table: shares of queries."""
         shares = [
             Row(f"{peer}: top {TOP} {what}", self.reasons.get(what, 0) / self.queries, "")
             for what in (SAME, TIES, LENGTHS, APART)
@@ -78,14 +79,14 @@ class Agreement:
 
 
 def ours(index: Index, queries: Sequence[Sequence[str]]) -> list[Scored]:
-    """The first hits of each query as alternatives; ids are those of documents."""
-    found: list[Scored] = []
+    """Search for each query as alternatives, and return its first hits with ids of documents."""
+    hits: list[Scored] = []
     for words in queries:
         result = index.logical_search(
             words_query(" ".join(words)), top_k=TOP, operators=False, snippets=False, feedback=False
         )
-        found.append([(hit.doc_id, hit.score) for hit in result.hits])
-    return found
+        hits.append([(hit.doc_id, hit.score) for hit in result.hits])
+    return hits
 
 
 class Bm25:
@@ -100,12 +101,12 @@ class Bm25:
         self._k1, self._b = k1, b
 
     def score(self, name: str, words: Sequence[str], counting: Counting) -> float:
-        """The score of a passage for alternatives; of two spellings the better one counts."""
+        """Score a passage for alternatives; the better of two spellings counts."""
         length = self._lengths[name]
         taken = kept_length(length) if counting.byte_lengths else length
         norm = self._k1 * (1 - self._b + self._b * taken / self._mean)
         return sum(
-            max(self._of_word(name, one, norm) for one in _spellings(word, counting))
+            max(self._of_word(name, spelling, norm) for spelling in _spellings(word, counting))
             for word in words
         )
 
@@ -122,18 +123,18 @@ def compared(
     formula: Bm25,
     counting: Counting,
 ) -> Agreement:
-    """How the hits of both sides agree. ``counting`` is that of the other side, ``formula`` is over
+    """Compare the hits of both sides. ``counting`` is that of the other side, ``formula`` is over
     the same passages."""
     reasons: Counter[str] = Counter()
     overlaps: list[float] = []
     examples: list[str] = []
-    for words, one, other in zip(queries, here, there, strict=True):
-        if not one and not other:
+    for words, our_hits, other in zip(queries, here, there, strict=True):
+        if not our_hits and not other:
             continue
-        aligned = _aligned(words, one, other, formula, counting)
-        reason = _reason(words, one, other, aligned, formula)
+        aligned = _aligned(words, our_hits, other, formula, counting)
+        reason = _reason(words, our_hits, other, aligned, formula)
         reasons[reason] += 1
-        ids, others = {name for name, _ in one}, set(aligned or [name for name, _ in other])
+        ids, others = {name for name, _ in our_hits}, set(aligned or [name for name, _ in other])
         overlaps.append(len(ids & others) / max(len(ids), len(others)))
         if reason == UNKNOWN:
             examples.append(" ".join(words))
@@ -142,15 +143,15 @@ def compared(
 
 
 def _aligned(
-    words: Sequence[str], one: Scored, other: Scored, formula: Bm25, counting: Counting
+    words: Sequence[str], our_hits: Scored, other: Scored, formula: Bm25, counting: Counting
 ) -> list[str] | None:
     """Return the ids of the other side with equal scores in our order, also at the end, where not
     all of them are shown; None if the formula does not explain what that side shows."""
-    names = {name for name, _ in (*one, *other)}
+    names = {name for name, _ in (*our_hits, *other)}
     if not _explained(words, other, names, formula, counting):
         return None
     scores = {name: formula.score(name, words, counting) for name in names}
-    places = {name: place for place, (name, _) in enumerate(one)}
+    places = {name: place for place, (name, _) in enumerate(our_hits)}
     ranked = sorted(names, key=lambda name: (-scores[name], name))
     groups: list[list[str]] = []
     for name in ranked:
@@ -161,20 +162,20 @@ def _aligned(
     in_our_order = [
         name
         for group in groups
-        for name in sorted(group, key=lambda name: places.get(name, len(one)))
+        for name in sorted(group, key=lambda name: places.get(name, len(our_hits)))
     ]
     return in_our_order[: len(other)]
 
 
 def _reason(
-    words: Sequence[str], one: Scored, other: Scored, aligned: list[str] | None, formula: Bm25
+    words: Sequence[str], our_hits: Scored, other: Scored, aligned: list[str] | None, formula: Bm25
 ) -> str:
     """Return why the hits differ; ``aligned`` is the other side as ``_aligned`` gives it."""
-    ours_ids, other_ids = [name for name, _ in one], [name for name, _ in other]
+    ours_ids, other_ids = [name for name, _ in our_hits], [name for name, _ in other]
     if ours_ids == other_ids:
         return SAME
     names = {*ours_ids, *other_ids}
-    if aligned is None or not _explained(words, one, names, formula, OURS):
+    if aligned is None or not _explained(words, our_hits, names, formula, OURS):
         return UNKNOWN
     if aligned == ours_ids:
         return TIES
@@ -188,8 +189,8 @@ def _explained(
     formula: Bm25,
     counting: Counting,
 ) -> bool:
-    """Whether the scores are what the formula gives, in its order, and none of ``names`` that is
-    not among the hits has a better one."""
+    """Return whether the scores follow from the formula, in its order, and none of ``names``
+    outside the hits has a better score."""
     scores = {name: formula.score(name, words, counting) for name in names}
     ranked = [scores[name] for name, _ in hits]
     last = ranked[-1] if len(hits) == TOP else 0.0
@@ -199,16 +200,16 @@ def _explained(
     none_missing = all(
         score <= last or _near(score, last, counting)
         for name, score in scores.items()
-        if name not in {found for found, _ in hits}
+        if name not in {hit for hit, _ in hits}
     )
     right = all(
-        _near(score, found, counting) for score, (_, found) in zip(ranked, hits, strict=True)
+        _near(score, shown, counting) for score, (_, shown) in zip(ranked, hits, strict=True)
     )
     return in_order and none_missing and right
 
 
-def _near(one: float, other: float, counting: Counting) -> bool:
-    return math.isclose(one, other, rel_tol=_NEAR, abs_tol=counting.rounding)
+def _near(score: float, other: float, counting: Counting) -> bool:
+    return math.isclose(score, other, rel_tol=_NEAR, abs_tol=counting.rounding)
 
 
 def _spellings(word: str, counting: Counting) -> Sequence[str]:

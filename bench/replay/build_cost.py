@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -23,17 +24,19 @@ from bench import BenchError
 from bench.replay.pyserini_worker import peak_resident
 from bench.report.rounds import timed
 from bench.speed.indexing import size_of
+from bench.workbench import last_lines
 from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
-CHUNKS, WORDS = "chunks.jsonl", "words.jsonl"
+if TYPE_CHECKING:
+    from bench.replay.peers import Bm25s
 
-_LAST_LINES = 4
+CHUNKS, WORDS = "chunks.jsonl", "words.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What builds start from: the corpus file, and in ``folder`` its chunks and their words, cut
-    beforehand for those who do not cut."""
+    """The input of builds: the corpus file, and in ``folder`` its chunks and their words, prepared
+    for sides that do no chunking."""
 
     corpus: Path
     folder: Path
@@ -51,23 +54,23 @@ class Sources:
     def write(self, chunks: Sequence[Chunk]) -> None:
         """Write both files."""
         with self.chunks.open("wb") as passages, self.words.open("wb") as words:
-            for each in chunks:
-                names = {"id": each.id, "doc_id": each.doc_id}
-                text = {"title": each.title, "content": each.content}
+            for chunk in chunks:
+                names = {"id": chunk.id, "doc_id": chunk.doc_id}
+                text = {"title": chunk.title, "content": chunk.content}
                 passages.write(orjson.dumps({**names, **text}) + b"\n")
-                contents = " ".join(searched_words(each))
-                words.write(orjson.dumps({"id": each.id, "contents": contents}) + b"\n")
+                contents = " ".join(searched_words(chunk))
+                words.write(orjson.dumps({"id": chunk.id, "contents": contents}) + b"\n")
 
 
 def searched_words(chunk: Chunk) -> list[str]:
-    """All words of a passage, those of its title first."""
+    """Return all words of a passage, those of its title first."""
     return [*analysis.terms(chunk.title), *analysis.terms(chunk.content)]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one build. ``bytes`` is 0 where nothing is written, ``peak_bytes`` None where the system
-    does not say."""
+    """The cost of one build. ``bytes`` is 0 if nothing is written, ``peak_bytes`` is None if the
+    system does not report it."""
 
     seconds: float
     bytes: int
@@ -86,7 +89,7 @@ def cost(side: str, sources: Sources, out: str, extra: Sequence[str] = ()) -> Co
         check=False,
     )
     if done.returncode:
-        lines = done.stderr.strip().splitlines()[-_LAST_LINES:]
+        lines = last_lines(done.stderr)
         raise BenchError(f"The build of {side} failed: {' '.join(lines)}", where=out)
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
@@ -129,11 +132,16 @@ def _chunks(sources: Sources) -> Iterator[Chunk]:
 
 
 def _bm25s(sources: Sources, out: str) -> None:
+    indexed_words(sources, DEFAULT_K1, DEFAULT_B).save(Path(out))
+
+
+def indexed_words(sources: Sources, k1: float, b: float) -> Bm25s:
+    """Index the words of all passages with bm25s. Raise MissingExtraError."""
     from bench.replay.peers import Bm25s
 
     lines = [orjson.loads(line) for line in sources.words.read_bytes().splitlines()]
     words = [line["contents"].split(" ") for line in lines]
-    Bm25s([line["id"] for line in lines], words, DEFAULT_K1, DEFAULT_B).save(Path(out))
+    return Bm25s([line["id"] for line in lines], words, k1, b)
 
 
 def _scan(sources: Sources, out: str) -> None:
@@ -143,7 +151,7 @@ def _scan(sources: Sources, out: str) -> None:
 
 
 def scanned_texts(chunks: Iterator[Chunk] | Sequence[Chunk]) -> list[str]:
-    """What A-RAG's scan keeps in memory: titles and texts, lower-cased."""
+    """Return what A-RAG's scan keeps in memory: titles and texts, lower-cased."""
     return [f"{chunk.title}\n{chunk.content}".lower() for chunk in chunks]
 
 
@@ -156,8 +164,8 @@ BUILDS: Mapping[str, Callable[..., None]] = {
     "bm25s": _bm25s,
     "scan": _scan,
 }
-"""By name; each is given sources, where to build, and what it needs beyond. That of Pyserini runs
-in its own process (``bench.replay.peers``)."""
+"""The builds by name; each takes the sources, its target, and further arguments. That of Pyserini
+runs in its own process (``bench.replay.peers``)."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,5 @@
-"""Everything that the replay searches, built at a stated cost; what cannot be had is a gap."""
+"""All indexes that the replay searches, with the cost of their builds; unavailable ones are
+gaps."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from bench.workbench import say
 from index_jobs.build.options import DEFAULT_B, DEFAULT_K1
 
 OPTIONAL = ("OpenSearch", "hybrid", "bm25s", "pyserini", "scan")
-"""What can be left out, and is where it cannot be had."""
+"""The sides that can be left out, and are if they are unavailable."""
 NOTES = {
     "embedded": "reads and cuts the corpus; chunk and sentence documents",
     "embedded, no sentences": "reads and cuts the corpus; chunk documents",
@@ -46,14 +47,14 @@ class BuildCost:
     @property
     def seconds(self) -> float:
         """The median."""
-        return median(each.seconds for each in self.costs)
+        return median(cost.seconds for cost in self.costs)
 
 
 @dataclass(slots=True)
 class Builds:
-    """Everything that is built in ``folder``, and what was left out or could not be had.
+    """Everything that is built in ``folder``, and the sides that were left out or are unavailable.
 
-    What is started is ended with ``stack``.
+    Services are stopped with ``stack``.
     """
 
     stack: ExitStack
@@ -79,7 +80,7 @@ class Builds:
             self.gaps[name] = "left out with --without"
 
     def build(self, rounds: int) -> list[BuildCost]:
-        """Build everything ``rounds`` times in turns, vectors once; what is built last stays."""
+        """Build everything in ``rounds`` alternating rounds, vectors once; the last builds stay."""
         kept: dict[str, list[Cost]] = {}
         self._start_services()
         for number in range(rounds):
@@ -115,30 +116,30 @@ class Builds:
         return cost(name, self.sources, out, extra)
 
     def place(self, name: str, number: int = -1) -> Path:
-        """Where a side is built; the folders of a side are one a round."""
-        found = self.folder / name.replace(", ", "-").replace(" ", "-")
+        """Return the folder of a side: of a round, or of the last round."""
+        folder = self.folder / name.replace(", ", "-").replace(" ", "-")
         if number >= 0:
-            found.mkdir(exist_ok=True)
-            return found / str(number)
-        return max(found.iterdir(), key=lambda path: int(path.name))
+            folder.mkdir(exist_ok=True)
+            return folder / str(number)
+        return max(folder.iterdir(), key=lambda path: int(path.name))
 
     def _served(self) -> Cost:
         location = self.served()
         side = OpenSearchSide(*location.rsplit("/", 1))
         side.remove(location)
-        found = self._cost("OpenSearch", location)
+        built = self._cost("OpenSearch", location)
         if self.cluster is not None:
             self.cluster.set(f"{_NAME}*", {"requests.cache.enable": False})
-        return Cost(found.seconds, side.bytes(location), found.peak_bytes)
+        return Cost(built.seconds, side.bytes(location), built.peak_bytes)
 
     def served(self) -> str:
-        """The location of the index on OpenSearch."""
+        """Return the location of the index on OpenSearch."""
         if self.cluster is None:
             raise BenchError("There is no node of OpenSearch.")
         return f"{self.cluster.url}/{_NAME}"
 
     def _of_pyserini(self) -> Cost:
-        """In a process of its own, which the one that searches is not."""
+        """Build in a process of its own, separate from the one that searches."""
         place = self.folder / "pyserini"
         place.mkdir(exist_ok=True)
         with Pyserini(self.pyserini_python) as process:
@@ -151,7 +152,8 @@ class Builds:
         return self._cost("vectors", out, (str(self.place("embedded")), self.encoder))
 
     def attempt(self, name: str, work: Callable[[], object]) -> None:
-        """Do it, unless it is a gap; where it fails it becomes one. What is not optional raises."""
+        """Run ``work`` unless the side is a gap already; if it fails, an optional side becomes a
+        gap, and any other raises."""
         if name in self.gaps:
             return
         try:

@@ -1,7 +1,7 @@
 """Other libraries that search by BM25, as peers: bm25s in this process, Pyserini in one of its own.
 
-They take no Boolean queries: they are given words, cut as our index cuts them. A peer that is not
-there is an error that says how to install it, and a stated gap to those who compare.
+They take no Boolean queries, but words, tokenised as our index does. A missing peer raises an
+error that says how to install it, and is a gap in the replay.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Bm25s:
     """bm25s over passages whose words are cut already, in Lucene's variant of BM25."""
 
     def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
-        """Index the passages in memory. Raises MissingExtraError."""
+        """Start the process. Raises BenchError where it or Pyserini does not start."""
         try:
             import bm25s
         except ImportError as error:
             raise missing_extra("bench", "bm25s") from error
         self._ids = ids
         self._index: Any = bm25s.BM25(k1=k1, b=b, method="lucene")
-        self._index.index([list(each) for each in words], show_progress=False)
+        self._index.index([list(terms) for terms in words], show_progress=False)
         self.version = version("bm25s")
 
     def save(self, folder: Path) -> None:
@@ -46,11 +46,12 @@ class Bm25s:
         self._index.save(str(folder), show_progress=False)
 
     def search(self, words: Sequence[str], top_k: int) -> Scored:
-        """The best passages with any of the words; equal scores in no order that is promised."""
-        found = self._index.retrieve([list(words)], k=top_k, show_progress=False)
+        """Return the best passages with any of the words; the order of equal scores is
+        undefined."""
+        retrieved = self._index.retrieve([list(words)], k=top_k, show_progress=False)
         return [
             (self._ids[int(place)], float(score))
-            for place, score in zip(found.documents[0], found.scores[0], strict=True)
+            for place, score in zip(retrieved.documents[0], retrieved.scores[0], strict=True)
             if score > 0
         ]
 
@@ -63,7 +64,7 @@ class Pyserini:
     """
 
     def __init__(self, python: str = sys.executable) -> None:
-        """Raises BenchError where the process or Pyserini does not start."""
+        """Start the process. Raises BenchError where it or Pyserini does not start."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         # Some releases make a client of a model as they are imported, and never use it.
         environment = {"OPENAI_API_KEY": "none", **os.environ}
@@ -117,26 +118,27 @@ class Pyserini:
 
     def open(self, folder: Path, queries: Sequence[Sequence[str]], k1: float, b: float) -> int:
         """Open an index for queries of these words; how many documents it has."""
-        words = [" ".join(each) for each in queries]
+        words = [" ".join(words) for words in queries]
         return self._ask("open", folder=str(folder), queries=words, k1=k1, b=b)["documents"]
 
     def play(self, clients: int, top_k: int) -> Played:
-        """All queries once, timed within the process."""
-        found = self._ask("play", clients=clients, top_k=top_k)
-        return Played(found["seconds"], found["each"])
+        """Run all queries once, timed within the process."""
+        timings = self._ask("play", clients=clients, top_k=top_k)
+        return Played(timings["seconds"], timings["each"])
 
     def hits(self, top_k: int) -> list[Scored]:
-        """The first hits of every query."""
-        found = self._ask("hits", top_k=top_k)["hits"]
-        return [[(str(one), float(score)) for one, score in hits] for hits in found]
+        """Return the first hits of every query."""
+        hit_lists = self._ask("hits", top_k=top_k)["hits"]
+        return [[(str(id), float(score)) for id, score in hits] for hits in hit_lists]
 
-    def _ask(self, what: str, **given: Any) -> dict[str, Any]:
-        """The answer to a request. Raises BenchError for an error, or where the process ended."""
+    def _ask(self, what: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request and return the answer. Raises BenchError for an error, or if the process
+        has ended."""
         to, answers = self._process.stdin, self._process.stdout
         if to is None or answers is None:
             raise BenchError("The process of Pyserini has no pipes.")
         try:
-            to.write(json.dumps({"do": what, **given}) + "\n")
+            to.write(json.dumps({"do": what, **arguments}) + "\n")
             to.flush()
             line = answers.readline()
         except BrokenPipeError:

@@ -15,14 +15,14 @@ from pathlib import Path
 
 
 class Worker:
-    """An index that is built and searched, and the queries that are asked of it."""
+    """An index to build and search, with its queries."""
 
     def __init__(self):
         self.searcher = None
         self.queries = []
 
     def hello(self):
-        """Versions of pyserini and of its Java."""
+        """Return versions of pyserini and of its Java."""
         from pyserini.pyclass import autoclass
 
         java = autoclass("java.lang.System").getProperty("java.version")
@@ -54,21 +54,21 @@ class Worker:
         return {"documents": self.searcher.num_docs}
 
     def play(self, clients, top_k):
-        """Ask all queries once by so many threads; seconds of all, and of each."""
-        each = []
+        """Run all queries once in ``clients`` threads; return the seconds of all, and of each."""
+        latencies = []
 
         def timed(query):
             began = time.perf_counter()
             [hit.docid for hit in self.searcher.search(query, k=top_k)]
-            each.append(time.perf_counter() - began)
+            latencies.append(time.perf_counter() - began)
 
         with ThreadPoolExecutor(clients) as pool:
             began = time.perf_counter()
             list(pool.map(timed, self.queries))
-            return {"seconds": time.perf_counter() - began, "each": each}
+            return {"seconds": time.perf_counter() - began, "each": latencies}
 
     def hits(self, top_k):
-        """Ids and scores of the first hits of every query."""
+        """Return ids and scores of the first hits of every query."""
         return {
             "hits": [
                 [[hit.docid, hit.score] for hit in self.searcher.search(query, k=top_k)]
@@ -78,7 +78,8 @@ class Worker:
 
 
 def peak_resident():
-    """The most memory that this process had, in bytes; None where the system does not say."""
+    """Return the peak memory of this process in bytes, or None where the system does not report
+    it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The queries of recorded runs, to be asked again: as they were, as words, and as keywords."""
+"""The queries of recorded runs: as recorded, as words, and as keywords."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from bench import BenchError
 from bench.quality.question_words import words_query
 
 SEED = 1714
-"""Of the queries that are taken where there are more than wanted."""
+"""The seed of the choice of queries if there are more than wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """A query that a model sent: its text and tree, and what searches without operators are given.
+    """A query of a model: its text and tree, and the input of searches without operators.
 
     ``words`` are those of all parts that are not excluded, in order; ``keywords`` are these parts
     themselves, phrases whole.
@@ -59,7 +59,7 @@ class RecordedQueries:
     runs: Sequence[RunDescription]
 
     def some(self, count: int) -> RecordedQueries:
-        """So many of them in their order, drawn by a seed; all where there are no more."""
+        """Draw ``count`` of the queries by a seed, in their order; all if there are no more."""
         if count >= len(self.queries):
             return self
         numbers = sorted(Random(SEED).sample(range(len(self.queries)), count))
@@ -67,36 +67,36 @@ class RecordedQueries:
 
 
 def offline_run(index: Index, questions: Sequence[Question], preset: Preset, folder: Path) -> Path:
-    """Have the offline model answer the questions into a folder of records. Raises as ``run``."""
+    """Let the offline model answer the questions into a run folder. Raises as ``run``."""
     run(index, questions, preset, OfflineModel(), folder)
     return folder
 
 
 def read_queries(folders: Iterable[Path], index: Index) -> RecordedQueries:
-    """The queries of all searches in the folders of runs, as the index understands them.
+    """Read the queries of all searches in the run folders, as the index understands them.
 
     Raises RunError for a folder without a run, BenchError where there is no query at all.
     """
     runs: list[RunDescription] = []
-    found: list[RecordedQuery] = []
+    queries: list[RecordedQuery] = []
     counts: Counter[str] = Counter()
     for folder in folders:
         runs.append(read_description(folder))
         for record in read_records(folder).by_id.values():
-            found += _of_record(record, index, counts)
-    if not found:
+            queries += _of_record(record, index, counts)
+    if not queries:
         raise BenchError(
             "No search is on record.",
-            where=", ".join(each.questions or each.index for each in runs),
+            where=", ".join(run.questions or run.index for run in runs),
             allowed="runs of a preset that searches",
         )
-    counts["queries"] = len(found)
-    counts["different queries"] = len({each.tree for each in found})
-    return RecordedQueries(found, dict(counts), runs)
+    counts["queries"] = len(queries)
+    counts["different queries"] = len({query.tree for query in queries})
+    return RecordedQueries(queries, dict(counts), runs)
 
 
 def recorded(text: str, index: Index, *, default_operator: Operator = "OR") -> RecordedQuery | None:
-    """A query as the index understands it; None where it has no word to search for.
+    """Return a query as the index understands it, or None if it has no word to search for.
 
     Raises QueryError for one that is refused.
     """
@@ -118,10 +118,10 @@ def _of_record(record: Record, index: Index, counts: Counter[str]) -> Iterator[R
         counts[step.tool_name] += 1
         query = None
         if step.status != "error":  # then the arguments were as the tool wants them
-            given = cast(dict[str, Any], step.tool_input)
-            operator = given.get("default_operator", "OR")
+            arguments = cast(dict[str, Any], step.tool_input)
+            operator = arguments.get("default_operator", "OR")
             with suppress(QueryError):  # of an index with other metadata
-                text = _QUERIES[tool.query_form](given)
+                text = _QUERIES[tool.query_form](arguments)
                 query = recorded(text, index, default_operator=operator)
         if query is None:
             counts["refused or without a word"] += 1
@@ -134,9 +134,9 @@ def _quoted(keyword: str) -> str:
 
 
 _QUERIES: Mapping[QueryForm, Callable[[Mapping[str, Any]], str]] = {
-    "logical": lambda given: given["query"],
-    "keywords": lambda given: " ".join(map(_quoted, given["keywords"])),
-    "words": lambda given: words_query(given["query"]),
-    "meaning": lambda given: words_query(given["query"]),
+    "logical": lambda arguments: arguments["query"],
+    "keywords": lambda arguments: " ".join(map(_quoted, arguments["keywords"])),
+    "words": lambda arguments: words_query(arguments["query"]),
+    "meaning": lambda arguments: words_query(arguments["query"]),
 }
 """The logical query for what a tool was asked, by the form in which the tool reads its query."""

@@ -84,22 +84,22 @@ def _replayed(options: argparse.Namespace, command: str) -> int:
 
 
 def _measured(
-    given: argparse.Namespace, command: str, stack: ExitStack
+    options: argparse.Namespace, command: str, stack: ExitStack
 ) -> tuple[list[Figure], dict[str, Any]]:
-    bench = stack.enter_context(set_up(given.data / CORPUS, given.work))
+    bench = stack.enter_context(set_up(options.data / CORPUS, options.work))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=bench.folder)))
     sources = Sources(bench.corpus, folder)
     sources.write(bench.chunks)
-    recorded, run = _recorded(given, bench, folder)
+    recorded, run = _recorded(options, bench, folder)
     run = {**circumstances(command, bench.manifest, seed=SEED), **run}
-    asked = recorded.some(given.queries)
+    asked = recorded.some(options.queries)
     builds = Builds(
-        stack, folder, sources, given.encoder, given.pyserini_python, frozenset(given.without)
+        stack, folder, sources, options.encoder, options.pyserini_python, frozenset(options.without)
     )
-    costs = builds.build(given.build_rounds)
+    costs = builds.build(options.build_rounds)
     index = open_embedded(builds)
     sides = open_sides(builds, index, asked.queries)
-    say(f"replay: {len(asked.queries):,} queries, {given.warm_up} + {given.rounds} rounds")
+    say(f"replay: {len(asked.queries):,} queries, {options.warm_up} + {options.rounds} rounds")
     latencies = Latencies()
     timings = interleaved(
         {
@@ -107,8 +107,8 @@ def _measured(
             for side in sides
             for clients in CLIENTS
         },
-        given.rounds,
-        warm_up=given.warm_up,
+        options.rounds,
+        warm_up=options.warm_up,
     )
     figures = [
         build_figure(costs, builds.gaps),
@@ -122,24 +122,27 @@ def _measured(
 
 
 def _recorded(
-    given: argparse.Namespace, bench: Workbench, folder: Path
+    options: argparse.Namespace, bench: Workbench, folder: Path
 ) -> tuple[RecordedQueries, dict[str, Any]]:
-    """The queries, and what is to be known of where they come from."""
+    """Return the queries with the fingerprints of their origin."""
     with open_index(bench.index, search_timeout_s=None) as index:
-        if given.records:
-            found = read_queries(given.records, index)
-            return found, _of_runs(found)
-        questions = load_questions(given.data / CORPUS.parent / "questions.jsonl")[: given.limit]
+        if options.records:
+            recorded = read_queries(options.records, index)
+            return recorded, _of_runs(recorded)
+        questions = load_questions(options.data / CORPUS.parent / "questions.jsonl")[
+            : options.limit
+        ]
         preset = load_preset(DEFAULT_PRESET)
         say(f"replay: {len(questions)} questions are answered by the offline model")
         run = offline_run(index, questions, preset, folder / "run")
         return read_queries([run], index), agent_fingerprints(questions, preset, OfflineModel())
 
 
-def _of_runs(found: RecordedQueries) -> dict[str, Any]:
-    """The fingerprints that the runs have on record; their prompts are part of the presets'."""
+def _of_runs(recorded: RecordedQueries) -> dict[str, Any]:
+    """Return the recorded fingerprints of the runs; their prompts are part of the presets'
+    fingerprints."""
     names = ("questions", "preset", "model", "index")
-    kept = {name: [run.fingerprints.get(name) for run in found.runs] for name in names}
+    kept = {name: [run.fingerprints.get(name) for run in recorded.runs] for name in names}
     return {**kept, "prompt": kept["preset"]}
 
 
@@ -151,17 +154,17 @@ def _of(side: str, clients: int) -> str:
 
 
 def build_figure(costs: Sequence[BuildCost], gaps: Mapping[str, str]) -> Figure:
-    """Seconds, bytes and memory of every build."""
+    """Return the figure of seconds, bytes and memory of every build."""
     rows: list[Row] = []
-    for each in costs:
-        seconds = [one.seconds for one in each.costs]
-        last = each.costs[-1]
-        rows.append(Row(f"{each.name}: seconds", each.seconds, "s", min(seconds), max(seconds)))
-        rows.append(Row(f"{each.name}: on disk", last.bytes / 1e6, "MB"))
-        peaks = [one.peak_bytes for one in each.costs if one.peak_bytes is not None]
+    for build in costs:
+        seconds = [cost.seconds for cost in build.costs]
+        last = build.costs[-1]
+        rows.append(Row(f"{build.name}: seconds", build.seconds, "s", min(seconds), max(seconds)))
+        rows.append(Row(f"{build.name}: on disk", last.bytes / 1e6, "MB"))
+        peaks = [cost.peak_bytes for cost in build.costs if cost.peak_bytes is not None]
         if peaks:
-            rows.append(Row(f"{each.name}: peak memory", max(peaks) / 1e6, "MB"))
-    notes = {each.name: each.note for each in costs}
+            rows.append(Row(f"{build.name}: peak memory", max(peaks) / 1e6, "MB"))
+    notes = {build.name: build.note for build in costs}
     return Figure("build", tuple(rows), {"notes": notes, "gaps": dict(gaps)})
 
 
@@ -172,12 +175,12 @@ def replay_figure(
     asked: RecordedQueries,
     gaps: Mapping[str, str],
 ) -> Figure:
-    """Throughput and latency of every side, and how much faster ours is than others that are given
-    the same."""
+    """Return the figure of throughput and latency of every side, and of how much faster our side is
+    than others with the same input."""
     rows: list[Row] = []
     count = len(asked.queries)
     for side in sides:
-        ours = next(each.name for each in sides if each.given == side.given)
+        ours = next(peer.name for peer in sides if peer.input == side.input)
         for clients in CLIENTS:
             name = _of(side.name, clients)
             spent = latencies.of(name, timings.rounds)
@@ -193,25 +196,25 @@ def replay_figure(
                 ratio = timings.ratio(name, _of(ours, clients))
                 rows.append(Row.of_ratio(f"{name}: {ours} is faster by", ratio))
     details = {
-        "given": {side.name: GIVEN[side.given] for side in sides},
+        "given": {side.name: GIVEN[side.input] for side in sides},
         "notes": {side.name: side.note for side in sides if side.note},
         "gaps": dict(gaps),
         "recorded": dict(asked.counts),
         "asked": count,
         "seconds": timings.seconds,
         "examples": [
-            {"query": one.text, "words": one.words, "keywords": one.keywords}
-            for one in asked.queries[:10]
+            {"query": query.text, "words": query.words, "keywords": query.keywords}
+            for query in asked.queries[:10]
         ],
     }
     return Figure("replay", tuple(rows), details)
 
 
 def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -> Figure:
-    """How the hits of bm25s and of Pyserini agree with ours, over one field of the same words, with
+    """Compare the hits of bm25s and of Pyserini with ours, over one field of the same words, with
     the same k1 and b."""
     queries = [query.words for query in asked.queries]
-    passages = {each.id: searched_words(each) for each in bench.chunks}
+    passages = {chunk.id: searched_words(chunk) for chunk in bench.chunks}
     k1, b = bench.manifest.k1, bench.manifest.b
     formula = Bm25(passages, k1, b)
     with _one_field(builds) as index:
@@ -220,9 +223,9 @@ def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -
     examples: dict[str, Any] = {}
 
     def add(name: str, there: Sequence[agreement.Scored], counting: agreement.Counting) -> None:
-        found = agreement.compared(queries, here, there, formula, counting)
-        rows.extend(found.rows(name))
-        examples[name] = list(found.examples)
+        agreed = agreement.compared(queries, here, there, formula, counting)
+        rows.extend(agreed.rows(name))
+        examples[name] = list(agreed.examples)
 
     if "bm25s" not in builds.gaps:
         peer = open_bm25s(builds)
@@ -238,7 +241,7 @@ def agreement_figure(builds: Builds, bench: Workbench, asked: RecordedQueries) -
 
 
 def _one_field(builds: Builds) -> Index:
-    """An index of ours whose passages have all their words as their text, and no title."""
+    """Build an index whose passages have all their words as text, and no title."""
     location = builds.folder / "one-field"
     options = BuildOptions(
         format="documents",

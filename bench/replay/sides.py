@@ -1,7 +1,7 @@
-"""The sides of the replay, ready to be asked.
+"""The open sides of the replay.
 
-What a side is given decides what it can be compared with: the query as it was recorded, its words,
-or its parts as keywords. The first side of each kind is ours.
+The input of a side decides what it can be compared with: the query as recorded, its words, or its
+parts as keywords. The first side of each kind is ours.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
-
-import orjson
 
 from arag_search.engines.lucene.compile import compiled
 from arag_search.engines.lucene.jvm import java
@@ -20,7 +18,7 @@ from arag_search.vectors.encoders.query_cache import QueryCache
 from bench import BenchError
 from bench.cluster.opensearch_search import Bare, requests_of
 from bench.quality.question_words import words_query
-from bench.replay.build_cost import scanned_texts
+from bench.replay.build_cost import indexed_words, scanned_texts
 from bench.replay.builds import Builds
 from bench.replay.peers import Bm25s
 from bench.replay.recorded import RecordedQuery
@@ -39,16 +37,16 @@ GIVEN: Mapping[Given, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ReplaySide:
-    """Something to ask. ``note`` says what it does beyond searching, or has done beforehand."""
+    """A side of the replay. ``note`` describes work beyond searching, or work done beforehand."""
 
     name: str
-    given: Given
+    input: Given
     player: Player
     note: str = ""
 
 
 def open_embedded(builds: Builds) -> Index:
-    """The index on this machine's disk, with the vectors where they are."""
+    """Open the index on this machine's disk, with vectors if they were built."""
     has_vectors = "hybrid" not in builds.gaps
     index = open_index(
         builds.place("embedded"),
@@ -60,7 +58,8 @@ def open_embedded(builds: Builds) -> Index:
 
 
 def open_sides(builds: Builds, index: Index, queries: Sequence[RecordedQuery]) -> list[ReplaySide]:
-    """All sides that can be had, for these queries; ``index`` is that of ``open_embedded``."""
+    """Open all sides that are available for these queries; ``index`` is that of
+    ``open_embedded``."""
     builds.stack.enter_context(without_query_cache())
     opened = _Opened(builds, index, queries)
     opened.with_queries()
@@ -70,10 +69,8 @@ def open_sides(builds: Builds, index: Index, queries: Sequence[RecordedQuery]) -
 
 
 def open_bm25s(builds: Builds) -> Bm25s:
-    """bm25s over the words of all passages. Raises MissingExtraError."""
-    lines = [orjson.loads(line) for line in builds.sources.words.read_bytes().splitlines()]
-    words = [line["contents"].split(" ") for line in lines]
-    peer = Bm25s([line["id"] for line in lines], words, builds.k1, builds.b)
+    """Open bm25s over the words of all passages. Raise MissingExtraError."""
+    peer = indexed_words(builds.sources, builds.k1, builds.b)
     builds.versions["bm25s"] = peer.version
     return peer
 
@@ -88,17 +85,17 @@ class _Opened:
     sides: list[ReplaySide] = field(default_factory=list[ReplaySide])
 
     def _add(
-        self, built: str, name: str, given: Given, player: Callable[[], Player], note: str = ""
+        self, built: str, name: str, input: Given, player: Callable[[], Player], note: str = ""
     ) -> None:
-        """Open a side on what is called so in the builds."""
+        """Open a side on the build of this name."""
         add = self.sides.append
-        self.builds.attempt(built, lambda: add(ReplaySide(name, given, player(), note)))
+        self.builds.attempt(built, lambda: add(ReplaySide(name, input, player(), note)))
 
     def _asking(self, ask: Ask) -> Player:
         return threads(ask, len(self.queries))
 
     def with_queries(self) -> None:
-        """Those that take logical queries."""
+        """Add the sides that take logical queries."""
         index, queries = self.index, self.queries
         tool = LogicalSearch(index)
         self._add(
@@ -152,7 +149,7 @@ class _Opened:
         return self._asking(bare.ask)
 
     def with_words(self) -> None:
-        """Those that take words."""
+        """Add the sides that take words."""
         index = self.index
         words = [words_query(" ".join(query.words)) for query in self.queries]
         self._add(
@@ -176,7 +173,8 @@ class _Opened:
         )
 
     def _hybrid(self) -> Player:
-        """The index remembers queries that were encoded; each round forgets those of the last."""
+        """Return a player that forgets the encoded queries of the last round, which the index
+        caches."""
         plain = [" ".join(query.words) for query in self.queries]
         encoder = self.index.open_vectors().encoder
         if not isinstance(encoder, QueryCache):
@@ -204,7 +202,7 @@ class _Opened:
         return lambda clients: peer.play(clients, TOP_K)
 
     def with_keywords(self) -> None:
-        """Those that take keywords."""
+        """Add the sides that take keywords."""
         index = self.index
         keywords = [query.keywords for query in self.queries]
         texts = scanned_texts(list(index.scan()))

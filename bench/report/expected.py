@@ -1,4 +1,4 @@
-"""What figures have to come out again: bench/expected.yaml, read strictly."""
+"""Expected figures: bench/expected.yaml, read strictly."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bench import BenchError
 
 EXPECTED = Path(__file__).parents[1] / "expected.yaml"
 QUICK_S = 60.0
-"""What takes no longer is verified unless something else is asked for."""
+"""Expectations that take no longer are verified by default."""
 
 _WHAT = "file of expected figures"
 
 
 class Expectation(BaseModel):
-    """One command of a bench with the values that it has to come to.
+    """A command of a bench with its expected values.
 
     ``expected`` is keyed by "figure/row" as in the file of results. A value is right where it
     differs by ``tolerance`` at most.
@@ -43,16 +43,16 @@ class Expectation(BaseModel):
 
     @property
     def is_quick(self) -> bool:
-        """Whether it is verified unless something else is asked for."""
+        """Whether it is verified by default."""
         return self.seconds <= QUICK_S
 
     def is_near(self, value: float, expected: float) -> bool:
-        """Whether a value is what it should be; values that are written alike are."""
+        """Return whether a value is within the tolerance of the expected one."""
         return abs(value - expected) <= self.tolerance + 1e-9 * abs(expected)
 
 
 def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
-    """All expectations by name, in the order of the file.
+    """Read all expectations by name, in the order of the file.
 
     Raises ConfigError where it is no YAML, BenchError listing everything else that is wrong.
     """
@@ -62,8 +62,8 @@ def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
         return TypeAdapter(dict[str, Expectation]).validate_python(content)
     except ValidationError as error:
         problems = [
-            f"{'.'.join(map(str, one['loc']))}: {one['msg'][:1].lower()}{one['msg'][1:]}."
-            for one in error.errors()
+            f"{'.'.join(map(str, entry['loc']))}: {entry['msg'][:1].lower()}{entry['msg'][1:]}."
+            for entry in error.errors()
         ]
         raise BenchError(
             numbered(_WHAT, problems), where=str(path), allowed=f"names, each with {keys}"
@@ -71,10 +71,11 @@ def read_expected(path: Path = EXPECTED) -> dict[str, Expectation]:
 
 
 def expectation(name: str, path: Path = EXPECTED) -> Expectation:
-    """The expectation of this name. Raises as ``read_expected``, and ConfigError for another."""
-    found = read_expected(path)
-    if name not in found:
+    """Read the expectation of this name. Raises as ``read_expected``, and ConfigError for an
+    unknown name."""
+    expectations = read_expected(path)
+    if name not in expectations:
         raise ConfigError(
-            f'Nothing is expected of "{name}".', where=str(path), allowed=", ".join(found)
+            f'Nothing is expected of "{name}".', where=str(path), allowed=", ".join(expectations)
         )
-    return found[name]
+    return expectations[name]

@@ -1,4 +1,4 @@
-"""What a figure hangs on, as hashes; and which of them each file of results has to name.
+"""Hashes of everything that a figure depends on, and those that each file of results must name.
 
 A commit names the code only where nothing was changed since; the hash of the sources always does.
 """
@@ -26,7 +26,7 @@ SOURCES = {
     "configs": (".yaml", ".md"),
     "bench": (".py",),
 }
-"""Folders and endings of what decides a figure; documents and tables are no part of it."""
+"""Folders and endings of the sources of figures, without documents and tables."""
 
 ALWAYS = ("command", "taken", "version", "commit", "code")
 _OF_SUITE = ("suite", "questions", "index", "preset", "model", "seed")
@@ -52,8 +52,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "scale": ("seed",),
     "vectors": ("seed",),
 }
-"""What a file of results names beyond ``ALWAYS``, wherever in a figure; any other file ``ALWAYS``
-alone."""
+"""The entries that a file of results has in addition to ``ALWAYS``, anywhere in a figure; any other
+file only has ``ALWAYS``."""
 KEPT_SINCE = "2026-11-22T16:00"
 """Figures that are older lack the hash of the sources, prompts and seeds: these were constants of
 their commit."""
@@ -62,7 +62,7 @@ _KEPT_LATER = ("code", "prompt", "seed", "preset")
 
 @cache
 def code_fingerprint() -> str:
-    """A hash of all sources as they lie in this checkout, committed or not."""
+    """Hash all sources of this checkout as they are, committed or not."""
     digest = hashlib.sha256()
     for folder, endings in SOURCES.items():
         for path in sorted((ROOT / folder).rglob("*")):
@@ -74,12 +74,12 @@ def code_fingerprint() -> str:
 
 
 def prompt_fingerprint(prompt: str) -> str:
-    """A hash of the text that a model is given first."""
+    """Hash the text of the first message to a model."""
     return hashlib.sha256(prompt.encode()).hexdigest()[:16]
 
 
 def preset_fingerprints(preset: Preset) -> dict[str, Any]:
-    """Which preset, and the prompt that it comes to."""
+    """Return the preset and the prompt that it yields."""
     return {
         "preset": {"name": preset.name, "fingerprint": preset.fingerprint},
         "prompt": prompt_fingerprint(preset.system_prompt),
@@ -89,7 +89,7 @@ def preset_fingerprints(preset: Preset) -> dict[str, Any]:
 def agent_fingerprints(
     questions: Sequence[Question], preset: Preset, model: ChatModel
 ) -> dict[str, Any]:
-    """What was asked, how, and of which model."""
+    """Return the questions, the preset and the model."""
     return {
         "questions": questions_of(questions),
         **preset_fingerprints(preset),
@@ -98,12 +98,12 @@ def agent_fingerprints(
 
 
 def questions_of(questions: Sequence[Question]) -> dict[str, Any]:
-    """Which questions."""
+    """Return the number and the fingerprint of the questions."""
     return {"count": len(questions), "fingerprint": questions_fingerprint(questions)}
 
 
 def encoder_of(identity: EncoderIdentity) -> dict[str, Any]:
-    """Which encoder made the vectors."""
+    """Return the encoder of the vectors."""
     return {
         "name": identity.name,
         "revision": identity.revision,
@@ -112,23 +112,23 @@ def encoder_of(identity: EncoderIdentity) -> dict[str, Any]:
 
 
 def missing(path: Path) -> list[str]:
-    """What the figures of a file of results do not name, as "figure: name".
+    """Return the required entries that the figures of a file of results lack, as "figure: name".
 
     Raises BenchError for a file that is none of results.
     """
-    found: list[str] = []
+    lacking: list[str] = []
     for name, entry in _entries(path):
         values = list(_values(entry))
         named = {key for key, value in values if value not in (None, "", {}, [])}
         taken = max((str(value) for key, value in values if key == "taken"), default="")
-        for each in (*ALWAYS, *NEEDED.get(path.stem, ())):
-            if each not in named and (taken >= KEPT_SINCE or each not in _KEPT_LATER):
-                found.append(f"{name}: {each}")
-    return found
+        for needed in (*ALWAYS, *NEEDED.get(path.stem, ())):
+            if needed not in named and (taken >= KEPT_SINCE or needed not in _KEPT_LATER):
+                lacking.append(f"{name}: {needed}")
+    return lacking
 
 
 def _entries(path: Path) -> Iterator[tuple[str, object]]:
-    """Each figure of a file, or the whole of a file whose figures hang together."""
+    """Yield each figure of a file, or the whole file if its figures belong together."""
     try:
         content: Any = orjson.loads(path.read_bytes())
         figures: Any = content.get("figures")
@@ -141,7 +141,7 @@ def _entries(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _values(value: object) -> Iterator[tuple[str, object]]:
-    """All keys at any depth, with what stands under them."""
+    """Yield all keys at any depth with their values."""
     if isinstance(value, dict):
         for key, below in cast(dict[str, object], value).items():
             yield key, below

@@ -1,4 +1,4 @@
-"""Requests by several clients at once: how long each takes, and all together."""
+"""Latencies of requests by concurrent clients, single and in total."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Played(NamedTuple):
     """Seconds of all queries, and of each in the order of their ends."""
 
     seconds: float
-    each: list[float]
+    latencies: list[float]
 
 
 Player = Callable[[int], Played]
-"""Runs all queries once by so many clients."""
+"""Runs all queries once with this many clients."""
 
 
 def threads(ask: Ask, count: int) -> Player:
-    """Plays queries 0 to ``count`` by threads of this process."""
+    """Return a player that runs queries 0 to ``count`` in threads of this process."""
 
     def play(clients: int) -> Played:
         kept: list[float] = []
@@ -50,15 +50,15 @@ class Latencies:
         self._by_round: dict[str, list[list[float]]] = {}
 
     def side(self, name: str, player: Player, clients: int) -> Side:
-        """All queries once, by so many clients."""
+        """Return a side that runs all queries once with this many clients."""
 
         def run() -> float:
             played = player(clients)
-            self._by_round.setdefault(name, []).append(played.each)
+            self._by_round.setdefault(name, []).append(played.latencies)
             return played.seconds
 
         return run
 
     def of(self, name: str, rounds: int) -> list[float]:
-        """Those of the last so many rounds: what warmed up came first."""
-        return [one for each in self._by_round[name][-rounds:] for one in each]
+        """Return the times of the last ``rounds`` rounds, without those of the warm-up."""
+        return [latencies for latency in self._by_round[name][-rounds:] for latencies in latency]

@@ -1,4 +1,4 @@
-"""Files of results as others read them: rows by file, figure and name."""
+"""Files of results for readers: rows by file, figure and name."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ class Kept:
         self._files: dict[str, dict[str, Figure]] = {}
 
     def has(self, file: str) -> bool:
-        """Whether this was measured: ``file`` is a name without its ending, or "file/figure"."""
+        """Return whether a result exists: ``file`` is a name without its ending, or
+        "file/figure"."""
         name, _, figure = file.partition("/")
         if not (self.folder / f"{name}.json").exists():
             return False
         return not figure or figure in self.file(name)
 
     def file(self, name: str) -> dict[str, Figure]:
-        """All figures of a file. Raises BenchError where there is none."""
+        """Return all figures of a file. Raises BenchError where there is none."""
         if name not in self._files:
             self._files[name] = read_results(self.folder / f"{name}.json")
         return self._files[name]
 
     def figure(self, name: str) -> Figure:
-        """The figure called "file/figure". Raises BenchError where there is none."""
+        """Return the figure called "file/figure". Raises BenchError where there is none."""
         file, _, figure = name.partition("/")
         figures = self.file(file)
         if figure not in figures:
@@ -41,8 +42,8 @@ class Kept:
         return figures[figure]
 
     def row(self, name: str) -> Row:
-        """The row called "file/figure/what", the first of that name. Raises BenchError where there
-        is none."""
+        """Return the row called "file/figure/what", the first of that name. Raises BenchError where
+        there is none."""
         file, figure, what = name.split("/", 2)
         rows = self.figure(f"{file}/{figure}").rows
         for row in rows:

@@ -1,7 +1,7 @@
 """Comparisons in interleaved rounds: every side runs once a round, on the same machine state.
 
-What a round tells is the ratio of its two times; the times themselves hold for one machine on one
-day.
+The result of a round is the ratio of its two times; the times themselves hold for one machine on
+one day.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Side = Callable[[], float]
-"""Does its work once and returns the seconds that count; what it prepares does not."""
+"""Does its work once and returns its seconds, without those of preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,28 @@ class Timings:
         return len(next(iter(self.seconds.values())))
 
     def median_s(self, side: str) -> float:
-        """The median time of a side."""
+        """Return the median time of a side."""
         return statistics.median(self.seconds[side])
 
     def fastest(self, *sides: str) -> str:
-        """The one of these sides with the least median time."""
+        """Return the side with the least median time."""
         return min(sides, key=self.median_s)
 
     def ratio(self, numerator: str, denominator: str) -> Ratio:
-        """Time of one side over that of another: above 1 the denominator is faster."""
+        """Return the time of one side over that of another: above 1 the denominator is faster."""
         pairs = zip(self.seconds[numerator], self.seconds[denominator], strict=True)
-        each = [above / below for above, below in pairs]
+        ratios = [above / below for above, below in pairs]
         value = self.median_s(numerator) / self.median_s(denominator)
-        return Ratio(value, min(each), max(each))
+        return Ratio(value, min(ratios), max(ratios))
 
 
 def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> Timings:
     """Run all sides ``rounds`` times, after ``warm_up`` rounds that do not count.
 
-    The order of the sides is turned round from one round to the next, so that none always comes
-    first. Garbage is collected before a side begins, for it may be that of the one before. What
-    was there before the first round is not looked through again: JPype collects Python's garbage
-    whenever Java has collected its own, and so a side would pay for what the bench holds.
+    The order of the sides alternates between rounds, so that no side is always the first. Garbage
+    is collected before a side begins, because it may be that of the side before. Objects from
+    before the first round are frozen: JPype collects Python's garbage whenever Java has collected
+    its own, and a side would pay for objects of the bench.
     """
     if rounds < 1:
         raise ValueError(f"{rounds} rounds")
@@ -80,14 +80,14 @@ def interleaved(sides: Mapping[str, Side], rounds: int, *, warm_up: int = 1) -> 
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that the work takes."""
+    """Run ``work`` and return its seconds."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The smallest of the values that at least ``share`` (above 0, at most 1) of them reach not
-    beyond (nearest rank)."""
+    """Return the percentile by nearest rank: the smallest value that at least ``share`` (above 0,
+    at most 1) of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -1,4 +1,4 @@
-"""What was measured: rows with their targets, as a table and as JSON with its circumstances."""
+"""Measured rows with their targets, as a table and as JSON with their circumstances."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Target:
         return Target("at least" if kind == "at least" else "at most", float(value))
 
     def reached(self, value: float) -> bool:
-        """Whether the value keeps the bound; equal values do."""
+        """Return whether the value keeps the bound; an equal value does."""
         return value >= self.value if self.kind == "at least" else value <= self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number. ``low`` and ``high`` are its range over the rounds, or the interval that the
-    figure tells of; None where it has none."""
+    """One number. ``low`` and ``high`` are its range over the rounds, or an interval; None if
+    the figure has neither."""
 
     what: str
     value: float
@@ -60,7 +60,7 @@ class Row:
 
     @staticmethod
     def of_ratio(what: str, ratio: Ratio, target: Target | None = None) -> Row:
-        """A ratio with its range."""
+        """Return a ratio with its range."""
         return Row(what, ratio.value, "x", ratio.low, ratio.high, target)
 
     @property
@@ -71,14 +71,14 @@ class Row:
         return "reached" if self.target.reached(self.value) else "missed"
 
     def to_dict(self) -> dict[str, Any]:
-        """The row for JSON."""
-        found: dict[str, Any] = {"what": self.what, "value": self.value, "unit": self.unit}
+        """Return the row for JSON."""
+        content: dict[str, Any] = {"what": self.what, "value": self.value, "unit": self.unit}
         if self.low is not None:
-            found["range"] = [self.low, self.high]
+            content["range"] = [self.low, self.high]
         if self.target is not None:
-            found["target"] = str(self.target)
-            found["verdict"] = self.verdict
-        return found
+            content["target"] = str(self.target)
+            content["verdict"] = self.verdict
+        return content
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> Row:
@@ -97,12 +97,12 @@ class Figure:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_dict(self) -> dict[str, Any]:
-        """The figure for JSON."""
+        """Return the figure for JSON."""
         return {"rows": [row.to_dict() for row in self.rows], "details": dict(self.details)}
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """All rows in columns that line up, as plain text."""
+    """Format all rows as plain text in aligned columns."""
     head = ("figure", "what", "value", "range", "target", "")
     lines: list[tuple[str, ...]] = [head]
     for figure in figures:
@@ -118,7 +118,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of as many cells each, in columns."""
+    """Format lines with the same number of cells each in columns."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -136,9 +136,9 @@ def shown_number(value: float) -> str:
 def circumstances(
     command: str, manifest: Manifest | None = None, *, seed: int | None = None
 ) -> dict[str, Any]:
-    """What the figures hold for: code, versions, corpus where it is one, and the seed of what was
-    drawn; nothing that names the machine."""
-    found: dict[str, Any] = {
+    """Return what the figures depend on: code, versions, the corpus and the seed if there is one;
+    nothing that names the machine."""
+    about: dict[str, Any] = {
         "command": command,
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version("arag-search"),
@@ -153,14 +153,14 @@ def circumstances(
         "load": round(os.getloadavg()[0], 2),
     }
     if manifest:
-        found["corpus"] = corpus_of(manifest)
+        about["corpus"] = corpus_of(manifest)
     if seed is not None:
-        found["seed"] = seed
-    return found
+        about["seed"] = seed
+    return about
 
 
 def corpus_of(manifest: Manifest) -> dict[str, Any]:
-    """Which corpus an index is of."""
+    """Return the size and fingerprint of the corpus of an index."""
     return {
         "passages": manifest.documents,
         "chunks": manifest.chunks,
@@ -170,7 +170,7 @@ def corpus_of(manifest: Manifest) -> dict[str, Any]:
 
 
 def _git(*words: str) -> str | None:
-    """What git says of the code, None where it says nothing."""
+    """Run git and return its output, or None if it fails or prints nothing."""
     try:
         done = subprocess.run(
             ("git", *words),
@@ -213,8 +213,8 @@ def write_results(path: Path, figures: Sequence[Figure], run: Mapping[str, Any])
 
 
 def read_results(path: Path) -> dict[str, Figure]:
-    """The figures of a file by name, as ``write_results`` wrote them; a figure's details hold its
-    run too. Raises BenchError for another file."""
+    """Read the figures that ``write_results`` wrote, by name; the details of a figure include its
+    run. Raises BenchError for any other file."""
     try:
         loaded: Any = orjson.loads(path.read_bytes())
         if loaded["format"] != RESULTS_VERSION:

@@ -1,8 +1,8 @@
-"""What may be said of differences between conditions that were measured on the same questions.
+"""Tests of differences between conditions that were measured on the same questions.
 
-Estimates and intervals come from ``arag_search.evaluation.bootstrap``; here are the tests and their
-correction. Everything works on a table with a row a question and a column a comparison: 10,000
-draws for 500 questions and 100 columns take about a second.
+Estimates and intervals come from ``arag_search.evaluation.bootstrap``; this module has the tests
+and their correction. Everything works on a table with a row a question and a column a comparison:
+10,000 draws for 500 questions and 100 columns take about a second.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 PERMUTATIONS = 10_000
 ALPHA = 0.05
+MACRO = "macro-average"
+"""The name of the average in which each data set counts the same."""
 
 BEYOND = 10
-"""So many resamples at least lie beyond each bound of an interval."""
+"""The least number of resamples beyond each bound of an interval."""
 _TOLERANCE = 1e-9  # statistics that are equal but for the order of summation are equal
 
 
@@ -39,16 +41,16 @@ class DataSet:
     values: Table
 
     def with_values(self, values: Table) -> DataSet:
-        """The same questions with other values."""
+        """Return the same questions with other values."""
         return DataSet(self.name, self.types, values)
 
 
 def macro_means(sets: Sequence[DataSet]) -> Vector:
-    """The mean of each column: over the questions of each data set first, then over data sets, so
-    that each of them counts the same."""
+    """Return the mean of each column: over the questions of each data set first, then over data
+    sets, so that each data set counts the same."""
     import numpy as np
 
-    return np.mean([one.values.mean(axis=0) for one in sets], axis=0)
+    return np.mean([data.values.mean(axis=0) for data in sets], axis=0)
 
 
 def sign_flip_p(sets: Sequence[DataSet]) -> Vector:
@@ -62,23 +64,23 @@ def sign_flip_p(sets: Sequence[DataSet]) -> Vector:
     """
     import numpy as np
 
-    weighted = np.concatenate([one.values / (len(one.types) * len(sets)) for one in sets])
+    weighted = np.concatenate([data.values / (len(data.types) * len(sets)) for data in sets])
     slack = _TOLERANCE * np.abs(weighted).sum(axis=0)
     observed = np.abs(weighted.sum(axis=0)) - slack
     generator = np.random.default_rng([SEED, *b"sign flips"])
     signs = generator.integers(0, 2, size=(PERMUTATIONS, len(weighted)), dtype=np.int8) * 2 - 1
     drawn = np.abs(signs.astype(np.float64) @ weighted)
-    found = (1 + (drawn >= observed).sum(axis=0)) / (1 + PERMUTATIONS)
+    p_values = (1 + (drawn >= observed).sum(axis=0)) / (1 + PERMUTATIONS)
     for column in range(weighted.shape[1]):
         differing = weighted[:, column][weighted[:, column] != 0]
         if 2 ** len(differing) <= PERMUTATIONS:
             sums = np.abs(_all_signs(len(differing)) @ differing)
-            found[column] = (sums >= observed[column]).mean()
-    return found
+            p_values[column] = (sums >= observed[column]).mean()
+    return p_values
 
 
 def _all_signs(count: int) -> Table:
-    """Every way to give ``count`` numbers a sign, a row each."""
+    """Return all combinations of signs of ``count`` numbers, one for each row."""
     import numpy as np
 
     numbers: NDArray[np.int64] = np.arange(2**count, dtype=np.int64)
@@ -95,7 +97,7 @@ def mcnemar_p(gained: int, lost: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values, adjusted for being looked at together (Holm 1979), in the order given."""
+    """Adjust p values for multiple tests (Holm 1979), in the same order."""
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
     adjusted = [0.0] * len(p_values)
     least = 0.0
@@ -106,8 +108,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def corrected_level(contrasts: int, spared: int = 0) -> float:
-    """The level of each interval, so that what is said of ``contrasts`` holds together at
-    1 - ALPHA (Bonferroni).
+    """Return the level of each interval at which ``contrasts`` claims hold together at 1 - ALPHA
+    (Bonferroni).
 
     ``spared`` is in how many of its policies a contrast need not be resolved for a claim: that so
     many may fail is one more way to be lucky, and costs a factor of spared + 1 (the partial
@@ -117,6 +119,6 @@ def corrected_level(contrasts: int, spared: int = 0) -> float:
 
 
 def resamples_for(level: float) -> int:
-    """How many resamples an interval at this level takes: RESAMPLES, or as many as leave BEYOND of
-    them beyond each bound."""
+    """Return the number of resamples for an interval at this level: RESAMPLES, or enough to leave
+    BEYOND of them outside each bound."""
     return max(RESAMPLES, math.ceil(2 * BEYOND / (1 - level)))

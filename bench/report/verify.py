@@ -26,27 +26,25 @@ from arag_search.errors import ArgumentError
 from bench.arguments import BenchParser
 from bench.report.expected import EXPECTED, Expectation, read_expected
 from bench.report.rows import aligned, read_results, shown_number
-from bench.workbench import say
-
-_LAST_LINES = 4
+from bench.workbench import last_lines, say
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One value, and what it should be; ``found`` is None where there is none."""
+    """One value, and what it should be; ``value`` is None where there is none."""
 
     of: str
     what: str
     expected: float
     tolerance: float
-    found: float | None
+    value: float | None
     good: bool
 
     def cells(self) -> tuple[str, ...]:
-        """For the table."""
-        found = "none" if self.found is None else shown_number(self.found)
+        """Return the cells of the table."""
+        value = "none" if self.value is None else shown_number(self.value)
         bound = f"{shown_number(self.expected)} ± {shown_number(self.tolerance)}"
-        return (self.of, self.what, found, bound, "as expected" if self.good else "OFF")
+        return (self.of, self.what, value, bound, "as expected" if self.good else "OFF")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,18 +78,19 @@ def _verified(options: argparse.Namespace, _: str) -> int:
     return 1 if off else 0
 
 
-def verified(name: str, each: Expectation) -> Iterator[Verdict]:
-    """Run a command and compare; where it fails its last words go to stderr, and all is off."""
-    found = _run(each)
-    for what, expected in each.expected.items():
-        value = found.get(what)
-        good = value is not None and each.is_near(value, expected)
-        yield Verdict(name, what, expected, each.tolerance, value, good)
+def verified(name: str, expectation: Expectation) -> Iterator[Verdict]:
+    """Run a command and compare its values; if it fails, print its last lines to stderr and count
+    all values as off."""
+    values = _run(expectation)
+    for what, expected in expectation.expected.items():
+        value = values.get(what)
+        good = value is not None and expectation.is_near(value, expected)
+        yield Verdict(name, what, expected, expectation.tolerance, value, good)
 
 
-def _run(each: Expectation) -> Mapping[str, float]:
-    """The values that the command came to, by "figure/row"; none where it failed."""
-    words = shlex.split(each.command)
+def _run(expectation: Expectation) -> Mapping[str, float]:
+    """Run the command and return its values by "figure/row"; none if it failed."""
+    words = shlex.split(expectation.command)
     with tempfile.TemporaryDirectory(prefix="arag-verify-") as folder:
         results = Path(folder) / "results.json"
         done = subprocess.run(
@@ -101,7 +100,7 @@ def _run(each: Expectation) -> Mapping[str, float]:
             check=False,
         )
         if done.returncode or not results.exists():
-            lines = done.stderr.strip().splitlines()[-_LAST_LINES:]
+            lines = last_lines(done.stderr)
             say("\n".join([f"It ended with exit code {done.returncode}.", *lines]))
             return {}
         figures = read_results(results)
@@ -113,15 +112,15 @@ def _run(each: Expectation) -> Mapping[str, float]:
 def _chosen(
     expected: Mapping[str, Expectation], only: Sequence[str], *, all_of_them: bool
 ) -> dict[str, Expectation]:
-    """Those that are named, else all or the quick ones. Raises ArgumentError for a name that is
-    not known."""
+    """Return the expectations that are named, else all or the quick ones. Raises ArgumentError for
+    an unknown name."""
     unknown = [name for name in only if name not in expected]
     if unknown:
         raise ArgumentError(
             f"--only: nothing is expected of {', '.join(unknown)}.", allowed=", ".join(expected)
         )
     return {
-        name: each
-        for name, each in expected.items()
-        if (name in only if only else all_of_them or each.is_quick)
+        name: expectation
+        for name, expectation in expected.items()
+        if (name in only if only else all_of_them or expectation.is_quick)
     }

@@ -1,4 +1,4 @@
-"""A power law through what was measured, and what it says of a size that was not."""
+"""A power law fitted to measured sizes, and its prediction for another size."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.36
 class Prediction:
     """A value beyond what was measured, with the 95 % prediction interval of one measurement.
 
-    The interval holds as long as the law does: it tells the scatter about the line, not what
-    changes where memory or disk no longer suffice.
+    The interval holds as long as the law does: it reflects the scatter about the line, but no
+    change where memory or disk no longer suffice.
     """
 
     value: float
@@ -33,7 +33,7 @@ class PowerLaw:
     """``value = factor * size ** exponent`` by least squares of logarithms.
 
     ``last_exponent`` is that between the two largest sizes alone: where it is clearly above
-    ``exponent``, the line lies too low beyond them.
+    ``exponent``, the line is too low beyond them.
     """
 
     factor: float
@@ -42,7 +42,7 @@ class PowerLaw:
     _points: tuple[tuple[float, float], ...]
 
     def at(self, size: float) -> float:
-        """The value on the line."""
+        """Return the value on the line."""
         return self.factor * size**self.exponent
 
     @property
@@ -52,7 +52,7 @@ class PowerLaw:
         return math.sqrt(squares / (len(self._points) - 2))
 
     def predict(self, size: float) -> Prediction:
-        """The value at a size, with its interval."""
+        """Predict the value at a size, with its interval."""
         count = len(self._points)
         middle = sum(x for x, _ in self._points) / count
         spread = sum((x - middle) ** 2 for x, _ in self._points)
@@ -64,7 +64,7 @@ class PowerLaw:
 
 
 def power_law(points: Sequence[tuple[float, float]]) -> PowerLaw:
-    """The power law through (size, value), all above 0.
+    """Fit a power law to points (size, value), all above 0.
 
     Raises BenchError for fewer than four different sizes.
     """

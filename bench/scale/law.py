@@ -1,4 +1,4 @@
-"""What the sizes that were measured say of KILT."""
+"""Extrapolations from the measured sizes to KILT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET_PASSAGES = 22_000_000
 
 _CLEARLY_STEEPER = 0.15
 _OVERHEAD = 0.5
-"""A latency that grows with a smaller exponent is for the most part what any query costs."""
+"""A latency that grows with a smaller exponent is mostly the fixed cost of any query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class Extrapolation:
         return self.unit == "ms" and self.law.exponent < _OVERHEAD
 
     def row(self, name: str) -> Row:
-        """The row of the table, with the 95 % prediction interval as its range."""
-        found = self.law.predict(TARGET_PASSAGES)
+        """Return the row of the table, with the 95 % prediction interval as its range."""
+        prediction = self.law.predict(TARGET_PASSAGES)
         note = ", TOO LOW: it bends" if self.bends else ""
         if self.is_overhead and not self.bends:
             note = ", LOWER BOUND: mostly overhead"
         what = f"{name} (grows as size^{self.law.exponent:.2f}{note})"
-        return Row(what, found.value, self.unit, found.low, found.high)
+        return Row(what, prediction.value, self.unit, prediction.low, prediction.high)
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
-        found = self.law.predict(TARGET_PASSAGES)
+        """Return the values for JSON."""
+        prediction = self.law.predict(TARGET_PASSAGES)
         return {
             "passages": TARGET_PASSAGES,
-            "value": found.value,
+            "value": prediction.value,
             "unit": self.unit,
-            "interval_95": [found.low, found.high],
+            "interval_95": [prediction.low, prediction.high],
             "exponent": self.law.exponent,
             "exponent_of_the_last_two_sizes": self.law.last_exponent,
             "bends": self.bends,
@@ -60,22 +60,22 @@ class Extrapolation:
 
 
 def laws(sizes: Mapping[int, Measured]) -> dict[str, Extrapolation]:
-    """Extrapolations by name; none where fewer than four sizes are measured."""
+    """Fit the extrapolations by name; none for fewer than four measured sizes."""
     if len(sizes) < MIN_POINTS:
         return {}
 
     def law(value: Callable[[Measured], float]) -> PowerLaw:
-        return power_law([(size, value(each)) for size, each in sizes.items()])
+        return power_law([(size, value(measured)) for size, measured in sizes.items()])
 
-    found = {
-        "build": Extrapolation(law(lambda each: each.seconds / 3600), "h"),
-        "index": Extrapolation(law(lambda each: each.bytes / 1e9), "GB"),
+    extrapolations = {
+        "build": Extrapolation(law(lambda measured: measured.seconds / 3600), "h"),
+        "index": Extrapolation(law(lambda measured: measured.bytes / 1e9), "GB"),
     }
     for name in next(iter(sizes.values())).latency:
-        found[f"{name}: median"] = Extrapolation(
-            law(lambda each, name=name: each.latency[name].median_ms), "ms"
+        extrapolations[f"{name}: median"] = Extrapolation(
+            law(lambda measured, name=name: measured.latency[name].median_ms), "ms"
         )
-        found[f"{name}: 95th percentile"] = Extrapolation(
-            law(lambda each, name=name: each.latency[name].p95_ms), "ms"
+        extrapolations[f"{name}: 95th percentile"] = Extrapolation(
+            law(lambda measured, name=name: measured.latency[name].p95_ms), "ms"
         )
-    return found
+    return extrapolations

@@ -1,4 +1,4 @@
-"""The picture of how things grow: measured points, and the line beyond them."""
+"""The picture of growth with the corpus: measured points, and the extrapolated line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import BenchError
 from bench.scale.extrapolation import MIN_POINTS, power_law
 from bench.scale.law import TARGET_PASSAGES
 from bench.scale.sides import CLASSES, EngineName, Measured
@@ -18,33 +17,32 @@ Points = Sequence[tuple[float, float]]
 
 
 def plot(measured: Mapping[EngineName, Mapping[int, Measured]], results: Path) -> list[Path]:
-    """Write a PNG and an SVG beside the file of results; their paths.
+    """Write a PNG and an SVG beside the file of results, and return their paths."""
+    from matplotlib.figure import Figure
 
-    Raises BenchError where matplotlib is absent.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise BenchError(
-            "matplotlib is not installed.", do='Install the extra: pip install "arag-search[bench]"'
-        ) from None
     figure = Figure(figsize=(11, 8), layout="constrained")
     panels = figure.subplots(2, 2)
     sides = {name: sizes for name, sizes in measured.items() if sizes}
     _lines(
         panels[0][0],
         "Time to build (hours)",
-        {name: _points(sizes, lambda each: each.seconds / 3600) for name, sizes in sides.items()},
+        {
+            name: _points(sizes, lambda measured: measured.seconds / 3600)
+            for name, sizes in sides.items()
+        },
     )
     _lines(
         panels[0][1],
         "Size of the index (GB)",
-        {name: _points(sizes, lambda each: each.bytes / 1e9) for name, sizes in sides.items()},
+        {
+            name: _points(sizes, lambda measured: measured.bytes / 1e9)
+            for name, sizes in sides.items()
+        },
     )
     for panel, engine in zip(panels[1], ("lucene", "opensearch"), strict=True):
         sizes = sides.get(engine, {})
         classes = {
-            name: _points(sizes, lambda each, name=name: each.latency[name].median_ms)
+            name: _points(sizes, lambda measured, name=name: measured.latency[name].median_ms)
             for name in CLASSES
         }
         _lines(panel, f"Median latency, {engine} (ms)", classes)
@@ -63,7 +61,7 @@ def _points(sizes: Mapping[int, Measured], value: Callable[[Measured], float]) -
 
 
 def _lines(panel: Any, label: str, lines: Mapping[str, Points]) -> None:
-    """Lines told apart by mark and grey, readable without colour."""
+    """Draw lines that mark and grey tell apart, readable without colour."""
     panel.set(xscale="log", yscale="log", xlabel="Passages", ylabel=label)
     for number, (name, points) in enumerate(lines.items()):
         if not points:
@@ -73,13 +71,15 @@ def _lines(panel: Any, label: str, lines: Mapping[str, Points]) -> None:
         panel.plot(x, y, color=grey, marker=mark, markersize=5, linewidth=1, label=name)
         if len(points) >= MIN_POINTS:
             law = power_law(points)
-            found = law.predict(TARGET_PASSAGES)
+            prediction = law.predict(TARGET_PASSAGES)
             far = TARGET_PASSAGES * 1.06**number  # beside each other, not over
-            panel.plot((x[-1], far), (law.at(x[-1]), found.value), "--", color=grey, linewidth=0.8)
+            panel.plot(
+                (x[-1], far), (law.at(x[-1]), prediction.value), "--", color=grey, linewidth=0.8
+            )
             panel.errorbar(
                 far,
-                found.value,
-                yerr=([found.value - found.low], [found.high - found.value]),
+                prediction.value,
+                yerr=([prediction.value - prediction.low], [prediction.high - prediction.value]),
                 color=grey,
                 marker=mark,
                 markerfacecolor="white",

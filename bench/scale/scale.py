@@ -24,6 +24,7 @@ import orjson
 from arag_search.corpus import Chunk
 from arag_search.errors import AragError
 from arag_search.system.durable import write_atomically
+from arag_search.system.extras import check_extra
 from bench import BenchError
 from bench.arguments import BenchParser, names_from, positive, whole_from
 from bench.report.rows import Figure, Row, circumstances, table
@@ -50,11 +51,11 @@ SAMPLE = 2_000
 MAX_BUILD_S = 7_200.0
 RESULTS_VERSION = 1
 BYTES_NEEDED = 6_000
-"""Room for a passage while an index is built, its corpus file included: twice what stays."""
+"""Disk space for a passage during a build, including the corpus file: twice the final size."""
 MIN_ROOM = 1 << 30
 
 _ALIKE = 0.1
-"""A synthetic corpus is like the real one where no figure is farther from it."""
+"""A synthetic corpus is like the real one if no statistic differs by more than this share."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,6 +91,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _grown(options: argparse.Namespace, command: str) -> int:
+    check_extra("bench", "matplotlib")
     results = _Results.read(options.out, options.queries)
     results.run = circumstances(command, seed=synthetic.SEED)
     if not results.corpus and (options.data / CORPUS).is_file():
@@ -105,7 +107,7 @@ def _grown(options: argparse.Namespace, command: str) -> int:
 
 
 class _Results:
-    """The file of results: what was measured with the same settings."""
+    """The file of results, all measured with the same settings."""
 
     def __init__(self, path: Path, queries: int) -> None:
         self._path = path
@@ -121,19 +123,19 @@ class _Results:
 
     @staticmethod
     def read(path: Path, queries: int) -> _Results:
-        """What the file holds. Raises BenchError for another file, or other settings."""
+        """Read the file. Raises BenchError for another kind of file, or other settings."""
         results = _Results(path, queries)
         if path.is_dir():
             raise BenchError("The file of results is a folder.", where=str(path))
         if not path.exists():
             return results
         try:
-            found: Any = orjson.loads(path.read_bytes())
-            settings, measured = found["settings"], found["measured"]
-            results.corpus, results._runs = found["corpus"], found["runs"]
+            content: Any = orjson.loads(path.read_bytes())
+            settings, measured = content["settings"], content["measured"]
+            results.corpus, results._runs = content["corpus"], content["runs"]
             for engine in ENGINES:
-                each = (Measured.from_dict(one) for one in measured.get(engine, ()))
-                results.measured[engine] = {one.passages: one for one in each}
+                sizes = (Measured.from_dict(entry) for entry in measured.get(engine, ()))
+                results.measured[engine] = {size.passages: size for size in sizes}
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             raise BenchError(
                 "The file holds no results of this bench.",
@@ -142,10 +144,10 @@ class _Results:
             ) from None
         if settings != results._settings:
             raise BenchError(
-                "What the file holds was measured with other settings.",
+                "The results in the file were measured with other settings.",
                 where=f"{path}: {settings}",
                 allowed=str(results._settings),
-                do="Name another file with --out, or say the same --queries.",
+                do="Name another file with --out, or pass the same --queries.",
             )
         return results
 
@@ -176,43 +178,44 @@ class _Results:
         write_atomically(self._path, orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
 
     def figures(self) -> list[Figure]:
-        """Rows for the table: what is measured, then what is extrapolated."""
-        found = [_corpus_figure(self.corpus)] if self.corpus else []
+        """Return the rows of the table: first the measured, then the extrapolated ones."""
+        figures = [_corpus_figure(self.corpus)] if self.corpus else []
         for engine, sizes in self.measured.items():
             for size in sorted(sizes):
-                found.append(_size_figure(engine, sizes[size]))
+                figures.append(_size_figure(engine, sizes[size]))
             if kilt := laws(sizes):
                 rows = [law.row(name) for name, law in kilt.items()]
                 name = f"{engine}, {TARGET_PASSAGES:,} passages, EXTRAPOLATED"
-                found.append(Figure(name, tuple(rows)))
-        return found
+                figures.append(Figure(name, tuple(rows)))
+        return figures
 
 
-def _size_figure(engine: str, found: Measured) -> Figure:
+def _size_figure(engine: str, measured: Measured) -> Figure:
     rows = [
-        Row("build", found.passages / found.seconds, "passages/s"),
-        Row("index", found.bytes / found.passages, "bytes/passage"),
+        Row("build", measured.passages / measured.seconds, "passages/s"),
+        Row("index", measured.bytes / measured.passages, "bytes/passage"),
     ]
-    for name, each in found.latency.items():
-        rows.append(Row(f"{name}: median", each.median_ms, "ms"))
-        rows.append(Row(f"{name}: 95th percentile", each.p95_ms, "ms"))
-    return Figure(f"{engine}, {found.passages:,} passages, measured", tuple(rows))
+    for name, latency in measured.latency.items():
+        rows.append(Row(f"{name}: median", latency.median_ms, "ms"))
+        rows.append(Row(f"{name}: 95th percentile", latency.p95_ms, "ms"))
+    return Figure(f"{engine}, {measured.passages:,} passages, measured", tuple(rows))
 
 
 def _corpus_figure(corpus: Mapping[str, Any]) -> Figure:
     rows = [
         Row(
-            f"{name} (real: {each['real']:.3g}{'' if each['alike'] else ', NOT ALIKE'})",
-            each["synthetic"],
+            f"{name} (real: {statistic['real']:.3g}{'' if statistic['alike'] else ', NOT ALIKE'})",
+            statistic["synthetic"],
             "",
         )
-        for name, each in corpus.items()
+        for name, statistic in corpus.items()
     ]
     return Figure("synthetic words", tuple(rows))
 
 
 def compared(real: Path) -> dict[str, Any]:
-    """Figures of the words of a real corpus, and of as many synthetic passages as long as its."""
+    """Compare the words of a real corpus with those of as many synthetic passages of the same
+    length."""
     from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
     from index_jobs.cutting.chunking import cut
     from index_jobs.sources.formats import Fields
@@ -252,8 +255,8 @@ def _measure_all(options: argparse.Namespace, results: _Results) -> None:
                 first = min(WARM_UP_PASSAGES, missing[0])
                 _measured(side, folder, first, options, engine, FIRST_ROUNDS)
                 for size in missing:
-                    found = _measured(side, folder, size, options, engine, WARM_UP_ROUNDS)
-                    results.add(engine, found)
+                    measured = _measured(side, folder, size, options, engine, WARM_UP_ROUNDS)
+                    results.add(engine, measured)
 
 
 def _measured(
@@ -272,11 +275,11 @@ def _measured(
     try:
         sample = [passage.chunk() for passage in synthetic.sample(size, SAMPLE)]
         progress = BoundedProgress(options.max_build_s)
-        found = measure(side, corpus, sample, options.queries, progress, warm_up_rounds)
+        measured = measure(side, corpus, sample, options.queries, progress, warm_up_rounds)
     finally:
         corpus.unlink()
     say(f"{engine}: {size:,} passages measured in {time.monotonic() - began:.0f} s")
-    return found
+    return measured
 
 
 def _sizes(text: str) -> tuple[int, ...]:

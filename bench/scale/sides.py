@@ -1,4 +1,4 @@
-"""The two engines at one size: an index is built and measured, and nothing is left behind."""
+"""The two engines at one size: an index is built, measured and removed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from arag_search.corpus import Chunk
 from arag_search.engines.base import Granularity
 from arag_search.search.index import Index, open_index
 from arag_search.system.progress import Progress, SilentProgress
+from bench.cluster.cluster import client_of, local_cluster, remove_indexes
 from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
 from bench.speed.indexing import size_of
@@ -26,7 +27,7 @@ EngineName = Literal["lucene", "opensearch"]
 ENGINES: tuple[EngineName, ...] = ("lucene", "opensearch")
 TOP_K = 5
 SEEDS = (1607, 1714)
-"""Of the queries to warm up with, and of those that count."""
+"""The seeds of the queries of the warm-up, and of those that count."""
 WARM_UP_ROUNDS = 3
 WARM_UP_PASSAGES = 2_000
 """Size of an index that is built before the first one that counts."""
@@ -75,21 +76,21 @@ class Measured:
     latency: Mapping[str, Latency]
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
+        """Return the values for JSON."""
         return asdict(self)
 
     @staticmethod
-    def from_dict(found: Mapping[str, Any]) -> Measured:
-        """The opposite of ``to_dict``."""
-        latency = {name: Latency(**each) for name, each in found["latency"].items()}
-        return Measured(**{**found, "latency": latency})
+    def from_dict(content: Mapping[str, Any]) -> Measured:
+        """Invert ``to_dict``."""
+        latency = {name: Latency(**entry) for name, entry in content["latency"].items()}
+        return Measured(**{**content, "latency": latency})
 
 
 class Side(Protocol):
-    """Where an engine keeps the index that is measured."""
+    """The place where an engine keeps the measured index."""
 
     def location(self) -> str:
-        """Where the next index goes."""
+        """Return the location of the next index."""
         ...
 
     def bytes(self, location: str) -> int: ...
@@ -123,50 +124,24 @@ class OpenSearchSide:
         return self._location
 
     def bytes(self, location: str) -> int:
-        with _client(location) as (client, name):
+        with client_of(location) as (client, name):
             stats = client.call("GET", f"/{name}*/_stats/store")
             return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
 
     def remove(self, location: str) -> None:
-        with _client(location) as (client, name):
-            for index in client.call("GET", f"/{name}*/_alias"):
-                client.call("DELETE", f"/{index}")
-
-
-@contextmanager
-def _client(location: str) -> Generator[tuple[Any, str]]:
-    from arag_search.engines.opensearch.address import parse_address
-    from arag_search.engines.opensearch.client import Client
-
-    address = parse_address(location)
-    client = Client.connect(address)
-    try:
-        yield client, address.name
-    finally:
-        client.close()
+        remove_indexes(location)
 
 
 @contextmanager
 def open_side(engine: EngineName, folder: Path, url: str | None, heap: str) -> Generator[Side]:
-    """An engine to measure; OpenSearch at ``url``, or one node of our own below ``folder``."""
+    """Open an engine to measure; OpenSearch at ``url``, or one node of our own below ``folder``."""
     if engine == "lucene":
         with without_query_cache():
             yield LuceneSide(folder)
         return
     with ExitStack() as stack:
-        server = url or stack.enter_context(_node(folder / "node", heap))
+        server = url or stack.enter_context(local_cluster(folder / "node", 1, heap=heap)).url
         yield OpenSearchSide(server, f"arag-bench-{uuid.uuid4().hex}")
-
-
-@contextmanager
-def _node(data: Path, heap: str) -> Generator[str]:
-    from arag_search.engines.opensearch.nodes import cluster
-
-    started = cluster.up(data, port=0, heap=heap, owned=True)
-    try:
-        yield started.url
-    finally:
-        cluster.down(data)
 
 
 def measure(
@@ -177,7 +152,8 @@ def measure(
     progress: Progress | None = None,
     warm_up_rounds: int = WARM_UP_ROUNDS,
 ) -> Measured:
-    """Build an index of the corpus, measure it, and delete it. ``sample`` gives the queries."""
+    """Build an index of the corpus, measure it, and delete it. Queries are drawn from
+    ``sample``."""
     location = side.location()
     options = BuildOptions(format="documents")
     shown = progress or SilentProgress()
@@ -199,20 +175,20 @@ def measure(
 
 
 def drawn_queries(sample: Sequence[Chunk], count: int, seed: int) -> dict[str, list[str]]:
-    """Queries of each class; the clauses of one for sentences come from one sentence."""
-    found: dict[str, list[str]] = {}
+    """Draw queries of each class; clauses of queries for sentences come from a single sentence."""
+    queries_by_class: dict[str, list[str]] = {}
     for granularity, pieces in (("chunk", sample), ("sentence", _sentences(sample))):
         classes = {
-            name: (each.shape, each.kind)
-            for name, each in CLASSES.items()
-            if each.granularity == granularity
+            name: (query_class.shape, query_class.kind)
+            for name, query_class in CLASSES.items()
+            if query_class.granularity == granularity
         }
-        found |= class_queries(pieces, count, classes, seed)
-    return found
+        queries_by_class |= class_queries(pieces, count, classes, seed)
+    return queries_by_class
 
 
 def _sentences(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The sentences of chunks, each as a chunk."""
+    """Return the sentences of chunks, each as a chunk."""
     return [
         replace(chunk, content=sentence, sentence_ends=(len(sentence),))
         for chunk in chunks
@@ -221,7 +197,9 @@ def _sentences(chunks: Sequence[Chunk]) -> list[Chunk]:
 
 
 def _latency(index: Index, queries: Sequence[str], granularity: Granularity) -> Latency:
-    results = [index.logical_search(each, top_k=TOP_K, granularity=granularity) for each in queries]
+    results = [
+        index.logical_search(query, top_k=TOP_K, granularity=granularity) for query in queries
+    ]
     spent = [result.milliseconds for result in results]
     without_hits = sum(not result.hits for result in results)
     return Latency(len(spent), without_hits, statistics.median(spent), percentile(spent, 0.95))

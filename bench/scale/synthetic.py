@@ -1,9 +1,9 @@
-"""Corpora of any size that nobody wrote: words by Zipf's law, of which ever new ones come.
+"""Synthetic corpora of any size: words by Zipf's law, with a vocabulary that never ends.
 
 Passages of 100 words, four of one title after each other, as Wikipedia is cut for KILT. Word ranks
 follow a power law with a knee: the frequent words one slope, those beyond the knee a steeper one
 that never ends, so that the vocabulary grows by Heaps' law. Pairs of words that stay together give
-phrases, and the words of an article come again in it. The passages of a corpus are the first ones
+phrases, and the words of an article recur in it. The passages of a corpus are the first ones
 of every larger corpus of the same seed.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from arag_search.corpus import Chunk, ordinal_of
-from bench import BenchError
+from arag_search.system.extras import missing_extra
 
 SEED = 1750
 GENERATOR = 2
@@ -41,7 +41,7 @@ _MAX_RANK = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the words are like; the defaults were fitted to the 2WikiMultiHopQA corpus.
+    """The distribution of the words; the defaults were fitted to the 2WikiMultiHopQA corpus.
 
     Frequency falls as rank to the power of -``head`` up to rank ``knee``, beyond that of -``tail``
     (above 1). With probability ``topical`` a word is one of its article, with ``paired`` one of
@@ -77,7 +77,7 @@ class Passage:
         return " ".join(self.sentences)
 
     def chunk(self) -> Chunk:
-        """The chunk that a build makes of the passage, its sentences as they were made."""
+        """Return the chunk that a build makes of the passage, with its generated sentences."""
         ends: list[int] = []
         for sentence in self.sentences:
             ends.append((ends[-1] if ends else 0) + len(sentence) + 1)
@@ -88,27 +88,28 @@ class Passage:
 
 
 def passages(count: int, *, seed: int = SEED, shape: Shape = USUAL) -> Iterator[Passage]:
-    """The first ``count`` passages of the corpus of this seed."""
+    """Generate the first ``count`` passages of the corpus of this seed."""
     for block in range(math.ceil(count / _BLOCK)):
         yield from _block(block, range(min(_BLOCK, count - block * _BLOCK)), seed, shape)
 
 
 def sample(count: int, size: int, *, seed: int = SEED, shape: Shape = USUAL) -> list[Passage]:
-    """``size`` of the first ``count`` passages, from all over the corpus; all of a small one."""
+    """Return ``size`` of the first ``count`` passages, spread over the corpus; all of a small
+    one."""
     blocks = math.ceil(count / _BLOCK)
     looked_at = min(blocks, 20)
-    each = math.ceil(size / looked_at)
-    found: list[Passage] = []
+    per_block = math.ceil(size / looked_at)
+    drawn: list[Passage] = []
     for place in range(looked_at):
         block = place * blocks // looked_at
         made = min(_BLOCK, count - block * _BLOCK)
-        rows = range(0, made, max(1, made // each))[:each]
-        found += _block(block, rows, seed, shape)
-    return found[:size]
+        rows = range(0, made, max(1, made // per_block))[:per_block]
+        drawn += _block(block, rows, seed, shape)
+    return drawn[:size]
 
 
 def write(count: int, path: Path, *, seed: int = SEED) -> int:
-    """Write that many passages as JSON lines of documents; their bytes."""
+    """Write ``count`` passages as JSON lines of documents, and return their bytes."""
     with path.open("wb") as file:
         for passage in passages(count, seed=seed):
             line = {"id": str(passage.number), "title": passage.title, "text": passage.text}
@@ -118,7 +119,7 @@ def write(count: int, path: Path, *, seed: int = SEED) -> int:
 
 @functools.lru_cache(maxsize=_KEPT_WORDS)
 def word_of(rank: int) -> str:
-    """The word of a rank from 0: another one for each, the shorter the more frequent."""
+    """Return the word of a rank from 0: distinct for each rank, and shorter for frequent ranks."""
     word = ""
     while True:
         rank, syllable = divmod(rank, len(_SYLLABLES))
@@ -143,7 +144,7 @@ class _Law:
         return self._at_knee / (self._at_knee + self._beyond)
 
     def ranks(self, numbers: Any) -> Any:
-        """Ranks from 0, in an array of the same form."""
+        """Return ranks from 0, in an array of the same shape."""
         np = numpy()
         shape = self._shape
         area = numbers * (self._at_knee + self._beyond)
@@ -154,12 +155,12 @@ class _Law:
             low = (1 + inside * (1 - shape.head)) ** (1 / (1 - shape.head))
         rest = 1 - np.maximum(area - self._at_knee, 0) / self._beyond
         high = shape.knee * np.maximum(rest, 1e-15) ** (-1 / (shape.tail - 1))
-        found = np.where(area < self._at_knee, low, high)
-        return np.minimum(found, _MAX_RANK).astype(np.int64) - 1
+        ranks = np.where(area < self._at_knee, low, high)
+        return np.minimum(ranks, _MAX_RANK).astype(np.int64) - 1
 
 
 def _block(block: int, rows: range, seed: int, shape: Shape) -> list[Passage]:
-    """These passages of a block."""
+    """Generate these passages of a block."""
     np = numpy()
     random = np.random.default_rng([seed, block])
     law = _Law(shape)
@@ -193,7 +194,7 @@ def _block(block: int, rows: range, seed: int, shape: Shape) -> list[Passage]:
 
 
 def _mixed(numbers: Any) -> Any:
-    """Numbers between 0 and 1 that look drawn, always the same ones for the same integers."""
+    """Hash integers to numbers between 0 and 1 that look random."""
     np = numpy()
     value = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -220,11 +221,9 @@ def _passage(
 
 
 def numpy() -> Any:
-    """The library, which comes with the extra ``bench``."""
+    """Import the library, which comes with the extra ``bench``. Raise MissingExtraError."""
     try:
         import numpy
-    except ImportError:
-        raise BenchError(
-            "numpy is not installed.", do='Install the extra: pip install "arag-search[bench]"'
-        ) from None
+    except ImportError as error:
+        raise missing_extra("bench", "numpy") from error
     return numpy

@@ -1,4 +1,4 @@
-"""What the words of a corpus are like: Zipf's slope, Heaps' exponent, lengths, pairs."""
+"""Statistics of the words of a corpus: Zipf's slope, Heaps' exponent, lengths, pairs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PAIRS = 2000
 
 
 def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope and height at 0 of the line through points, by least squares."""
+    """Fit a line to points by least squares, and return its slope and its height at 0."""
     x, y = zip(*points, strict=True)
-    found = statistics.linear_regression(x, y)
-    return found.slope, found.intercept
+    fit = statistics.linear_regression(x, y)
+    return fit.slope, fit.intercept
 
 
 def word_statistics(chunks: Sequence[Chunk], seed: int = 1762) -> Mapping[str, float]:
-    """The figures by name; of at least some thousand words."""
+    """Compute the statistics by name, of at least some thousand words."""
     frequency: Counter[str] = Counter()
     seen: set[str] = set()
     growth: list[tuple[int, int]] = []
@@ -68,20 +68,21 @@ def _heaps(growth: Sequence[tuple[int, int]]) -> float:
 
 
 def _median_share(texts: Sequence[Sequence[str]], seed: int) -> float:
-    """The median document frequency, as a share, of words drawn from passages."""
-    found: Counter[str] = Counter()
+    """Return the median document frequency, as a share, of words drawn from passages."""
+    frequency: Counter[str] = Counter()
     for terms in texts:
-        found.update(set(terms))
+        frequency.update(set(terms))
     random = Random(seed)
     drawn = [random.choice(random.choice(texts)) for _ in range(_PAIRS)]
-    return statistics.median(found[term] for term in drawn) / len(texts)
+    return statistics.median(frequency[term] for term in drawn) / len(texts)
 
 
 def _pairs(texts: Sequence[Sequence[str]], seed: int) -> float:
-    """The mean document frequency, as a share, of pairs of neighbours drawn from passages."""
-    found: Counter[tuple[str, str]] = Counter()
+    """Return the mean document frequency, as a share, of pairs of neighbours drawn from
+    passages."""
+    frequency: Counter[tuple[str, str]] = Counter()
     for terms in texts:
-        found.update(set(pairwise(terms)))
+        frequency.update(set(pairwise(terms)))
     random = Random(seed)
     drawn: list[tuple[str, str]] = []
     long = [terms for terms in texts if len(terms) > 1]
@@ -89,4 +90,4 @@ def _pairs(texts: Sequence[Sequence[str]], seed: int) -> float:
         terms = random.choice(long)
         at = random.randrange(len(terms) - 1)
         drawn.append((terms[at], terms[at + 1]))
-    return statistics.geometric_mean(found[pair] for pair in drawn) / len(texts)
+    return statistics.geometric_mean(frequency[pair] for pair in drawn) / len(texts)

@@ -36,12 +36,12 @@ def _counted(options: argparse.Namespace, command: str) -> int:
 
 
 def counted(corpus: Path) -> Figure:
-    """Every statistic of the real corpus and of the synthetic one."""
+    """Return every statistic of both corpora."""
     both = compared(corpus)
     rows = [
-        Row(f"{which}: {name}", each[which], "")
+        Row(f"{which}: {name}", statistic[which], "")
         for which in ("real", "synthetic")
-        for name, each in both.items()
+        for name, statistic in both.items()
     ]
-    unlike = [name for name, each in both.items() if not each["alike"]]
+    unlike = [name for name, statistic in both.items() if not statistic["alike"]]
     return Figure("words", tuple(rows), {"corpus": corpus.parent.name, "unlike": unlike})

@@ -75,13 +75,13 @@ class TimedModel(ScriptedModel):
 def _next_read(request: ModelRequest) -> ModelReply:
     if not request.tools:
         return ModelReply("Answer: none\nExplanation: a bench.\nSources: p-0.1")
-    number = sum(one.role == "tool" for one in request.messages)
+    number = sum(message.role == "tool" for message in request.messages)
     call = ToolCall(f"c{number}", "chunk_read", json.dumps({"chunk_ids": [f"p-{number}.1"]}))
     return ModelReply("The next passage may hold the name that is still missing.", (call,))
 
 
 def passages(count: int) -> Index:
-    """An index in memory of passages of about 2,000 tokens."""
+    """Build an index in memory of passages of about 2,000 tokens."""
     chunks: list[Chunk] = []
     for number in range(count):
         sentences = [f"Passage {number} says {at} of it here. " for at in range(_WORDS // 9)]
@@ -95,10 +95,10 @@ def passages(count: int) -> Index:
 
 
 def overhead_ms(index: Index, history_tokens: int, steps: int, rounds: int) -> list[float]:
-    """Milliseconds a step that are neither the model's nor the tool's, by round."""
+    """Measure the milliseconds of a step that are neither the model's nor the tool's, by round."""
     saved = _history(index, history_tokens)
     loops = int(saved["loops"])
-    found: list[float] = []
+    overheads: list[float] = []
     for _ in range(rounds + 1):
         agent, read, model = _agent(index, loops + steps)
         state = State.from_json(saved)
@@ -107,12 +107,12 @@ def overhead_ms(index: Index, history_tokens: int, steps: int, rounds: int) -> l
         total = time.perf_counter() - began
         if record.loops != loops + steps or record.failure is not None:
             raise BenchError(f"A question took {record.loops} turns: {record.failure}.")
-        found.append((total - read.seconds - model.seconds) * 1000 / steps)
-    return found[1:]
+        overheads.append((total - read.seconds - model.seconds) * 1000 / steps)
+    return overheads[1:]
 
 
 def _history(index: Index, tokens: int) -> dict[str, Any]:
-    """The first state with at least so many tokens of history."""
+    """Return the first state with at least ``tokens`` tokens of history."""
     agent, _, _ = _agent(index, 1 + tokens // 1_000)
     state = agent.start("Which passage holds the name?")
     saved: list[dict[str, Any]] = []
@@ -135,15 +135,17 @@ def _agent(index: Index, max_loops: int) -> tuple[Agent, TimedRead, TimedModel]:
 
 
 def measure(rounds: int = ROUNDS, steps: int = STEPS) -> tuple[Figure, Index]:
-    """The overhead with a long and with a short history."""
+    """Measure the overhead with a long and with a short history."""
     index = passages(HISTORY_TOKENS // 1_000 + steps)
     rows: list[Row] = []
     details: dict[str, Any] = {"steps": steps, "rounds": rounds}
     for tokens, target in ((HISTORY_TOKENS, TARGET), (SHORT_HISTORY_TOKENS, None)):
-        found = overhead_ms(index, tokens, steps, rounds)
+        overheads = overhead_ms(index, tokens, steps, rounds)
         what = f"a step from {tokens:,} tokens of history on"
-        rows.append(Row(what, statistics.median(found), "ms", min(found), max(found), target))
-        details[what] = found
+        rows.append(
+            Row(what, statistics.median(overheads), "ms", min(overheads), max(overheads), target)
+        )
+        details[what] = overheads
     details["tokens of a passage"] = count_tokens(next(iter(index.scan())).content)
     return Figure("agent_loop", tuple(rows), details), index
 

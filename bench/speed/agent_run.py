@@ -10,6 +10,7 @@ folder of its own, over a Lucene index of the sample corpus.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Sequence
 from importlib.resources import as_file, files
@@ -66,18 +67,18 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def figure(index: Index, folder: Path, count: int, workers: int, rounds: int) -> Figure:
-    """The time of one worker over that of several."""
+    """Measure the time of one worker over that of several."""
     say(f"agent run: {rounds} rounds of {count} questions, {CALLS} replies of {REPLY_S} s each")
     questions = [Question(f"q{at}", f"What is question {at}?", ("x",)) for at in range(count)]
-    one, several = "1 worker", f"{workers} workers"
+    single, several = "1 worker", f"{workers} workers"
     sides: dict[str, Side] = {
-        one: lambda: _seconds(index, folder, questions, 1),
+        single: lambda: _seconds(index, folder, questions, 1),
         several: lambda: _seconds(index, folder, questions, workers),
     }
     timings = interleaved(sides, rounds, warm_up=0)
     rows = (
-        Row.of_ratio(f"{one} over {several}", timings.ratio(one, several), TARGET),
-        Row(one, timings.median_s(one), "s"),
+        Row.of_ratio(f"{single} over {several}", timings.ratio(single, several), TARGET),
+        Row(single, timings.median_s(single), "s"),
         Row(several, timings.median_s(several), "s"),
         Row(f"{several}, replies alone", -(-count // workers) * CALLS * REPLY_S, "s"),
     )
@@ -85,28 +86,23 @@ def figure(index: Index, folder: Path, count: int, workers: int, rounds: int) ->
 
 
 def _seconds(index: Index, folder: Path, questions: Sequence[Question], workers: int) -> float:
-    """Seconds of one run. Raises BenchError where it did not answer all."""
+    """Run the questions and return the seconds. Raises BenchError unless all were answered."""
     model = ScriptedModel(_script, delay_s=REPLY_S)
     preset = load_preset(PRESET)
     with tempfile.TemporaryDirectory(dir=folder) as out:
         options = RunOptions(workers=workers)
         spent = timed(lambda: run(index, questions, preset, model, out, options=options))
         records = read_records(Path(out)).by_id.values()
-    steps = {(one.status, len(one.trajectory)) for one in records}
+    steps = {(record.status, len(record.trajectory)) for record in records}
     if len(records) != len(questions) or steps != {("answered", CALLS - 1)}:
         raise BenchError("Not every question was answered after its searches.", where=str(steps))
     return spent
 
 
 def _script(request: ModelRequest) -> ModelReply:
-    """Two searches, then an answer."""
+    """Reply with two searches, then an answer."""
     done = sum(message.role == "tool" for message in request.messages)
     if done < len(QUERIES):
-        arguments = f'{{"query": {_quoted(QUERIES[done])}}}'
+        arguments = json.dumps({"query": QUERIES[done]})
         return ModelReply("", (ToolCall(f"c{done}", "logical_search", arguments),))
     return ModelReply("Answer: x\nSources: vivaldi.1")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace('"', '\\"')
-    return f'"{escaped}"'

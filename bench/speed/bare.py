@@ -42,7 +42,7 @@ class PreparedChunk:
 
 
 def prepared(chunk: Chunk) -> PreparedChunk:
-    """The chunk ready to be indexed."""
+    """Prepare a chunk for indexing."""
     return PreparedChunk(
         chunk.id,
         chunk.doc_id,
@@ -121,8 +121,8 @@ def index_with_new_documents(chunks: Iterable[PreparedChunk], folder: Path) -> N
 
 
 def index_with_one_document(chunks: Iterable[PreparedChunk], folder: Path) -> None:
-    """The same with one Lucene document and its fields, filled again for every chunk, and another
-    for every sentence."""
+    """Index with one Lucene document for all chunks and another for all sentences, whose fields are
+    filled again and again, and commit."""
     make = _classes()
     record = make.bytes_column(schema.RECORD, make.bytes_ref())
     stored_text = make.stored(schema.TEXT, "")
@@ -194,9 +194,10 @@ def _document(make: _Classes, fields: Sequence[Any]) -> Any:
 
 @contextmanager
 def _writers(folder: Path) -> Generator[list[Any]]:
-    """``addDocument`` of the chunk index and of the sentence index; both are committed at the end.
+    """Yield ``addDocument`` of the chunk index and of the sentence index, and commit both
+    afterwards.
 
-    Laid out as by the engine, so that what is built can be counted with the same code.
+    The folders are those of the engine, so that the same code can count their contents.
     """
     writers = [_writer(folder / name) for name in (schema.CHUNKS_FOLDER, schema.SENTENCES_FOLDER)]
     yield [writer.addDocument for writer in writers]
@@ -207,7 +208,7 @@ def _writers(folder: Path) -> Generator[list[Any]]:
 
 
 def _writer(folder: Path) -> Any:
-    """A writer with the settings of ours."""
+    """Open a writer with our settings."""
     analyser = java("org.apache.lucene.analysis.standard.StandardAnalyzer")()
     config = java(f"{_INDEX}.IndexWriterConfig")(analyser)
     config.setRAMBufferSizeMB(RAM_BUFFER_MB)
@@ -224,7 +225,7 @@ def _directory(folder: Path) -> Any:
 
 
 def index_with_stored_names(chunks: Iterable[Chunk], folder: Path) -> None:
-    """An index of chunks that stores id, doc_id and title as strings, and nothing else."""
+    """Index chunks, and store only id, doc_id and title, as strings."""
     make = _classes()
     writer = _writer(folder)
     for chunk in chunks:
@@ -256,22 +257,20 @@ class BareSearcher:
         self._names = [java_string(name) for name in (schema.ID, DOC_ID, TITLE)]
 
     def search(self, query: Any, top_k: int) -> list[Names]:
-        """The names of the best hits by score, read from stored fields."""
+        """Return the names of the best hits by score, read from stored fields."""
         document_of = self._stored_fields().document
         identifier, doc_id, title = self._names
         hits: list[Names] = []
-        for each in self._search(query, top_k).scoreDocs:
-            get = document_of(each.doc).get
+        for hit in self._search(query, top_k).scoreDocs:
+            get = document_of(hit.doc).get
             hits.append((str(get(identifier)), str(get(doc_id)), str(get(title))))
         return hits
 
     def scored(self, query: Any, top_k: int) -> list[tuple[str, float]]:
-        """Id and score of the best hits, to compare with."""
+        """Return id and score of the best hits, for comparisons."""
         fields = self._stored_fields()
-        found = self._search(query, top_k).scoreDocs
-        return [
-            (str(fields.document(each.doc).get(schema.ID)), float(each.score)) for each in found
-        ]
+        docs = self._search(query, top_k).scoreDocs
+        return [(str(fields.document(hit.doc).get(schema.ID)), float(hit.score)) for hit in docs]
 
     def close(self) -> None:
         """Free files."""
@@ -281,7 +280,8 @@ class BareSearcher:
 
 @contextmanager
 def without_query_cache() -> Generator[None]:
-    """No searcher that is made in here caches queries; that is a setting of the whole process."""
+    """Switch off the query cache of all searchers that are created in the block; the setting is
+    that of the process."""
     searcher = java(f"{_SEARCH}.IndexSearcher")
     before = searcher.getDefaultQueryCache()
     searcher.setDefaultQueryCache(None)
@@ -295,8 +295,7 @@ def without_query_cache() -> Generator[None]:
 
 
 def scan(texts: Sequence[str], keywords: Sequence[str], top_k: int) -> list[tuple[float, int]]:
-    """A-RAG Eq. 1 by looking at every text: (score, -place) of the best, the earlier of equals
-    first.
+    """Score every text by A-RAG's Eq. 1: (score, -place) of the best, the earlier of equals first.
 
     ``texts`` are lower-cased beforehand, which A-RAG's reference does anew for every search.
     """
@@ -307,9 +306,9 @@ def scan(texts: Sequence[str], keywords: Sequence[str], top_k: int) -> list[tupl
         for keyword, length in wanted:
             score += text.count(keyword) * length
         if score:
-            found = (float(score), -place)
+            entry = (float(score), -place)
             if len(heap) < top_k:
-                heapq.heappush(heap, found)
-            elif found > heap[0]:
-                heapq.heapreplace(heap, found)
+                heapq.heappush(heap, entry)
+            elif entry > heap[0]:
+                heapq.heapreplace(heap, entry)
     return sorted(heap, reverse=True)

@@ -1,7 +1,7 @@
-"""Copies of a corpus, for the one comparison that needs nothing but more text to look at.
+"""Copies of a corpus, for comparisons that only need more text to scan.
 
-They are no corpus: document frequencies grow with the number of copies and no new word comes. What
-is measured on them is said to be measured on copies.
+Copies are not a corpus: document frequencies grow with the number of copies, and no new words
+appear. Figures on copies are labelled as such.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Copy:
 
     @property
     def searched(self) -> str:
-        """All that a scan looks at: title and text, as keyword_search counts in both."""
+        """The text that a scan reads: title and text, because keyword_search counts both."""
         return f"{self.title}\n{self.text}"
 
 
 def copies(chunks: Sequence[Chunk], times: int, seed: int = SEED) -> Iterator[Copy]:
-    """All chunks, ``times`` times, streamed: first as they are, then with other ids and their
-    sentences shuffled. The same ones for the same seed."""
+    """Yield all chunks ``times`` times: first as they are, then with other ids and shuffled
+    sentences. The copies are the same for the same seed."""
     random = Random(seed)
     for number in range(times):
         for chunk in chunks:
@@ -47,7 +47,7 @@ def copies(chunks: Sequence[Chunk], times: int, seed: int = SEED) -> Iterator[Co
 
 
 def write(passages: Iterator[Copy], path: Path) -> int:
-    """Write passages as JSON lines of documents; their number."""
+    """Write passages as JSON lines of documents, and return their number."""
     count = 0
     with path.open("wb") as file:
         for passage in passages:

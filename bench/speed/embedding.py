@@ -64,14 +64,17 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def drawn(chunks: Sequence[Chunk], count: int) -> list[str]:
-    """So many sentences from all over the corpus, in its order; all where there are fewer."""
-    sentences = [text for chunk in chunks for one in chunk.sentences() if (text := one.strip())]
+    """Return ``count`` sentences from all over the corpus, in its order; all if there are fewer."""
+    sentences = [
+        text for chunk in chunks for sentence in chunk.sentences() if (text := sentence.strip())
+    ]
     step = max(len(sentences) / count, 1)
     return [sentences[int(number * step)] for number in range(min(count, len(sentences)))]
 
 
 def measure(name: str, sentences: Sequence[str], rounds: int, *, batch_size: int) -> Figure:
-    """Throughput of both, and what the batches sorted by length bring; vectors compared.
+    """Measure the throughput of both and the gain of sorting batches by length, and compare
+    vectors.
 
     Raises BenchError where both give different vectors, and what encoders raise.
     """

@@ -27,7 +27,7 @@ _INDEX = "org.apache.lucene.index"
 
 
 def measure(bench: Workbench, rounds: int, *, warm_up: int = WARM_UP) -> Figure:
-    """Rates of both, and what they built compared.
+    """Measure the rates of both, and compare what they built.
 
     Raises BenchError where the two indexes differ in fields, documents or words.
     """
@@ -65,7 +65,7 @@ def _figure(timings: Timings, passages: int, sizes: dict[str, int]) -> Figure:
 
 
 def _fresh(folder: Path, build: Callable[[Path], object]) -> Side:
-    """A side that builds into a folder that is not there yet."""
+    """Return a side that builds into a folder that does not exist yet."""
 
     def run() -> float:
         shutil.rmtree(folder, ignore_errors=True)
@@ -84,32 +84,32 @@ def _compare(ours: Path, bare: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """What tells whether two Lucene indexes hold the same: documents; for every field how it is
-    indexed and how many words it has; the names of stored fields."""
+    """Describe a Lucene index for comparison: documents, how each field is indexed and how many
+    words it has, and the names of stored fields."""
     directory = java("org.apache.lucene.store.FSDirectory").open(
         java("java.nio.file.Paths").get(str(folder))
     )
     reader = java(f"{_INDEX}.DirectoryReader").open(directory)
     try:
         first = reader.storedFields().document(0).getFields()
-        found: dict[str, Any] = {
+        described: dict[str, Any] = {
             "documents": int(reader.numDocs()),
             "stored": sorted({str(field.name()) for field in first}),
         }
         for info in java(f"{_INDEX}.FieldInfos").getMergedFieldInfos(reader):
             name = str(info.name)
-            found[f"field {name}"] = (
+            described[f"field {name}"] = (
                 str(info.getIndexOptions()),
                 str(info.getDocValuesType()),
                 int(info.getPointDimensionCount()),
                 int(reader.getSumTotalTermFreq(name)),
             )
-        return found
+        return described
     finally:
         reader.close()
         directory.close()
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -22,13 +22,13 @@ SCALES = (1, 10, 100)
 TARGETS = {100: Target("at least", 100)}
 TOP_K = 5
 SCANNED_SETS = 5
-"""Sets of keywords that both sides search in one round; no round has those of another."""
+"""Sets of keywords that both sides search in one round; rounds share no sets."""
 OWN_SETS = 300
-"""Further ones for keyword_search alone, whose times are given by percentile."""
+"""Further sets for keyword_search alone, whose times are reported by percentile."""
 MAX_BUILD_S = 900.0
 
 _BYTES_PER_BYTE = 4
-"""Room that is asked for: the JSON lines, the index, and the index while it is merged."""
+"""Disk space that is required: the JSON lines, the index, and the index during a merge."""
 
 KeywordSets = Sequence[tuple[str, ...]]
 
@@ -41,7 +41,7 @@ def measure(
     max_build_s: float = MAX_BUILD_S,
     own_sets: int = OWN_SETS,
 ) -> Figure:
-    """Time per search of both at each scale.
+    """Measure the time of a search of both at each scale.
 
     The scan sees lower-cased texts in memory; keyword_search is called as anybody calls it,
     snippets included. Raises BenchError where the two do not compute the same (see ``_check``) or
@@ -51,15 +51,15 @@ def measure(
     rows: list[Row] = []
     details: dict[str, object] = {"measured_on": "copies of the corpus, not a corpus"}
     for scale in sorted(scales):
-        found, more = _at_scale(bench, scale, own, by_round, max_build_s)
-        rows += found
+        scale_rows, more = _at_scale(bench, scale, own, by_round, max_build_s)
+        rows += scale_rows
         details[f"{scale}x"] = more
     details["examples"] = [list(keywords) for keywords in own[:10]]
     return Figure("keyword", tuple(rows), details)
 
 
 def _sets(bench: Workbench, rounds: int, own_sets: int) -> list[KeywordSets]:
-    """The sets of keyword_search alone, of the warm-up, and of each round."""
+    """Draw the sets of keyword_search alone, of the warm-up, and of each round."""
     wanted = own_sets + (rounds + 1) * SCANNED_SETS
     drawn = iter(keyword_sets(bench.chunks, wanted))
     sizes = [own_sets, *[SCANNED_SETS] * (rounds + 1)]
@@ -108,7 +108,7 @@ def _at_scale(
 
 
 def _build(bench: Workbench, scale: int, room: Path, max_build_s: float) -> float:
-    """Build the index of the copies in ``room``; seconds."""
+    """Build the index of the copies in ``room``, and return the seconds."""
     passages = scale * len(bench.chunks)
     say(f"keyword: {scale}x, an index of {passages:,} copied passages")
     check_room(room, _BYTES_PER_BYTE * scale * bench.corpus.stat().st_size)
@@ -121,7 +121,7 @@ def _build(bench: Workbench, scale: int, room: Path, max_build_s: float) -> floa
 
 
 def _side(by_round: Sequence[KeywordSets], search: Callable[[tuple[str, ...]], object]) -> Side:
-    """Each call searches the sets of the next round."""
+    """Return a side whose calls search the sets of one round after another."""
     rounds: Iterator[KeywordSets] = iter(by_round)
 
     def run() -> float:
@@ -132,10 +132,10 @@ def _side(by_round: Sequence[KeywordSets], search: Callable[[tuple[str, ...]], o
 
 
 def _check(bench: Workbench, index: Index, texts: Sequence[str], sets: KeywordSets) -> None:
-    """The scan must find what keyword_search finds where it matches substrings as well."""
+    """Raise BenchError unless the scan finds what keyword_search by substrings finds."""
     for keywords in sets:
-        found = index.keyword_search(keywords, top_k=TOP_K, matching="substring", snippets=False)
-        ours = [(hit.doc_id, hit.score) for hit in found.hits]
+        result = index.keyword_search(keywords, top_k=TOP_K, matching="substring", snippets=False)
+        ours = [(hit.doc_id, hit.score) for hit in result.hits]
         scanned = [
             (f"{bench.chunks[-place].id}-0", score) for score, place in scan(texts, keywords, TOP_K)
         ]

@@ -1,8 +1,8 @@
-"""Queries drawn from a corpus, as a model writes them, the same ones for the same seed.
+"""Queries drawn from a corpus, as a model writes them; the same queries for the same seed.
 
 Words are drawn by document frequency, from words that hardly any passage has to words that most
-have. The clauses of a query come from one passage mostly, so that an AND can be met; what is
-excluded comes from another one. bench/studies/speed.md says how often each shape is drawn.
+have. The clauses of a query mostly come from one passage, so that an AND can match; excluded words
+come from another passage. bench/studies/speed.md has the shares of shapes and kinds.
 """
 
 from __future__ import annotations
@@ -90,48 +90,48 @@ class Query:
 
 
 def logical_queries(chunks: Sequence[Chunk], count: int, seed: int = SEED) -> list[Query]:
-    """``count`` queries, no two of which are read as the same tree.
+    """Draw ``count`` queries that parse to different trees.
 
     Raises BenchError where the corpus is too small for so many.
     """
     drawer = _Drawer(chunks, seed)
-    found: dict[Node, Query] = {}
+    queries: dict[Node, Query] = {}
     for _ in range(count * MAX_DRAWS):
-        if len(found) == count:
+        if len(queries) == count:
             break
         text = drawer.query()
         tree = parse(text, Schema()).tree
-        found.setdefault(tree, Query(text, tree))
-    if len(found) < count:
+        queries.setdefault(tree, Query(text, tree))
+    if len(queries) < count:
         raise BenchError(
-            f"{len(chunks):,} passages make {len(found):,} different queries, not {count:,}.",
+            f"{len(chunks):,} passages make {len(queries):,} different queries, not {count:,}.",
             do="Ask for fewer with --queries, or take a larger corpus.",
         )
-    return list(found.values())
+    return list(queries.values())
 
 
 def class_queries(
     chunks: Sequence[Chunk], count: int, classes: Mapping[str, tuple[str, str]], seed: int = 1714
 ) -> dict[str, list[str]]:
-    """Up to ``count`` different queries for each class: a shape (``{a} AND NOT {n}``) and the kind
-    of its clauses.
+    """Draw up to ``count`` different queries of each class: a shape (``{a} AND NOT {n}``) and the
+    kind of its clauses.
 
     Small corpora give fewer. ``chunks`` may be a sample; what is rare in it is taken as rare.
     """
     drawer = _Drawer(chunks, seed)
-    found: dict[str, list[str]] = {}
+    queries_by_class: dict[str, list[str]] = {}
     for name, (shape, kind) in classes.items():
         drawn: dict[str, None] = {}
         for _ in range(count * MAX_DRAWS):
             if len(drawn) == count:
                 break
             drawn[drawer.of_shape(shape, kind)] = None
-        found[name] = list(drawn)
-    return found
+        queries_by_class[name] = list(drawn)
+    return queries_by_class
 
 
 def keyword_sets(chunks: Sequence[Chunk], count: int, seed: int = 1685) -> list[tuple[str, ...]]:
-    """``count`` sets of one to three keywords of one passage: names, phrases and words of it."""
+    """Draw ``count`` sets of one to three keywords of a passage: names, phrases and words."""
     drawer = _Drawer(chunks, seed)
     return [drawer.keywords() for _ in range(count)]
 
@@ -147,7 +147,7 @@ class _Drawer:
             self._frequency.update(set(analysis.terms(chunk.content)))
 
     def query(self) -> str:
-        """One query as text."""
+        """Draw a query as text."""
         home = self._passage()
         shape = self._random.choice(SHAPES[_drawn(self._random, LEAF_SHARES)])
         clauses: dict[str, str] = {}
@@ -159,13 +159,13 @@ class _Drawer:
         return shape.format(n=excluded, **clauses)
 
     def of_shape(self, shape: str, kind: str) -> str:
-        """One query of this shape, its clauses of this kind and of one passage."""
+        """Draw a query of this shape, with clauses of this kind from one passage."""
         home = self._passage()
         leaves = {name: str(self._of_kind(kind, home)) for name in _NAMES if f"{{{name}}}" in shape}
         return shape.format(n=self._text_leaf("word", self._passage()), **leaves)
 
     def _of_kind(self, kind: str, passage: Chunk) -> TextLeaf:
-        """A leaf of this kind; of another passage where there is hardly one in this."""
+        """Draw a leaf of this kind, from another passage if this one hardly has any."""
         for draw in range(1, MAX_DRAWS**2):
             leaf = self._text_leaf(kind, passage)
             if isinstance(leaf, _LEAVES.get(kind, Term)):
@@ -175,7 +175,7 @@ class _Drawer:
         raise BenchError(f"The passages give no {kind} for a query.", do="Take a larger corpus.")
 
     def keywords(self) -> tuple[str, ...]:
-        """One set of keywords."""
+        """Draw a set of keywords."""
         home = self._passage()
         kinds = self._random.choices(("phrase", "word"), k=self._random.randint(1, 3))
         return tuple(self._text_leaf(kind, home).text for kind in kinds)
@@ -190,7 +190,7 @@ class _Drawer:
         return leaf
 
     def _text_leaf(self, kind: str, passage: Chunk) -> TextLeaf:
-        """A leaf of this kind, or a word where the passage has none of it."""
+        """Draw a leaf of this kind, or a word if the passage has none of it."""
         title = analysis.tokens(passage.title)
         if kind == "title word" and title:
             return Term(_cut(passage.title, title, self._random.randrange(len(title))), "title")
@@ -214,7 +214,7 @@ class _Drawer:
         return Term(word)
 
     def _anchor(self, tokens: Sequence[Token]) -> int:
-        """The place of a word of the band that is drawn, or of any word where there is none."""
+        """Draw the place of a word of a random band, or of any word if the band is empty."""
         band = self._random.choice(list(BANDS))
         places = [at for at, token in enumerate(tokens) if self._band(token.term) == band]
         return self._random.choice(places or range(len(tokens)))
@@ -229,5 +229,5 @@ def _drawn(random: Random, shares: Mapping[_Choice, int]) -> _Choice:
 
 
 def _cut(text: str, tokens: Sequence[Token], first: int, last: int | None = None) -> str:
-    """The text from one token to another one, or of one."""
+    """Return the text of one token, or from one token to another."""
     return text[tokens[first].start : tokens[first if last is None else last].end]

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-6
 def measure(
     bench: Workbench, rounds: int, *, count: int = QUERIES, warm_up: int = WARM_UP
 ) -> Figure:
-    """Throughput of both, one thread, nothing cached, and their hits compared.
+    """Measure the throughput of both, with one thread and no cache, and compare their hits.
 
     Raises BenchError where they find different passages.
     """
@@ -85,11 +85,12 @@ def _compare(
     prebuilt: Sequence[Any],
     bare: BareSearcher,
 ) -> int:
-    """How many queries have the same scores with equal ones in another order."""
+    """Count the queries whose equal scores are in another order; raise BenchError for other
+    differences."""
     tied = 0
-    for query, result, each in zip(queries, results, prebuilt, strict=True):
+    for query, result, prebuilt_query in zip(queries, results, prebuilt, strict=True):
         ours = [(hit.id, hit.score) for hit in result.hits]
-        theirs = bare.scored(each, TOP_K)
+        theirs = bare.scored(prebuilt_query, TOP_K)
         if [name for name, _ in ours] == [name for name, _ in theirs]:
             continue
         if not _only_ties(ours, theirs):
@@ -102,7 +103,7 @@ def _compare(
 
 
 def _only_ties(ours: Sequence[tuple[str, float]], theirs: Sequence[tuple[str, float]]) -> bool:
-    """Whether two rankings have equal scores, and differ only in which of equals they show."""
+    """Return whether two rankings have equal scores, and differ only in the choice among equals."""
     if len(ours) != len(theirs) or not ours:
         return False
     if not all(

@@ -1,4 +1,4 @@
-"""What a fresh process waits for: the import, and its first search."""
+"""Startup of a fresh process: the import, and its first search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def measure(bench: Workbench, rounds: int = ROUNDS) -> Figure:
 
 
 def figure(sides: Mapping[str, Side], rounds: int) -> Figure:
-    """The rows of these sides; the first is an import, those of a search are so called."""
+    """Return the rows of these sides; the first is an import, and names of searches contain
+    "search"."""
     timings = interleaved(sides, rounds)
     rows: list[Row] = []
     for name, seconds in timings.seconds.items():
@@ -58,17 +59,17 @@ def figure(sides: Mapping[str, Side], rounds: int) -> Figure:
 
 
 def reported(command: Sequence[str]) -> Side:
-    """A process that prints the seconds that count."""
+    """Return a side that runs a process that prints the seconds that count."""
     return lambda: float(_run(command))
 
 
 def whole(command: Sequence[str]) -> Side:
-    """A process from its start to its end."""
+    """Return a side that times a process from its start to its end."""
     return lambda: timed(lambda: _run(command))
 
 
 def _command() -> list[str]:
-    """The command arag-search of this environment."""
+    """Return the arag-search command of this environment."""
     script = Path(sys.executable).parent / "arag-search"
     if script.exists():
         return [str(script)]

@@ -16,7 +16,7 @@ import multiprocessing
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from arag_search.corpus import Chunk, ordinal_of
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.query.fields import MetadataType
 from arag_search.query.tree import Scope
 from arag_search.system.progress import SilentProgress
-from arag_search.vectors.base import EncoderIdentity
+from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.faiss_index import lists_for
 from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.storage.publish import publish_sidecar
@@ -37,6 +38,7 @@ from bench import BenchError
 from bench.arguments import BenchParser, positive
 from bench.report.rounds import Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
+from bench.speed.indexing import size_of
 from bench.workbench import check_room, say
 from index_jobs.build.options import DEFAULT_CHUNK_TOKENS
 
@@ -97,7 +99,7 @@ def _measured(options: argparse.Namespace, command: str) -> int:
 
 
 def _figures(options: argparse.Namespace, rows: int) -> Iterator[Figure]:
-    """The figures of one size as they are measured, so that what is done is kept."""
+    """Yield the figures of one size as they are measured, so that finished ones are kept."""
     with tempfile.TemporaryDirectory(prefix="arag-vectors-", dir=options.work) as name:
         work = Path(name)
         check_room(work, rows * (options.dimension * 4 + 500) * 2)
@@ -115,7 +117,7 @@ def _figures(options: argparse.Namespace, rows: int) -> Iterator[Figure]:
 def _in_process(
     measure: Callable[[Task, Manifest], Figure], task: Task, manifest: Manifest
 ) -> Figure:
-    """The figure from a fresh process, so that nobody else's memory is in it."""
+    """Measure in a fresh process, so that no other memory is counted."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (task, manifest))
 
@@ -124,17 +126,18 @@ def _in_process(
 
 
 def encoder_of(dimension: int) -> EncoderIdentity:
-    """What stands for the encoder of synthetic vectors."""
+    """Return the identity that stands for the encoder of synthetic vectors."""
     return EncoderIdentity(kind="hashing", name="synthetic", revision="1", dimension=dimension)
 
 
 def write_synthetic(task: Task) -> tuple[Manifest, float]:
-    """Write the shards; the manifest of an index of their chunks, and how long writing took."""
+    """Write the shards; return the manifest of an index of their chunks, and the seconds of
+    writing."""
     (task.work / "work").mkdir()
     digest = CorpusDigest()
     chunks = 0
     seconds = 0.0
-    with sentence_placement(task.work) as placement:
+    with open_placement(task.work / "placement", ("sentence",), {}) as placement:
         for number, start in enumerate(range(0, task.rows, _SHARD_ROWS)):
             rows = min(_SHARD_ROWS, task.rows - start)
             shard = list(_chunks(start // _CHUNK_SENTENCES, rows))
@@ -150,15 +153,23 @@ def write_synthetic(task: Task) -> tuple[Manifest, float]:
 
 
 @contextmanager
-def sentence_placement(work: Path) -> Generator[PlacementWriter]:
-    """The placement of chunks whose n-th sentence has the n-th row, in ``work/placement``."""
+def open_placement(
+    folder: Path, units: Sequence[VectorUnit], metadata: Mapping[str, MetadataType]
+) -> Generator[PlacementWriter]:
+    """Write a placement to a folder: the n-th text of each unit has the n-th row."""
     import numpy as np
 
-    folder = work / "placement"
-    folder.mkdir()
-    with PlacementWriter(folder, ("sentence",), {}) as writer:
+    folder.mkdir(parents=True, exist_ok=True)
+    with PlacementWriter(folder, units, metadata) as writer:
         yield writer
-    np.save(rows_file(folder, "sentence"), np.arange(len(wanted_keys(folder, "sentence"))))
+    for unit in units:
+        np.save(rows_file(folder, unit), np.arange(len(wanted_keys(folder, unit))))
+
+
+def stored_shards(folder: Path) -> list[StoredShard]:
+    """Return the shards of a folder by number."""
+    records = [shard_record(folder, number) for number in shard_numbers(folder)]
+    return [StoredShard(folder, record) for record in records if record is not None]
 
 
 def write_sentences(folder: Path, number: int, chunks: Sequence[Chunk], vectors: Vectors) -> None:
@@ -171,9 +182,8 @@ def publish_sentences(
     work: Path, encoder: EncoderIdentity, index: str, manifest: Manifest, *, says: bool = False
 ) -> None:
     """Publish the shards in ``work/work`` in ``work/vectors``."""
-    records = [shard_record(work / "work", number) for number in shard_numbers(work / "work")]
     publish_sidecar(
-        [StoredShard(work / "work", record) for record in records if record is not None],
+        stored_shards(work / "work"),
         work / "placement",
         work / "vectors",
         encoder=encoder,
@@ -181,12 +191,12 @@ def publish_sentences(
         dtype="float32",
         index=index,
         manifest=manifest,
-        progress=_Told() if says else None,
+        progress=_StageProgress() if says else None,
     )
 
 
-class Described:
-    """An index of which there is nothing but the manifest, and which nobody reads."""
+class ManifestIndex:
+    """An index that only has a manifest, and is never read."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -202,7 +212,7 @@ class Described:
 
 
 def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
-    """The manifest of an index that nobody searches by words, and so is never built."""
+    """Return the manifest of an index that is never built, because nobody searches it by words."""
     return Manifest(
         engine="none",
         engine_version="",
@@ -218,7 +228,7 @@ def manifest_of(chunks: int, sentences: int, digest: CorpusDigest) -> Manifest:
 
 
 def synthetic_vectors(rows: int, dimension: int, seed: int) -> Vectors:
-    """Unit vectors around centres that are the same for every seed."""
+    """Generate unit vectors around centres that are the same for every seed."""
     import numpy as np
 
     centres = np.random.default_rng(0).standard_normal((_CENTRES, dimension), np.float32)
@@ -250,8 +260,8 @@ def _chunks(first: int, sentences: int) -> Iterator[Chunk]:
 # Measuring
 
 
-class _Told(SilentProgress):
-    """Says which stage has ended."""
+class _StageProgress(SilentProgress):
+    """Progress that reports the end of each stage."""
 
     def stage(self, name: str, done: int, total: int) -> None:
         if done == total:
@@ -259,7 +269,7 @@ class _Told(SilentProgress):
 
 
 def _flat(task: Task, manifest: Manifest) -> Figure:
-    """Flat vectors: publishing them, and searching against bare FAISS."""
+    """Measure flat vectors: publishing them, and searching against bare FAISS."""
     rows = _published(task, manifest, "flat")
     with _opened(task, manifest) as sidecar:
         queries = synthetic_vectors(max(BATCHES), task.dimension, _QUERIES)
@@ -285,7 +295,7 @@ def _flat(task: Task, manifest: Manifest) -> Figure:
 
 
 def _inverted(task: Task, manifest: Manifest) -> Figure:
-    """Inverted files of quantised vectors: publishing and searching them."""
+    """Measure inverted files of quantised vectors: publishing and searching them."""
     factory = f"OPQ64_256,IVF{min(MOST_LISTS, lists_for(task.rows))},PQ64"
     rows = _published(task, manifest, factory)
     with _opened(task, manifest) as sidecar:
@@ -303,13 +313,13 @@ def _inverted(task: Task, manifest: Manifest) -> Figure:
 
 
 def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
-    """Publish, and tell time, bytes and peak of memory."""
+    """Publish, and return the rows of time, bytes and peak memory."""
     began = time.monotonic()
     with peak_anonymous() as peak:
         publish_sentences(task.work, encoder_of(task.dimension), index, manifest, says=True)
     seconds = time.monotonic() - began
     with _opened(task, manifest) as sidecar:
-        size = sum(path.stat().st_size for path in sidecar.path.iterdir())
+        size = size_of(sidecar.path)
     sample = 4 * task.dimension * (64 * min(MOST_LISTS, lists_for(task.rows)))
     rows = [
         Row("published", seconds, "s"),
@@ -329,7 +339,7 @@ def _published(task: Task, manifest: Manifest, index: str) -> list[Row]:
 
 @contextmanager
 def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
-    sidecar = open_vectors(task.work / "vectors", Described(manifest), "synthetic")
+    sidecar = open_vectors(task.work / "vectors", ManifestIndex(manifest), "synthetic")
     try:
         yield sidecar
     finally:
@@ -337,7 +347,7 @@ def _opened(task: Task, manifest: Manifest) -> Generator[Sidecar]:
 
 
 def _bare(task: Task) -> Any:
-    """An IndexFlatIP of the same vectors, in memory."""
+    """Build an IndexFlatIP of the same vectors in memory."""
     import faiss
     import numpy as np
 
@@ -353,15 +363,15 @@ def _check_same(bare: Any, sidecar: Sidecar, queries: Vectors) -> None:
 
     scores, _ = bare.search(queries, TOP)
     ours = sidecar.nearest("sentence", queries, TOP)
-    found = np.array([[each.score for each in some] for some in ours])
-    if np.abs(found - scores).max() > 1e-5:
+    our_scores = np.array([[neighbour.score for neighbour in some] for some in ours])
+    if np.abs(our_scores - scores).max() > 1e-5:
         raise BenchError(
             "Flat search and bare FAISS do not find the same.", where=str(sidecar.path)
         )
 
 
 def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, task: Task) -> Timings:
-    """Both sides search the same batch again and again, for some time a round."""
+    """Time both sides, which search the same batch repeatedly for some time in each round."""
     once = timed(lambda: bare.search(queries, TOP))
     repeats = max(1, round(task.side_s / max(once, 1e-4)))
 
@@ -381,16 +391,16 @@ def _against_faiss(bare: Any, sidecar: Sidecar, queries: Vectors, task: Task) ->
 
 
 def anonymous_bytes() -> int:
-    """Memory of this process that no file backs."""
+    """Return the memory of this process that no file backs."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
-    raise BenchError("The system does not tell how much memory is anonymous.")
+    raise BenchError("The system does not report anonymous memory.")
 
 
 @contextmanager
 def peak_anonymous() -> Generator[Callable[[], int]]:
-    """What is called for the most anonymous memory while the block ran, above what was before."""
+    """Yield a function that returns the peak of anonymous memory in the block, above its start."""
     before = anonymous_bytes()
     most = [before]
     over = threading.Event()

@@ -330,7 +330,7 @@ def test_all_that_cannot_be_used_is_told_before_anything_runs(
     told = capsys.readouterr().err
     assert told.startswith("The suite has ")
     for part in (
-        '"packed by hand" is no way to cut passages. Allowed: "published", "packed N" with N',
+        '"packed by hand" is not a packing of passages. Allowed: "published", "packed N" with N',
         "nowhere/questions.jsonl",
         'preset a: The preset has 1 problem. 1. key "max_lops"',
         "preset b: argument logical_search.k: there is no such argument. Arguments: query,",

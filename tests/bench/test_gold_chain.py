@@ -70,7 +70,7 @@ def test_the_agent_walks_as_the_fast_run_does(
             setting = Setting(interface, order, in_title, reply)
             searcher.audit(CHAIN, setting)
             hops = searcher.walk(CHAIN, setting)
-            assert [hop.found for hop in hops] == [True, True]
+            assert [hop.shown for hop in hops] == [True, True]
             assert searcher.walk(CHAIN, setting) == hops  # whatever was asked before
 
 
@@ -98,7 +98,7 @@ def test_a_query_that_is_refused_costs_no_retrieved_tokens(index: Index) -> None
     (hop,) = Searcher(index, "logical", "full").walk(chain, Setting("logical", (1, 0, 2)))
     assert hop.refused == 2
     assert hop.failed_tokens > 0
-    assert hop.found  # by the words
+    assert hop.shown  # by the words
 
 
 # As a model
@@ -109,7 +109,7 @@ def test_the_model_knows_no_question_but_its_own() -> None:
     with pytest.raises(ModelReplyError) as caught:
         model.reply(ModelRequest((Message("user", "?"),), question_id="other"))
     assert str(caught.value) == (
-        "The gold-chain agent is not told the chain of this question.\n"
+        "The gold-chain agent does not know the chain of this question.\n"
         "Where: question other\n"
         "Allowed: one of 0 questions"
     )
@@ -242,7 +242,8 @@ def test_levels_that_there_are_not_are_named(folders: Folders) -> None:
     with pytest.raises(BenchError) as caught:
         GoldChainExperiment(suite(names=("nicknames",)), folders)
     assert str(caught.value) == (
-        '"nicknames" is no level of names.\nWhere: the suite\nAllowed: canonical, surface, dropped'
+        '"nicknames" is not a level of names.\nWhere: the suite\n'
+        "Allowed: canonical, surface, dropped"
     )
 
 

@@ -136,7 +136,7 @@ def test_every_query_is_asked_once_by_the_clients_together() -> None:
     asked: list[int] = []
     played = threads(asked.append, 20)(4)
     assert sorted(asked) == list(range(20))
-    assert len(played.each) == 20
+    assert len(played.latencies) == 20
     assert played.seconds > 0
 
 
@@ -291,7 +291,7 @@ def test_pyserini_is_asked_through_a_pipe_and_its_loggers_do_no_harm(fake: None)
         assert peer.open(Path("index"), [["a", "b", "c"], ["d"]], K1, B) == 2
         assert peer.hits(2) == [[("a", 1.0), ("b", 1.0)], [("d", 1.0)]]
         played = peer.play(3, 5)
-        assert len(played.each) == 2
+        assert len(played.latencies) == 2
         peer.open(Path("index"), [["fail"]], K1, B)
         with pytest.raises(BenchError, match="Pyserini failed: ValueError: no such thing"):
             peer.hits(2)

@@ -202,7 +202,7 @@ def test_a_file_of_other_settings_or_another_kind_is_refused(
     out.write_bytes(orjson.dumps(kept))
     assert scale.main(given) == 1
     assert capsys.readouterr().err.startswith(
-        "What the file holds was measured with other settings.\n"
+        "The results in the file were measured with other settings.\n"
     )
 
 

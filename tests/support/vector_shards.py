@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,18 @@ from arag_search.corpus import Chunk
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
-from arag_search.query.tree import Scope
 from arag_search.vectors.base import VECTOR_UNITS, EncoderIdentity, Nearest, VectorUnit
 from arag_search.vectors.storage.manifest import VectorManifest
-from arag_search.vectors.storage.placement import PlacementWriter, rows_file, wanted_keys
 from arag_search.vectors.storage.publish import publish_sidecar
 from arag_search.vectors.storage.rows import row_key, rows_of
 from arag_search.vectors.storage.shards import (
-    StoredShard,
     StoredType,
-    shard_numbers,
-    shard_record,
     write_shard,
 )
 from arag_search.vectors.storage.sidecar import Sidecar, open_vectors
+from bench.speed.vectors import ManifestIndex as Untouched
+from bench.speed.vectors import open_placement
+from bench.speed.vectors import stored_shards as shards_in
 from tests.support.passages import chunk
 from tests.support.strategies import METADATA
 
@@ -101,12 +99,6 @@ def keys_of(
     }
 
 
-def shards_in(folder: Path) -> list[StoredShard]:
-    """The shards of a folder, by number."""
-    records = [shard_record(folder, number) for number in shard_numbers(folder)]
-    return [StoredShard(folder, record) for record in records if record is not None]
-
-
 def write_placement(
     folder: Path,
     chunks: Sequence[Chunk],
@@ -114,12 +106,9 @@ def write_placement(
     metadata: Mapping[str, MetadataType] = METADATA,
 ) -> Path:
     """The placement of an index of these chunks, whose n-th text has the n-th row."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with PlacementWriter(folder, units, metadata) as writer:
+    with open_placement(folder, units, metadata) as writer:
         for each in chunks:
             writer.add(each)
-    for unit in units:
-        np.save(rows_file(folder, unit), np.arange(len(wanted_keys(folder, unit))))
     return folder
 
 
@@ -141,22 +130,6 @@ def publish_shards(
         units=units,
         **{**given, **options},
     )
-
-
-class Untouched:
-    """An index of which nothing but its manifest may be asked: its vectors are up to date."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
-
-    def ordinals(self) -> Iterator[int]:
-        raise AssertionError("the ordinals of the index were asked for")
-
-    def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
-        raise AssertionError("chunks of the index were asked for")
-
-    def scan(self, scope: Scope | None) -> Iterator[Chunk]:
-        raise AssertionError("the index was read")
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""From values to what may be said: estimates with intervals, declared contrasts with their tests,
-and claims over all policies."""
+"""The analysis of values: estimates with intervals, declared contrasts with their tests, and claims
+over all policies."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bench.ablation.analysis.design import Contrast, Design, Stratum
 from bench.ablation.analysis.values import Condition, SetValues
 from bench.ablation.experiment.measure import MEASURES, Comparable
 from bench.report.statistics import (
+    MACRO,
     DataSet,
     holm,
     macro_means,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.float64]
 
-MACRO = "macro-average"
 _SAME = 1e-12  # values that are equal but for the order of summation are equal
 
 
@@ -54,11 +54,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """All that a report tells.
+    """The content of a report.
 
     ``estimates`` are by measure, data set (or MACRO) and condition, at LEVEL; ``differences`` by
     contrast, data set (or MACRO) and policy; ``claims`` by primary contrast. ``policies`` were
-    measured. ``questions`` counts those that every condition of a stratum has a value for, by
+    measured. ``questions`` counts those with a value in every condition of a stratum, by
     measure, data set and stratum. ``resamples`` is how many there were.
     """
 
@@ -74,7 +74,7 @@ class Analysis:
     @property
     def set_names(self) -> list[str]:
         """The data sets, and MACRO where there are several."""
-        names = [one.name for one in self.sets]
+        names = [data_set.name for data_set in self.sets]
         return [*names, MACRO] if len(names) > 1 else names
 
     @property
@@ -85,20 +85,21 @@ class Analysis:
     def estimate(
         self, measure: str, set_name: str, stratum: Stratum, level: str, policy: Policy
     ) -> Interval | None:
-        """Of a level of the compared factor; None where there is none."""
+        """Return the estimate of a level of the compared factor, or None if there is none."""
         condition = self.design.condition(stratum, policy, level)
         return self.estimates.get((measure, set_name, condition))
 
     def over_policies(
         self, measure: str, set_name: str, stratum: Stratum, level: str
     ) -> tuple[float, float] | None:
-        """The least and the largest estimate of a level; None where there is none."""
-        found = [
-            each.value
+        """Return the least and the largest estimate of a level over all policies, or None if there
+        is none."""
+        values = [
+            interval.value
             for policy in self.policies
-            if (each := self.estimate(measure, set_name, stratum, level, policy))
+            if (interval := self.estimate(measure, set_name, stratum, level, policy))
         ]
-        return (min(found), max(found)) if found else None
+        return (min(values), max(values)) if values else None
 
 
 def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
@@ -106,31 +107,37 @@ def analyse(design: Design, sets: Sequence[SetValues]) -> Analysis:
     suite = design.suite
     asked = suite.comparison
     resamples = resamples_for(min(design.levels))
-    found = _Found({}, {}, {})
-    there = [one for one in design.policies if _is_there(sets, one)]
+    results = _Results({}, {}, {})
+    there = [policy for policy in design.policies if _is_there(sets, policy)]
     for name, stratum in product(suite.shown_measures, design.strata):
         measured = _Measured.of(design, MEASURES[name], sets, stratum, resamples)
         if measured is None:
             continue
-        found.questions.update({(name, one.name, stratum): len(one.types) for one in measured.data})
-        found.estimates.update(measured.estimates())
+        results.questions.update(
+            {(name, data_set.name, stratum): len(data_set.types) for data_set in measured.data}
+        )
+        results.estimates.update(measured.estimates())
         is_primary = name == asked.primary
         family = design.primary if is_primary else design.secondary
-        wanted = [one for one in family if (one.measure, one.stratum) == (name, stratum)]
+        wanted = [
+            contrast
+            for contrast in family
+            if (contrast.measure, contrast.stratum) == (name, stratum)
+        ]
         level = design.levels[0 if is_primary else 1]
-        found.differences.update(measured.differences(design, wanted, there, level))
-    _check_primary(asked.primary, sets, found.questions)
+        results.differences.update(measured.differences(design, wanted, there, level))
+    _check_primary(asked.primary, sets, results.questions)
     total = MACRO if len(sets) > 1 else sets[0].name
-    differences = _adjusted(found.differences, design, there, total)
+    differences = _adjusted(results.differences, design, there, total)
     claims = _claims(design, differences, total)
     return Analysis(
-        design, sets, found.estimates, differences, claims, there, found.questions, resamples
+        design, sets, results.estimates, differences, claims, there, results.questions, resamples
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What is gathered over measures and strata."""
+class _Results:
+    """The results gathered over measures and strata."""
 
     estimates: dict[tuple[str, str, Condition], Interval]
     differences: dict[tuple[Contrast, str, Policy], Difference]
@@ -138,15 +145,15 @@ class _Found:
 
 
 def _is_there(sets: Sequence[SetValues], policy: Policy) -> bool:
-    """Whether a policy was measured in any stratum."""
-    return any(set(policy) <= set(one) for one in sets[0].conditions)
+    """Return whether a policy was measured in any stratum."""
+    return any(set(policy) <= set(condition) for condition in sets[0].conditions)
 
 
 def _check_primary(
     primary: str, sets: Sequence[SetValues], counted: Collection[tuple[str, str, Stratum]]
 ) -> None:
     measured = {name for measure, name, _ in counted if measure == primary}
-    lacking = [one.name for one in sets if one.name not in measured]
+    lacking = [data_set.name for data_set in sets if data_set.name not in measured]
     if lacking:
         raise BenchError(
             f"The primary measure {primary} has no value.",
@@ -174,42 +181,51 @@ class _Measured:
         stratum: Stratum,
         resamples: int,
     ) -> _Measured | None:
-        """Questions without a value in some condition are left out, and data sets in which all
-        are; None where no data set is left."""
+        """Select the questions with a value in all conditions, and the data sets that have any;
+        return None if no data set is left."""
         import numpy as np
 
-        conditions = [one for one in sets[0].conditions if set(stratum) <= set(one)]
+        conditions = [
+            condition for condition in sets[0].conditions if set(stratum) <= set(condition)
+        ]
         data: list[DataSet] = []
-        for one in sets:
-            columns = [one.conditions.index(each) for each in conditions]
-            table = one.tables[measure.name][:, columns]
+        for data_set in sets:
+            columns = [data_set.conditions.index(condition) for condition in conditions]
+            table = data_set.tables[measure.name][:, columns]
             whole: NDArray[np.bool] = ~np.isnan(table).any(axis=1)
             if conditions and whole.any():
-                types = [each for each, kept in zip(one.types, whole.tolist(), strict=True) if kept]
-                data.append(DataSet(one.name, types, table[whole]))
+                types = [
+                    kind for kind, kept in zip(data_set.types, whole.tolist(), strict=True) if kept
+                ]
+                data.append(DataSet(data_set.name, types, table[whole]))
         if not data:
             return None
-        drawn = [resampled_means(one.values, one.types, one.name, resamples) for one in data]
-        return _Measured(measure, data, drawn, conditions, any(one.is_seeded for one in sets))
+        drawn = [
+            resampled_means(data_set.values, data_set.types, data_set.name, resamples)
+            for data_set in data
+        ]
+        return _Measured(
+            measure, data, drawn, conditions, any(data_set.is_seeded for data_set in sets)
+        )
 
     def groups(self) -> Iterator[tuple[str, Sequence[DataSet], Table]]:
-        """Each data set, then all of them where there are several."""
+        """Yield each data set, then all of them together if there are several."""
         import numpy as np
 
-        for one, means in zip(self.data, self.resampled, strict=True):
-            yield one.name, [one], means
+        for data_set, means in zip(self.data, self.resampled, strict=True):
+            yield data_set.name, [data_set], means
         if len(self.data) > 1:
             yield MACRO, self.data, np.mean(self.resampled, axis=0)
 
     def estimates(self) -> dict[tuple[str, str, Condition], Interval]:
-        """Of every condition."""
-        found: dict[tuple[str, str, Condition], Interval] = {}
+        """Estimate every condition."""
+        estimates: dict[tuple[str, str, Condition], Interval] = {}
         for name, data, means in self.groups():
             values = macro_means(data)
-            each = intervals(values.tolist(), means, [LEVEL] * len(values))
-            for one, interval in zip(self.conditions, each, strict=True):
-                found[self.measure.name, name, one] = interval
-        return found
+            column_intervals = intervals(values.tolist(), means, [LEVEL] * len(values))
+            for condition, interval in zip(self.conditions, column_intervals, strict=True):
+                estimates[self.measure.name, name, condition] = interval
+        return estimates
 
     def differences(
         self,
@@ -218,78 +234,86 @@ class _Measured:
         policies: Sequence[Policy],
         level: float,
     ) -> dict[tuple[Contrast, str, Policy], Difference]:
-        """Of these contrasts under these policies, where both sides were measured."""
-        at = {one: column for column, one in enumerate(self.conditions)}
+        """Test these contrasts under these policies where both sides were measured."""
+        at = {condition: column for column, condition in enumerate(self.conditions)}
         pairs: dict[tuple[Contrast, Policy], tuple[int, int]] = {}
-        for one, policy in product(asked, policies):
-            sides = design.sides(one, policy)
+        for contrast, policy in product(asked, policies):
+            sides = design.sides(contrast, policy)
             if sides[0] in at and sides[1] in at:
-                pairs[one, policy] = (at[sides[0]], at[sides[1]])
+                pairs[contrast, policy] = (at[sides[0]], at[sides[1]])
         if not pairs:
             return {}
         first, second = ([pair[side] for pair in pairs.values()] for side in (0, 1))
-        found: dict[tuple[Contrast, str, Policy], Difference] = {}
+        differences: dict[tuple[Contrast, str, Policy], Difference] = {}
         for name, data, means in self.groups():
-            paired = [one.with_values(one.values[:, first] - one.values[:, second]) for one in data]
+            paired = [
+                data_set.with_values(data_set.values[:, first] - data_set.values[:, second])
+                for data_set in data
+            ]
             made = self._tested(paired, means[:, first] - means[:, second], level)
-            for (one, policy), each in zip(pairs, made, strict=True):
-                found[one, name, policy] = each
-        return found
+            for (contrast, policy), difference in zip(pairs, made, strict=True):
+                differences[contrast, name, policy] = difference
+        return differences
 
     def _tested(self, paired: Sequence[DataSet], means: Table, level: float) -> list[Difference]:
-        """A difference a column."""
+        """Test the difference of each column."""
         import numpy as np
 
         values = macro_means(paired)
-        each = intervals(values.tolist(), means, [level] * len(values))
+        column_intervals = intervals(values.tolist(), means, [level] * len(values))
         p_values = sign_flip_p(paired).tolist()
         exact = self.measure.scale == "rate" and len(paired) == 1 and not self.is_seeded
         sign = -1.0 if self.measure.lower_is_better else 1.0
-        gains = sign * np.concatenate([one.values for one in paired])
-        found: list[Difference] = []
-        for column, (interval, p) in enumerate(zip(each, p_values, strict=True)):
+        gains = sign * np.concatenate([data_set.values for data_set in paired])
+        differences: list[Difference] = []
+        for column, (interval, p) in enumerate(zip(column_intervals, p_values, strict=True)):
             wins, losses = (int((side * gains[:, column] > _SAME).sum()) for side in (1, -1))
             ties = len(gains) - wins - losses
             test = "McNemar" if exact else "sign flips"
             p = mcnemar_p(wins, losses) if exact else p
-            found.append(Difference(interval, p, None, test, wins, losses, ties))
-        return found
+            differences.append(Difference(interval, p, None, test, wins, losses, ties))
+        return differences
 
 
 def _adjusted(
-    found: Mapping[tuple[Contrast, str, Policy], Difference],
+    differences: Mapping[tuple[Contrast, str, Policy], Difference],
     design: Design,
     there: Sequence[Policy],
     total: str,
 ) -> dict[tuple[Contrast, str, Policy], Difference]:
-    """Holm's correction within each family, policy by policy; of what claims are made on.
+    """Adjust the p values that claims rest on by Holm's correction, within each family and policy.
 
     Contrasts that could not be measured count as if they had p = 1.
     """
-    adjusted = dict(found)
+    adjusted = dict(differences)
     for family, policy in product((design.primary, design.secondary), there):
-        keys = [(one, total, policy) for one in family]
-        p_values = [found[key].p if key in found else 1.0 for key in keys]
+        keys = [(contrast, total, policy) for contrast in family]
+        p_values = [differences[key].p if key in differences else 1.0 for key in keys]
         for key, p in zip(keys, holm(p_values), strict=True):
-            if key in found:
-                adjusted[key] = replace(found[key], adjusted_p=p)
+            if key in differences:
+                adjusted[key] = replace(differences[key], adjusted_p=p)
     return adjusted
 
 
 def _claims(
-    design: Design, found: Mapping[tuple[Contrast, str, Policy], Difference], total: str
+    design: Design, differences: Mapping[tuple[Contrast, str, Policy], Difference], total: str
 ) -> dict[Contrast, Claim]:
     lower = MEASURES[design.suite.comparison.primary].lower_is_better
     over: dict[Contrast, dict[Policy, Interval]] = {}
-    for (one, name, policy), each in found.items():
-        if name == total and one.measure == design.suite.comparison.primary:
-            over.setdefault(one, {})[policy] = each.interval
+    for (contrast, name, policy), difference in differences.items():
+        if name == total and contrast.measure == design.suite.comparison.primary:
+            over.setdefault(contrast, {})[policy] = difference.interval
     return {
-        one: claim(over[one], design.rule, lower_is_better=lower, declared=design.policies_of(one))
-        for one in over
+        contrast: claim(
+            over[contrast],
+            design.rule,
+            lower_is_better=lower,
+            declared=design.policies_of(contrast),
+        )
+        for contrast in over
     }
 
 
 def natural(measure: Comparable, value: float) -> float:
-    """A value in the unit of the measure: the scale of ratios is that of logarithms."""
+    """Convert a value from the scale of the measure, logarithms for ratios, to its unit."""
     return math.exp(value) if measure.scale == "ratio" else value

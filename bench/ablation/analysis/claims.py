@@ -1,4 +1,4 @@
-"""The claim rule: when one condition may be said to beat another, over all policies of a searcher.
+"""The claim rule: when one condition beats another over all policies of a searcher.
 
 "A beats B" only if the corrected interval excludes 0 on A's side in enough of the policies (at
 least 5 of 6 orders of queries, in every regime of names) and on B's side in none. Anything else
@@ -32,26 +32,26 @@ class ClaimRule:
     at_least: int = 0
 
     def spared(self, policies: Sequence[Policy]) -> int:
-        """In how many policies of a group a contrast need not be resolved."""
-        levels = {dict(one).get(self.most_of) for one in policies}
+        """Return in how many policies of a group a contrast may stay unresolved."""
+        levels = {dict(policy).get(self.most_of) for policy in policies}
         return max(0, len(levels) - self.at_least) if self.most_of else 0
 
     def groups(self, policies: Sequence[Policy]) -> list[list[Policy]]:
-        """The policies that differ in nothing but ``most_of``, together."""
+        """Group the policies that differ only in ``most_of``."""
 
         def rest(policy: Policy) -> Policy:
-            return tuple(one for one in policy if one[0] != self.most_of)
+            return tuple(level for level in policy if level[0] != self.most_of)
 
         return [list(group) for _, group in groupby(sorted(policies, key=rest), key=rest)]
 
     def needed(self, group: Sequence[Policy]) -> int:
-        """In how many policies of a group a claim must be resolved."""
+        """Return in how many policies of a group a claim must be resolved."""
         return self.at_least if self.most_of else len(group)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What may be said of a first and a second condition.
+    """A claim about a first and a second condition.
 
     ``resolved_for`` counts policies by the side that they are resolved for. ``low`` and ``high``
     are the least and largest estimate over the policies, ``resolution`` the smallest difference
@@ -67,32 +67,33 @@ class Claim:
 
 
 def claim(
-    found: Mapping[Policy, Interval],
+    intervals: Mapping[Policy, Interval],
     rule: ClaimRule,
     *,
     lower_is_better: bool,
     declared: Collection[Policy] = (),
 ) -> Claim:
-    """The claim that the intervals of first less second allow, one for each policy, all at the
-    corrected level. ``declared`` are the policies that a claim has to hold over, where not all of
-    them were measured."""
+    """Return the claim that the intervals of first less second support, one interval for each
+    policy and all at the corrected level. ``declared`` are the policies that a claim has to hold
+    over, if not all of them were measured."""
 
     def wins(interval: Interval, first: bool) -> bool:
         is_below = first == lower_is_better
         return interval.high < 0 if is_below else interval.low > 0
 
     sides = [
-        {policy for policy, each in found.items() if wins(each, first)} for first in (True, False)
+        {policy for policy, interval in intervals.items() if wins(interval, first)}
+        for first in (True, False)
     ]
-    groups = rule.groups(list({*declared, *found}))
-    values = [each.value for each in found.values()]
+    groups = rule.groups(list({*declared, *intervals}))
+    values = [interval.value for interval in intervals.values()]
     return Claim(
-        _outcome(sides[0], sides[1], found, groups, rule),
-        len(found),
+        _outcome(sides[0], sides[1], intervals, groups, rule),
+        len(intervals),
         (len(sides[0]), len(sides[1])),
         min(values),
         max(values),
-        max(each.resolution for each in found.values()),
+        max(interval.resolution for interval in intervals.values()),
     )
 
 
@@ -108,7 +109,7 @@ def _outcome(
     if first and second:
         return "depends"
     ahead = first or second
-    reached = [sum(one in ahead for one in group) for group in groups]
+    reached = [sum(policy in ahead for policy in group) for group in groups]
     needed = [rule.needed(group) for group in groups]
     if all(count >= least for count, least in zip(reached, needed, strict=True)):
         return "first" if first else "second"

@@ -14,7 +14,7 @@ from bench.ablation.experiment.suite import Suite
 from bench.report.statistics import corrected_level
 
 Stratum = tuple[tuple[str, str], ...]
-"""Levels of the factors that a comparison looks at apart; () where there are none."""
+"""Levels of the factors that a comparison keeps apart; () if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Contrast:
 class Design:
     """A suite with the conditions that its experiment has.
 
-    What no condition is for is not asked: where an interface cannot do what a stratum is about.
+    Questions without a condition are left out: an interface may not support a stratum.
     """
 
     suite: Suite
@@ -44,14 +44,16 @@ class Design:
 
     @cached_property
     def strata(self) -> list[Stratum]:
-        """The combinations of levels that are looked at apart."""
+        """The combinations of levels that are kept apart."""
         return self._combinations(self.suite.comparison.apart)
 
     @cached_property
     def policies(self) -> list[Policy]:
         """The combinations of levels of the policy factors."""
         named = self.suite.comparison.policy.factors
-        return self._combinations([one for one in self.suite.experiment.factors if one in named])
+        return self._combinations(
+            [factor for factor in self.suite.experiment.factors if factor in named]
+        )
 
     @cached_property
     def main(self) -> Policy:
@@ -89,27 +91,35 @@ class Design:
         return self.suite.experiment.factors[self.suite.comparison.factor]
 
     def condition(self, stratum: Stratum, policy: Policy, level: str) -> Condition:
-        """The condition with these levels; factors that are not named have one level only."""
+        """Return the condition with these levels; all other factors have a single level."""
         chosen = {**dict(stratum), **dict(policy), self.suite.comparison.factor: level}
         factors = self.suite.experiment.factors
         order = [factor for factor, _ in condition_of(self.keys[0])]
         return tuple((factor, chosen.get(factor, factors[factor][0])) for factor in order)
 
-    def sides(self, one: Contrast, policy: Policy) -> tuple[Condition, Condition]:
-        """The two conditions that a contrast compares under a policy."""
+    def sides(self, contrast: Contrast, policy: Policy) -> tuple[Condition, Condition]:
+        """Return the two conditions that a contrast compares under a policy."""
         return (
-            self.condition(one.stratum, policy, one.first),
-            self.condition(one.stratum, policy, one.second),
+            self.condition(contrast.stratum, policy, contrast.first),
+            self.condition(contrast.stratum, policy, contrast.second),
         )
 
-    def policies_of(self, one: Contrast) -> list[Policy]:
-        """The policies under which there are both sides of a contrast, measured or not."""
-        return [each for each in self.policies if set(self.sides(one, each)) <= self.conditions]
+    def policies_of(self, contrast: Contrast) -> list[Policy]:
+        """Return the policies under which both sides of a contrast exist, measured or not."""
+        return [
+            policy
+            for policy in self.policies
+            if set(self.sides(contrast, policy)) <= self.conditions
+        ]
 
     def _combinations(self, factors: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
-        levels = product(*(self.suite.experiment.factors[one] for one in factors))
-        made = [tuple(zip(factors, each, strict=True)) for each in levels]
-        return [one for one in made if any(set(one) <= set(each) for each in self.conditions)]
+        levels = product(*(self.suite.experiment.factors[factor] for factor in factors))
+        made = [tuple(zip(factors, chosen_levels, strict=True)) for chosen_levels in levels]
+        return [
+            combination
+            for combination in made
+            if any(set(combination) <= set(condition) for condition in self.conditions)
+        ]
 
     def _contrasts(self, measures: Sequence[str]) -> list[Contrast]:
         pairs = self.suite.comparison.pairs
@@ -117,7 +127,7 @@ class Design:
             Contrast(measure, stratum, *pair)
             for measure, stratum, pair in product(measures, self.strata, pairs)
         ]
-        return [one for one in made if self._is_asked(one)]
+        return [contrast for contrast in made if self._is_asked(contrast)]
 
-    def _is_asked(self, one: Contrast) -> bool:
-        return bool(self.policies_of(one))
+    def _is_asked(self, contrast: Contrast) -> bool:
+        return bool(self.policies_of(contrast))

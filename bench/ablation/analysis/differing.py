@@ -1,4 +1,4 @@
-"""The questions on which two conditions differ most, with what each of them made of it."""
+"""The questions on which two conditions differ most, with the values of each."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class Differing:
 
 
 def differing(analysis: Analysis, most: int = MOST) -> list[Differing]:
-    """Of each pair, stratum and data set, under the main policy and by the primary measure: the
-    questions that differ most, those first on which the first level is better."""
-    found: list[Differing] = []
+    """Return the questions that differ most for each pair, stratum and data set, under the main
+    policy and by the primary measure; those on which the first level is better come first."""
+    differing_questions: list[Differing] = []
     for stratum in analysis.design.strata:
         for pair in analysis.design.suite.comparison.pairs:
-            for one in analysis.sets:
-                found += _of_pair(analysis, one, stratum, pair, most)
-    return found
+            for data_set in analysis.sets:
+                differing_questions += _of_pair(analysis, data_set, stratum, pair, most)
+    return differing_questions
 
 
 def _of_pair(
-    analysis: Analysis, one: SetValues, stratum: Stratum, pair: tuple[str, str], most: int
+    analysis: Analysis, data_set: SetValues, stratum: Stratum, pair: tuple[str, str], most: int
 ) -> Sequence[Differing]:
     import numpy as np
 
     design = analysis.design
     measure = MEASURES[design.suite.comparison.primary]
     conditions = [design.condition(stratum, design.main, level) for level in pair]
-    if any(condition not in one.conditions for condition in conditions):
+    if any(condition not in data_set.conditions for condition in conditions):
         return []
-    columns = [one.conditions.index(condition) for condition in conditions]
-    values = one.tables[measure.name][:, columns]
+    columns = [data_set.conditions.index(condition) for condition in conditions]
+    values = data_set.tables[measure.name][:, columns]
     gains = values[:, 0] - values[:, 1]
     gains = np.nan_to_num(-gains if measure.lower_is_better else gains)
     order: list[int] = np.argsort(-gains, kind="stable").tolist()
@@ -58,14 +58,14 @@ def _of_pair(
     worst = [at for at in order[::-1][:most] if gains[at] < 0]
     return [
         Differing(
-            one.name,
+            data_set.name,
             stratum,
-            one.questions[at].id,
+            data_set.questions[at].id,
             *pair,
             (natural(measure, float(values[at, 0])), natural(measure, float(values[at, 1]))),
             (
-                one.records[conditions[0]].get(one.questions[at].id),
-                one.records[conditions[1]].get(one.questions[at].id),
+                data_set.records[conditions[0]].get(data_set.questions[at].id),
+                data_set.records[conditions[1]].get(data_set.questions[at].id),
             ),
         )
         for at in (*best, *worst)

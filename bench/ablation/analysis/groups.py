@@ -23,44 +23,50 @@ class Group:
 
 
 def groups(analysis: Analysis, measure: str, stratum: Stratum) -> list[Group]:
-    """By number of hops where it is known and differs, then by type where there are several."""
-    found: list[Group] = []
-    for one in analysis.sets:
-        for part, rows in _parts(one.questions):
-            made = _group(analysis, one, stratum, measure, part, rows)
+    """Estimate parts by number of hops, if it is known and differs, then by type if there are
+    several."""
+    parts: list[Group] = []
+    for data_set in analysis.sets:
+        for part, rows in _parts(data_set.questions):
+            made = _group(analysis, data_set, stratum, measure, part, rows)
             if made is not None:
-                found.append(made)
-    return found
+                parts.append(made)
+    return parts
 
 
 def _parts(questions: Sequence[QuestionLine]) -> list[tuple[str, list[int]]]:
-    hops = sorted({one.hops for one in questions if one.hops is not None})
-    types = sorted({one.type for one in questions if one.type is not None})
+    hops = sorted({question.hops for question in questions if question.hops is not None})
+    types = sorted({question.type for question in questions if question.type is not None})
     parts: list[tuple[str, list[int]]] = []
     if len(hops) > 1:
         parts += [
-            (f"{count} hops", [at for at, one in enumerate(questions) if one.hops == count])
+            (
+                f"{count} hops",
+                [at for at, question in enumerate(questions) if question.hops == count],
+            )
             for count in hops
         ]
     if len(types) > 1:
         parts += [
-            (name, [at for at, one in enumerate(questions) if one.type == name]) for name in types
+            (name, [at for at, question in enumerate(questions) if question.type == name])
+            for name in types
         ]
     return parts
 
 
 def _group(
     analysis: Analysis,
-    one: SetValues,
+    data_set: SetValues,
     stratum: Stratum,
     measure: str,
     part: str,
     rows: list[int],
 ) -> Group | None:
-    """None where the stratum was not measured, or no question of the part has all values."""
+    """Estimate one part; return None if the stratum was not measured or no question has all
+    values."""
     import numpy as np
 
-    at = {condition: column for column, condition in enumerate(one.conditions)}
+    at = {condition: column for column, condition in enumerate(data_set.conditions)}
     design = analysis.design
     columns = {
         level: at[condition]
@@ -69,10 +75,12 @@ def _group(
     }
     if not columns:
         return None
-    values = one.tables[measure][rows][:, list(columns.values())]
+    values = data_set.tables[measure][rows][:, list(columns.values())]
     values = values[~np.isnan(values).any(axis=1)]
     if not len(values):
         return None
-    means = resampled_means(values, [part] * len(values), f"{one.name} {part}")
-    each = intervals(values.mean(axis=0).tolist(), means, [LEVEL] * len(columns))
-    return Group(measure, one.name, part, len(values), dict(zip(columns, each, strict=True)))
+    means = resampled_means(values, [part] * len(values), f"{data_set.name} {part}")
+    estimates = intervals(values.mean(axis=0).tolist(), means, [LEVEL] * len(columns))
+    return Group(
+        measure, data_set.name, part, len(values), dict(zip(columns, estimates, strict=True))
+    )

@@ -1,7 +1,7 @@
-"""How the models of a condition searched: rates of all their searches together.
+"""The searches of a condition: rates over all of them together.
 
-A rate is a sum over questions divided by another, so that a question counts by its searches; its
-interval draws questions again, with all of their searches.
+A rate is the quotient of two sums over questions, so that a question counts by its searches; its
+interval resamples questions with all of their searches.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval, intervals, resampled_means
-from bench.ablation.analysis.analysis import MACRO, Analysis
+from bench.ablation.analysis.analysis import Analysis
 from bench.ablation.analysis.design import Stratum
 from bench.ablation.analysis.values import Condition, SetValues
 from bench.ablation.experiment.search_sums import SUMS
+from bench.report.statistics import MACRO
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ OVERLAP: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "of those asked for": ("of_asked", ("pairs",)),
     "found nothing twice": ("empty_pairs", ("pairs", "empty_pairs")),
 }
-"""What consecutive searches share: the sum, and those that it is divided by."""
+"""Overlap of consecutive searches: the sum, and the sums that it is divided by."""
 RECOVERY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "failed": ("failed", ("searches",)),
     "the next found something": ("at_once", ("failed",)),
@@ -36,13 +37,13 @@ RECOVERY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "none": ("never", ("failed",)),
     "searches until one did": ("waited", ("at_once", "later")),
 }
-"""What followed searches that found nothing or were refused."""
+"""Searches after those that found nothing or were refused."""
 RATES = {**OVERLAP, **RECOVERY}
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """How a level searched under the main policy. ``counts`` are by name in SUMS, over all
+    """The searches of a level under the main policy. ``counts`` are by name in SUMS, over all
     questions and seeds, empty for MACRO; ``rates`` by name in RATES, None where there was nothing
     to divide by."""
 
@@ -53,29 +54,32 @@ class Searched:
 
 
 def searched(analysis: Analysis, stratum: Stratum) -> list[Searched]:
-    """Of each data set and level whose records are there, then macro-averaged where there are
+    """Return the rates of each data set and level with records, then the macro-average if there are
     several data sets."""
-    found: list[Searched] = []
+    rates: list[Searched] = []
     resampled: dict[str, list[Table]] = {}
-    for one in analysis.sets:
+    for data_set in analysis.sets:
         for level in analysis.design.compared:
             condition = analysis.design.condition(stratum, analysis.design.main, level)
-            if condition in one.searched:
-                made = _drawn(one, condition, analysis.resamples)
+            if condition in data_set.searched:
+                made = _drawn(data_set, condition, analysis.resamples)
                 resampled.setdefault(level, []).append(made)
                 counts = dict(zip(SUMS, made[0].tolist(), strict=True))
-                found.append(Searched(one.name, level, counts, _rates([made])))
+                rates.append(Searched(data_set.name, level, counts, _rates([made])))
     if len(analysis.sets) > 1:
-        found += [Searched(MACRO, level, {}, _rates(each)) for level, each in resampled.items()]
-    return found
+        rates += [
+            Searched(MACRO, level, {}, _rates(sums_by_set))
+            for level, sums_by_set in resampled.items()
+        ]
+    return rates
 
 
-def _drawn(one: SetValues, condition: Condition, resamples: int) -> Table:
-    """The sums of a condition, then those over questions drawn again: a row each."""
+def _drawn(data_set: SetValues, condition: Condition, resamples: int) -> Table:
+    """Return the sums of a condition and, in one row each, those over resampled questions."""
     import numpy as np
 
-    table = one.searched[condition]
-    means = resampled_means(table, one.types, one.name, resamples)
+    table = data_set.searched[condition]
+    means = resampled_means(table, data_set.types, data_set.name, resamples)
     return np.vstack([table.mean(axis=0), means]) * len(table)
 
 
@@ -84,16 +88,16 @@ def _rates(sums: Sequence[Table]) -> Mapping[str, Interval | None]:
 
 
 def _rate(name: str, sums: Sequence[Table]) -> Interval | None:
-    """The mean over data sets; draws without anything to divide by are left out."""
+    """Average a rate over data sets; draws with a zero denominator are left out."""
     import numpy as np
 
     above, below = RATES[name]
-    rows = [SUMS.index(one) for one in below]
+    rows = [SUMS.index(name) for name in below]
     with np.errstate(invalid="ignore"):
-        ratios = [one[:, SUMS.index(above)] / one[:, rows].sum(axis=1) for one in sums]
+        ratios = [table[:, SUMS.index(above)] / table[:, rows].sum(axis=1) for table in sums]
     mean = np.mean(ratios, axis=0)
     drawn = mean[1:][~np.isnan(mean[1:])]
     if np.isnan(mean[0]) or not len(drawn):
         return None
-    (found,) = intervals([float(mean[0])], drawn[:, None], [LEVEL])
-    return found
+    (interval,) = intervals([float(mean[0])], drawn[:, None], [LEVEL])
+    return interval

@@ -29,13 +29,13 @@ COUNTED = ("searches", "zero_hits", "refused", "repeated_tokens", "failed_tokens
 
 
 def condition_of(key: Key) -> Condition:
-    """A key without its data set."""
+    """Return a key without its data set."""
     return tuple((factor, level) for factor, level in key.items() if factor != SET)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionLine:
-    """What is known of a question beside its values."""
+    """The properties of a question."""
 
     id: str
     type: str | None
@@ -45,8 +45,8 @@ class QuestionLine:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a cell's rows add up to. ``failures`` are wrong answers by their
-    category, ``counts`` are by name in COUNTED, None where no row tells."""
+    """The sums over a cell's rows. ``failures`` are wrong answers by their
+    category, ``counts`` are by name in COUNTED, None if no row has them."""
 
     rows: int
     failed: int
@@ -62,7 +62,7 @@ class SetValues:
     is compared (logarithms for a ratio); NaN is what could not be measured. ``is_seeded`` says
     whether any condition has several seeds, ``records`` where the steps of a question are.
     ``searched`` has what the searches of each question add up to, of shape (questions, SUMS),
-    all seeds together, for conditions that tell.
+    all seeds together, for conditions that have them.
     """
 
     name: str
@@ -79,16 +79,16 @@ class SetValues:
     @property
     def types(self) -> list[str | None]:
         """The types of the questions, within which they are drawn again."""
-        return [one.type for one in self.questions]
+        return [question.type for question in self.questions]
 
 
 def load_values(
     folder: Path, keys: Sequence[Key], measures: Sequence[str]
 ) -> tuple[list[SetValues], list[Key]]:
-    """The values of all data sets, and the keys that no cell is there for.
+    """Load the values of all data sets, and return them with the keys of the missing cells.
 
-    Conditions that are not there for every data set are left out. Raises BenchError where no
-    condition is whole, where cells of one data set have other questions, and for broken files.
+    Conditions without a cell for every data set are left out. Raises BenchError if no condition is
+    complete, if cells of one data set have different questions, and for broken files.
     """
     paths = {number: folder / Cell(key, {}).file_name for number, key in enumerate(keys)}
     missing = [key for number, key in enumerate(keys) if not paths[number].is_file()]
@@ -112,7 +112,7 @@ def _set_values(
     import numpy as np
 
     lines = _questions(name, cells)
-    order = {one.id: at for at, one in enumerate(lines)}
+    order = {question.id: at for at, question in enumerate(lines)}
     conditions = tuple(condition_of(cell.key) for cell, _ in cells)
     tables = {measure: np.full((len(lines), len(cells)), np.nan) for measure in measures}
     for column, (_, rows) in enumerate(cells):
@@ -123,37 +123,40 @@ def _set_values(
         lines,
         conditions,
         tables,
-        {one: _totals(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
-        {one: _records(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
-        {one: _curves(rows) for one, (_, rows) in zip(conditions, cells, strict=True)},
+        {condition: _totals(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
+        {condition: _records(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
+        {condition: _curves(rows) for condition, (_, rows) in zip(conditions, cells, strict=True)},
         {
-            one: table
-            for one, (_, rows) in zip(conditions, cells, strict=True)
+            condition: table
+            for condition, (_, rows) in zip(conditions, cells, strict=True)
             if (table := _searched(rows, order)) is not None
         },
-        {one: cell.fingerprints for one, (cell, _) in zip(conditions, cells, strict=True)},
+        {
+            condition: cell.fingerprints
+            for condition, (cell, _) in zip(conditions, cells, strict=True)
+        },
         any(len({row.seed for row in rows}) > 1 for _, rows in cells),
     )
 
 
 def _questions(name: str, cells: Sequence[tuple[Cell, list[CellRow]]]) -> tuple[QuestionLine, ...]:
-    """The questions of the data set, as the first cell has them; all others must have the same."""
-    found: dict[str, QuestionLine] = {}
+    """Return the questions of the first cell of a data set; all other cells must have the same."""
+    lines: dict[str, QuestionLine] = {}
     for row in cells[0][1]:
         hops, unresolved = row.details.get("hops"), bool(row.details.get("unresolved"))
-        found.setdefault(row.question_id, QuestionLine(row.question_id, row.type, hops, unresolved))
+        lines.setdefault(row.question_id, QuestionLine(row.question_id, row.type, hops, unresolved))
     for cell, rows in cells:
-        if {row.question_id for row in rows} != found.keys():
+        if {row.question_id for row in rows} != lines.keys():
             raise BenchError(
                 f"The cells of {name or 'the data set'} have other questions.",
                 where=", ".join(f"{factor}={level}" for factor, level in cell.key.items()),
                 do="Run the suite again, so that all of them are measured anew.",
             )
-    return tuple(found.values())
+    return tuple(lines.values())
 
 
 def _fill(column: Table, rows: Sequence[CellRow], order: Mapping[str, int], measure: str) -> None:
-    """Put the mean of the seeds of each question into the column."""
+    """Write the mean over the seeds of each question to the column."""
     by_question: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         value = row.values.get(measure)
@@ -167,34 +170,34 @@ def _fill(column: Table, rows: Sequence[CellRow], order: Mapping[str, int], meas
 
 def _totals(rows: Sequence[CellRow]) -> Totals:
     def total(name: str) -> float | None:
-        told: list[Any] = [row.details[name] for row in rows if name in row.details]
-        return float(sum(told)) if told else None
+        values: list[Any] = [row.details[name] for row in rows if name in row.details]
+        return float(sum(values)) if values else None
 
     failed = sum(bool(row.details.get("failed")) for row in rows)
-    failures = Counter(str(one) for row in rows if (one := row.details.get("failure")))
+    failures = Counter(str(failure) for row in rows if (failure := row.details.get("failure")))
     return Totals(len(rows), failed, dict(failures), {name: total(name) for name in COUNTED})
 
 
 def _searched(rows: Sequence[CellRow], order: Mapping[str, int]) -> Table | None:
-    """What the searches of each question add up to; None where no row tells."""
+    """Add up the searches of each question, or return None if no row has them."""
     import numpy as np
 
-    told = [row for row in rows if "search_sums" in row.details]
-    if not told:
+    counted_rows = [row for row in rows if "search_sums" in row.details]
+    if not counted_rows:
         return None
     table = np.zeros((len(order), len(SUMS)))
-    for row in told:
+    for row in counted_rows:
         table[order[row.question_id]] += [row.details["search_sums"][name] for name in SUMS]
     return table
 
 
 def _records(rows: Sequence[CellRow]) -> dict[str, str]:
-    """Where the steps of each question are, with the first seed."""
-    found: dict[str, str] = {}
+    """Return the place of the steps of each question, for its first seed."""
+    places: dict[str, str] = {}
     for row in rows:
         if "record" in row.details:
-            found.setdefault(row.question_id, str(row.details["record"]))
-    return found
+            places.setdefault(row.question_id, str(row.details["record"]))
+    return places
 
 
 def _curves(rows: Sequence[CellRow]) -> list[list[tuple[float, float]]]:

@@ -1,5 +1,5 @@
-"""Presets x question sets x models x seeds through the agent; every seed is a run folder as
-``arag-search run`` writes it, and is gone on with where it was stopped."""
+"""Presets x question sets x models x seeds through the agent; every seed is a run folder of
+``arag-search run``, and interrupted runs are resumed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ ChooseModel = Callable[[ModelEntry, int | None, Preset], ChatModel]
 
 
 def named_model(entry: ModelEntry, seed: int | None, preset: Preset) -> ChatModel:
-    """The model of an entry. Raises ConfigError where it cannot be had, or not for the preset."""
+    """Return the model of an entry. Raises ConfigError if it is not available, or not for the
+    preset."""
     return choose_model(
         None if entry.model == ENVIRONMENT else entry.model,
         reasoning_effort=entry.reasoning_effort,
@@ -82,8 +83,8 @@ class AgentExperiment:
         )
         self._indexes: dict[tuple[str, str], Index] = {}
         self._presets: dict[str, Preset] = {}
-        self._entries = {one.level: one for one in runs.presets}
-        self._models = {one.level: one for one in runs.models}
+        self._entries = {entry.level: entry for entry in runs.presets}
+        self._models = {entry.level: entry for entry in runs.models}
         self._questions: dict[str, Sequence[Question]] = {}
         self._judge = judge
         self._located: dict[tuple[str, str], LocatedEvidence] = {}
@@ -122,20 +123,21 @@ class AgentExperiment:
         return {} if judge is None else {"judge": f"{judge.model.fingerprint} x {judge.repeats}"}
 
     def _seeds(self, key: Key) -> tuple[int, ...]:
-        """Those that may make a difference: rules give one answer whatever the seed."""
+        """Return the seeds that may make a difference: rules give the same answer for every
+        seed."""
         seeds = self._runs.seeds
         return seeds if self._models[key["model"]].takes_seeds else seeds[:1]
 
     def _of_run(self, key: Key, seed: int) -> dict[str, str]:
-        """The fingerprints that a run folder keeps, and what its index was made of."""
+        """Return the fingerprints that a run folder keeps, including that of its index."""
         model = self._model(key, seed)
         try:
             agent = Agent(self._index(key), self._presets[key["preset"]], model)
         finally:
             model.close()
         asked = self._asked(key["set"])
-        found = {**agent.fingerprints, "questions": questions_fingerprint(asked)}
-        return {name: found[name] for name in COMPARED if name in found}
+        fingerprints = {**agent.fingerprints, "questions": questions_fingerprint(asked)}
+        return {name: fingerprints[name] for name in COMPARED if name in fingerprints}
 
     def _seed_rows(self, key: Key, seed: int) -> list[CellRow]:
         asked = self._asked(key["set"])
@@ -161,19 +163,19 @@ class AgentExperiment:
         judged = {} if self._judge is None else self._judge.judge_all(asked, records)
         return [
             row_of(
-                one,
-                records.get(one.id),
+                question,
+                records.get(question.id),
                 seed,
-                f"{folder}#{one.id}",
-                located.sets[one.id],
-                judged[one.id].value(one) if one.id in judged else None,
+                f"{folder}#{question.id}",
+                located.sets[question.id],
+                judged[question.id].value(question) if question.id in judged else None,
             )
-            for one in asked
+            for question in asked
         ]
 
     def _folder(self, key: Key, seed: int) -> str:
-        """Where the run is, below the work folder. Another preset, index, model or other questions
-        get another folder: what was paid for is never mixed or lost."""
+        """Return the place of the run below the work folder. Another preset, index, model or other
+        questions get another folder, so that paid replies are never mixed or lost."""
         made_of = orjson.dumps(self._of_run(key, seed), option=orjson.OPT_SORT_KEYS)
         name = Cell(key, {}).file_name.removesuffix(".jsonl")
         return f"{RUNS}/{name}/{hashlib.sha256(made_of).hexdigest()[:8]}-seed-{seed}"
@@ -194,7 +196,7 @@ class AgentExperiment:
     def _index(self, key: Key) -> Index:
         at = (key["set"], key["passages"])
         if at not in self._indexes:
-            needs_vectors = any(one.needed_vectors for one in self._presets.values())
+            needs_vectors = any(preset.needed_vectors for preset in self._presets.values())
             self._indexes[at] = open_cut(
                 corpus_file(self._places.data / key["set"]),
                 key["passages"],
@@ -204,8 +206,8 @@ class AgentExperiment:
         return self._indexes[at]
 
     def _evidence(self, key: Key) -> LocatedEvidence:
-        """Where the evidence of the questions is: found in the passages as published, and where
-        these are packed, by their texts."""
+        """Locate the evidence of the questions: among the passages as published, and by their texts
+        where these are packed."""
         at = (key["set"], key["passages"])
         if at not in self._located:
             passages = Passages(self._index(key).scan())
@@ -242,7 +244,7 @@ class AgentExperiment:
             raise ConfigError(numbered("suite", list(dict.fromkeys(problems))))
 
     def _preset_problems(self, entry: PresetEntry) -> list[str]:
-        """Load the preset of an entry, with what is set otherwise; what is wrong with it."""
+        """Load the preset of an entry with its changes, and return its problems."""
         place = f"preset {entry.level}"
         changes = {**entry.set, **({"name": entry.label} if entry.label else {})}
         try:
@@ -265,7 +267,7 @@ class AgentExperiment:
 def _argument_problems(
     tool: str, arguments: Mapping[str, object], preset: Preset
 ) -> dict[str, str]:
-    """What is wrong with fixed arguments, by argument."""
+    """Return the problems of fixed arguments by argument."""
     if tool not in preset.tools:
         named = ", ".join(preset.tools) or "none"
         return dict.fromkeys(arguments, f"the preset has no such tool. Tools: {named}.")
@@ -279,10 +281,10 @@ def _argument_problems(
     try:
         fields.model_validate(known)
     except ValidationError as error:
-        for one in error.errors(include_url=False):
-            name = str(one["loc"][0])
+        for problem in error.errors(include_url=False):
+            name = str(problem["loc"][0])
             if name in known:
-                problems[name] = f"{known[name]}: {one['msg']}."
+                problems[name] = f"{known[name]}: {problem['msg']}."
     return problems
 
 

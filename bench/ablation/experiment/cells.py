@@ -1,9 +1,9 @@
-"""Cells: what was measured under one condition, a row a question and seed, kept in a file each.
+"""Cells: the measurements under one condition, a row for each question and seed, in a file each.
 
-    FOLDER/logical-musique-....jsonl   a line that says what the cell is, then a line a row
+    FOLDER/logical-musique-....jsonl   a line that describes the cell, then a line for each row
 
-A file is there when the cell is whole, and a cell is not measured again while all that it was made
-of has the same fingerprints.
+A file exists once the cell is complete, and a cell is not measured again while everything that it
+depends on has the same fingerprints.
 """
 
 from __future__ import annotations
@@ -80,22 +80,23 @@ class Experiment(Protocol):
         ...
 
     def fingerprints(self, key: Key) -> Mapping[str, str]:
-        """Of all that the rows of the cell depend on; builds what is missing for it (an index)."""
+        """Return the fingerprints of everything that the rows of the cell depend on; build what is
+        missing for it, such as an index."""
         ...
 
     def measure(self, key: Key) -> Iterable[CellRow]:
-        """A row a question and seed, every question in the denominator."""
+        """Return one row for each question and seed, with every question in the denominator."""
         ...
 
     def close(self) -> None:
-        """Free what is open. May be called again."""
+        """Close everything that is open. Calling it twice is allowed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a folder holds of a cell. ``changed`` names the fingerprints that are others now: its
-    rows are then of another time. Not ``exists``: nothing is there."""
+    """A cell as a folder holds it. ``changed`` names the fingerprints that differ today, which
+    makes its rows outdated. Without ``exists`` the folder lacks the cell."""
 
     exists: bool
     changed: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ class Stored:
 
 
 def write_cell(folder: Path, cell: Cell, rows: Iterable[CellRow]) -> int:
-    """Write a cell when it is whole, in place of an older one; how many rows it has.
+    """Write a complete cell in place of an older one, and return its number of rows.
 
     Raises BenchError for a cell without rows, or with a question twice for one seed.
     """
@@ -116,7 +117,7 @@ def write_cell(folder: Path, cell: Cell, rows: Iterable[CellRow]) -> int:
     for row in rows:
         if (row.question_id, row.seed) in seen:
             raise BenchError(
-                f'The question "{row.question_id}" stands twice with seed {row.seed}.',
+                f'The question "{row.question_id}" is duplicated with seed {row.seed}.',
                 where=_named(cell.key),
             )
         seen.add((row.question_id, row.seed))
@@ -136,7 +137,7 @@ def write_cell(folder: Path, cell: Cell, rows: Iterable[CellRow]) -> int:
 
 
 def stored(folder: Path, cell: Cell) -> Stored:
-    """Whether a cell is there, and of what it was made."""
+    """Look up a cell and the fingerprints that it was made of."""
     path = folder / cell.file_name
     if not path.is_file():
         return Stored(False)
@@ -144,12 +145,12 @@ def stored(folder: Path, cell: Cell) -> Stored:
         head = _head(file.readline(), path)
     before = cast(dict[str, str], head["fingerprints"])
     names = dict.fromkeys([*before, *cell.fingerprints])
-    changed = [one for one in names if before.get(one) != cell.fingerprints.get(one)]
+    changed = [name for name in names if before.get(name) != cell.fingerprints.get(name)]
     return Stored(True, tuple(changed))
 
 
 def read_cell(path: Path) -> tuple[Cell, list[CellRow]]:
-    """A cell from its file. Raises BenchError for what is no cell, or not whole."""
+    """Read a cell from its file. Raises BenchError for a file that is not a complete cell."""
     with path.open("rb") as file:
         head = _head(file.readline(), path)
         rows = list(_rows(file, path))
@@ -159,7 +160,7 @@ def read_cell(path: Path) -> tuple[Cell, list[CellRow]]:
 
 
 def cell_files(folder: Path) -> list[Path]:
-    """The cells in a folder, by name."""
+    """Return the files of the cells in a folder, by name."""
     return sorted(folder.glob(f"*{_ENDING}"))
 
 
@@ -178,10 +179,10 @@ def _head(line: bytes, path: Path) -> dict[str, Any]:
         raise _broken(path, f"Its first line is not JSON ({error}).") from error
     if not isinstance(head, dict) or not {"key", "fingerprints", "rows"} <= head.keys():
         raise _broken(path, "Its first line does not say what it is.")
-    found = cast(dict[str, Any], head)
-    if found.get("format") != FORMAT_VERSION:
-        raise _broken(path, f"Its format is {found.get('format')}, not {FORMAT_VERSION}.")
-    return found
+    content = cast(dict[str, Any], head)
+    if content.get("format") != FORMAT_VERSION:
+        raise _broken(path, f"Its format is {content.get('format')}, not {FORMAT_VERSION}.")
+    return content
 
 
 def _broken(path: Path, why: str) -> BenchError:

@@ -1,4 +1,4 @@
-"""A model that does not choose some arguments of its tools: the suite does."""
+"""A model for which the suite chooses some arguments of the tools."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Fixed = Mapping[str, Mapping[str, Any]]
 
 
 class FixedArguments:
-    """Passes requests on to a model, which is told what is fixed in the descriptions of the tools,
-    finds no such argument in their schemas, and has it added to the calls that it makes.
+    """A ChatModel that forwards requests to another one: the descriptions of the tools name the
+    fixed arguments, their schemas lack them, and they are added to the calls that the model makes.
 
-    What is fixed wins over what a model writes all the same. A call whose arguments are no JSON
-    object is passed on as it is.
+    Fixed arguments win over those that a model writes nevertheless. A call whose arguments are not
+    a JSON object is forwarded unchanged.
     """
 
     def __init__(self, model: ChatModel, fixed: Fixed) -> None:
@@ -33,9 +33,9 @@ class FixedArguments:
 
     def reply(self, request: ModelRequest) -> ModelReply:
         """See ChatModel."""
-        tools = tuple(self._without_fixed(one) for one in request.tools)
-        given = self._model.reply(replace(request, tools=tools))
-        return replace(given, tool_calls=tuple(self._completed(one) for one in given.tool_calls))
+        tools = tuple(self._without_fixed(schema) for schema in request.tools)
+        reply = self._model.reply(replace(request, tools=tools))
+        return replace(reply, tool_calls=tuple(self._completed(call) for call in reply.tool_calls))
 
     def close(self) -> None:
         """See ChatModel."""
@@ -46,13 +46,15 @@ class FixedArguments:
         if not fixed:
             return schema
         copied = deepcopy(dict(schema))
-        told = ", ".join(f"{name} {orjson.dumps(value).decode()}" for name, value in fixed.items())
-        copied["function"]["description"] += f"\nSet already, not to be given: {told}."
+        settings = ", ".join(
+            f"{name} {orjson.dumps(value).decode()}" for name, value in fixed.items()
+        )
+        copied["function"]["description"] += f"\nSet already, not to be given: {settings}."
         parameters = copied["function"]["parameters"]
         for name in fixed:
             parameters["properties"].pop(name, None)
         if "required" in parameters:
-            parameters["required"] = [one for one in parameters["required"] if one not in fixed]
+            parameters["required"] = [name for name in parameters["required"] if name not in fixed]
         return copied
 
     def _completed(self, call: ToolCall) -> ToolCall:

@@ -1,4 +1,4 @@
-"""How a measure of an ablation is compared: the measures of runs, and those that benches add."""
+"""The measures of ablations and their scales: those of runs, and those that benches add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running an experiment: cell by cell, skipping what is there, going on where it was stopped."""
+"""The runner of experiments: it measures cell by cell, skips finished cells, and resumes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from bench import BenchError
 from bench.ablation.experiment.cells import Cell, CellRow, Experiment, Key, stored, write_cell
 
 FAILED = "failed questions"
-"""A cell with questions that failed carries this beside its fingerprints, and so is never current:
-the next run asks them again."""
+"""The extra fingerprint of a cell with failed questions, which makes it never current: the next
+run asks these questions again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many cells were measured now, and were there before."""
+    """The number of cells measured in this run, and of those kept from earlier ones."""
 
     measured: int
     kept: int
 
 
 def chosen_keys(keys: Sequence[Key], only: Mapping[str, str]) -> list[Key]:
-    """The keys with these levels. Raises BenchError for a factor or level that there is not."""
+    """Return the keys with these levels. Raises BenchError for an unknown factor or level."""
     for factor, level in only.items():
         levels = dict.fromkeys(key[factor] for key in keys if factor in key)
         if not levels:
@@ -33,9 +33,9 @@ def chosen_keys(keys: Sequence[Key], only: Mapping[str, str]) -> list[Key]:
             raise BenchError(f'There is no factor "{factor}".', where="--only", allowed=factors)
         if level not in levels:
             raise BenchError(
-                f'"{level}" is no level of {factor}.', where="--only", allowed=", ".join(levels)
+                f'"{level}" is not a level of {factor}.', where="--only", allowed=", ".join(levels)
             )
-    return [key for key in keys if all(key[one] == level for one, level in only.items())]
+    return [key for key in keys if all(key[factor] == level for factor, level in only.items())]
 
 
 def run_cells(
@@ -45,7 +45,7 @@ def run_cells(
     say: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Measure the cells that are not in the folder, or were made of something else."""
+    """Measure the cells that the folder lacks, or that were made of something else."""
     began = clock()
     measured = kept = 0
     for number, key in enumerate(keys, 1):
@@ -65,7 +65,7 @@ def run_cells(
 
 
 def named(key: Key) -> str:
-    """The levels of a key, for people."""
+    """Format the levels of a key for people."""
     return ", ".join(key.values())
 
 

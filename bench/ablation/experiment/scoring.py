@@ -1,4 +1,4 @@
-"""A record as a row of a cell: its measures, and what a report tells beside them."""
+"""The row of a record in a cell: its measures, and further details for the report."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def row_of(
     sets: Sets,
     verdict: float | None = None,
 ) -> CellRow:
-    """The row of a question. ``place`` is where its record is, ``verdict`` that of a judge. No
-    record is a failed question."""
+    """Return the row of a question. ``place`` is where its record is, ``verdict`` is that of a
+    judge. A question without a record has failed."""
     measures = [Measure(kind) for kind in KINDS]
     values = measure_question(question, record, measures, sets, verdict)
     curve = curve_of(record, sets)
@@ -52,7 +52,8 @@ def row_of(
         "answer": score.answer,
         "record": place,
         "failed": score.status in ("failed", "missing"),
-        "unresolved": bool(sets) and all(any(not one.chunk_ids for one in each) for each in sets),
+        "unresolved": bool(sets)
+        and all(any(not piece.chunk_ids for piece in pieces) for pieces in sets),
     }
     if question.hops:
         details["hops"] = len(question.hops)
@@ -67,21 +68,21 @@ def row_of(
 
 
 def _calls(record: Record) -> dict[str, Any]:
-    """How the calls of a record went. A refused call is one that the tool would not run."""
+    """Count the calls of a record. A refused call is one that the tool would not run."""
     steps = record.trajectory
     return {
         "searches": len(steps),
-        "zero_hits": sum(one.status == "empty" for one in steps),
-        "refused": sum(one.status == "error" for one in steps),
+        "zero_hits": sum(step.status == "empty" for step in steps),
+        "refused": sum(step.status == "error" for step in steps),
         "repeated_tokens": repeated_tokens(steps),
-        "failed_tokens": sum(one.result_tokens for one in steps if one.status != "ok"),
+        "failed_tokens": sum(step.result_tokens for step in steps if step.status != "ok"),
         "search_sums": search_sums(record),
     }
 
 
 def repeated_tokens(steps: Sequence[Step]) -> int:
-    """Tokens of passages that had been shown before, by the rule of the gold-chain agent: of a
-    passage as many as are shown now, at most as many as were shown of it at once."""
+    """Return the tokens of passages that had been shown before, by the rule of the gold-chain
+    agent: the tokens shown now, up to the most that were shown of the passage at once."""
     seen: dict[str, int] = {}
     repeated = 0
     for step in steps:
@@ -93,7 +94,7 @@ def repeated_tokens(steps: Sequence[Step]) -> int:
 
 
 def curve_of(record: Record | None, sets: Sets) -> Curve:
-    """How the evidence came with the retrieved tokens, of the set of which most was shown.
+    """Return the share of the evidence by retrieved tokens, for the set of which most was shown.
 
     A piece counts from the end of the call that made it visible.
     """
@@ -101,28 +102,31 @@ def curve_of(record: Record | None, sets: Sets) -> Curve:
         return [(0.0, 0.0)]
     spent = list(accumulate(step.retrieved_tokens for step in record.trajectory))
     curves = [
-        _steps([spent[one.visible] for one in each if one.visible is not None], len(each))
-        for each in sightings_by_passage(sets, record)
+        _steps(
+            [spent[sighting.visible] for sighting in sightings if sighting.visible is not None],
+            len(sightings),
+        )
+        for sightings in sightings_by_passage(sets, record)
     ]
     return max(curves, key=lambda curve: curve[-1][1])
 
 
 def _steps(tokens: Sequence[int], pieces: int) -> Curve:
-    """The curve of pieces that were met after so many tokens."""
-    reached = [(float(each), number / pieces) for number, each in enumerate(sorted(tokens), 1)]
+    """Return the curve of pieces that were reached after these tokens."""
+    reached = [(float(count), number / pieces) for number, count in enumerate(sorted(tokens), 1)]
     return [(0.0, 0.0), *reached]
 
 
 def tokens_to_evidence(curve: Curve) -> float:
-    """The tokens at which all evidence had been shown, at most the cap; the cap where it never
-    was."""
+    """Return the tokens at which all evidence had been shown, or the cap if that is less or it
+    never was."""
     whole = next((tokens for tokens, share in curve if share == 1), CAP_TOKENS)
     return float(min(whole, CAP_TOKENS))
 
 
 def area(curve: Curve) -> float:
-    """The mean share of the evidence over tokens from 0 to the cap, a share holding until the next
-    piece."""
+    """Return the mean share of the evidence over tokens from 0 to the cap; a share holds until the
+    next piece."""
     points = [*((min(tokens, CAP_TOKENS), share) for tokens, share in curve), (CAP_TOKENS, 0.0)]
     held = ((before[1], after[0] - before[0]) for before, after in pairwise(points))
     return sum(share * tokens for share, tokens in held) / CAP_TOKENS

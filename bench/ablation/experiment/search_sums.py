@@ -1,5 +1,5 @@
-"""What the searches of a record add up to: shared passages of consecutive ones, and what followed
-those that failed."""
+"""Sums over the searches of a record: passages shared by consecutive searches, and the searches
+that followed failed ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pairs, and in ``waited`` the searches from a failed one to the next that found s
 
 
 def search_sums(record: Record) -> Mapping[str, float]:
-    """What a record adds to each of SUMS."""
-    told = trajectories([record])
-    overlap, recovery = told.overlap, told.recovery
+    """Return what a record adds to each of SUMS."""
+    summary = trajectories([record])
+    overlap, recovery = summary.overlap, summary.recovery
     return {
-        "searches": told.searches,
+        "searches": summary.searches,
         "pairs": overlap.pairs,
         "empty_pairs": overlap.empty_pairs,
         "of_larger": overlap.pairs * (overlap.of_larger or 0.0),

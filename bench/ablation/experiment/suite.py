@@ -1,8 +1,8 @@
-"""A suite: what is to be measured under which conditions, and what is asked about it; from a YAML
-file to a checked object.
+"""A suite: the conditions to measure and the questions to answer, read from a YAML file and
+checked.
 
-The questions that are asked (``Comparison``) are declared before anything is measured: only they
-are tested, and all of them are corrected for.
+The questions (``Comparison``) are declared before anything is measured: only these are tested, and
+all of them are corrected for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENVIRONMENT = "environment"
 
 
 def _level(value: object) -> object:
-    """YAML reads on and off as true and false."""
+    """Convert the booleans that YAML reads from on and off."""
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
@@ -40,7 +40,7 @@ class Part(BaseModel):
 
 
 class PresetEntry(Part):
-    """A preset, and what is set otherwise in it. ``label`` is its level in tables.
+    """A preset with changes. ``label`` is its level in tables.
 
     ``set`` are keys of the preset. ``arguments`` are those of its tools that the model no longer
     chooses: tool -> argument -> value.
@@ -78,15 +78,15 @@ class ModelEntry(Part):
 
 
 def _entry(key: str) -> BeforeValidator:
-    """A bare name is an entry with nothing else."""
+    """Return a validator that takes a bare name as an entry with no other key."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 class AgentRuns(Part):
     """Presets x question sets x models x seeds, through the agent.
 
-    ``questions`` are drawn by a seed, so many of each set; None takes all. ``passages`` are as
-    published, or "packed 500": so many tokens of several passages together.
+    ``questions`` of each set are drawn by a seed; None takes all. ``passages`` are as published, or
+    "packed 500": several passages of together 500 tokens.
     """
 
     kind: Literal["agent"]
@@ -105,8 +105,8 @@ class AgentRuns(Part):
         return {
             "set": self.sets,
             "passages": self.passages,
-            "preset": tuple(one.level for one in self.presets),
-            "model": tuple(one.level for one in self.models),
+            "preset": tuple(entry.level for entry in self.presets),
+            "model": tuple(entry.level for entry in self.models),
         }
 
 
@@ -157,9 +157,9 @@ class PolicyFactors(Part):
 
 
 class Comparison(Part):
-    """What is asked: pairs of levels of a factor, compared by a primary measure, on which claims
-    rest, and by secondary ones. Each is asked ``apart`` for every combination of levels of these
-    factors."""
+    """The declared questions: pairs of levels of a factor, compared by a primary measure, on which
+    claims rest, and by secondary ones. Each is asked ``apart`` for every combination of levels of
+    these factors."""
 
     factor: str
     pairs: Annotated[tuple[tuple[Level, Level], ...], Field(min_length=1)]
@@ -175,7 +175,7 @@ class Comparison(Part):
 
 
 class Suite(Part):
-    """What a suite file holds, checked. ``measures`` are further ones to be shown, not tested."""
+    """The checked content of a suite file. ``measures`` are shown in addition, but not tested."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     description: str
@@ -205,15 +205,15 @@ class Suite(Part):
 
 
 def load_suite(path: Path) -> Suite:
-    """The suite in a file. Raises ConfigError naming every key that is unknown, missing or
+    """Load the suite in a file. Raises ConfigError naming every key that is unknown, missing or
     wrong."""
     values = read_mapping(path, "suite", holds="keys", allowed="lines of the form key: value")
     return checked_suite(values, str(path))
 
 
 def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
-    """The suite in the values, which are as YAML gives them. Raises ConfigError for all problems
-    at once."""
+    """Check the values, which are as YAML gives them, and return the suite. Raises ConfigError for
+    all problems at once."""
     try:
         # JSON knows lists alone, which strict tuples are read from.
         return Suite.model_validate_json(orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS))
@@ -226,21 +226,21 @@ def checked_suite(values: Mapping[Any, Any], where: str) -> Suite:
 
 
 def _described(error: ValidationError) -> list[str]:
-    found: list[str] = []
-    for one in error.errors(include_url=False):
-        place = ".".join(str(step) for step in one["loc"])
-        if one["type"] == "value_error":
-            found += str(cast(Any, one)["ctx"]["error"]).splitlines()
-        elif one["type"] == "extra_forbidden":
-            keys = ", ".join(_part_at(one["loc"]).model_fields)
-            found.append(f"{place}: there is no such key. Keys: {keys}.")
-        elif one["type"] == "missing":
-            found.append(f"{place} is missing.")
+    problems: list[str] = []
+    for problem in error.errors(include_url=False):
+        place = ".".join(str(step) for step in problem["loc"])
+        if problem["type"] == "value_error":
+            problems += str(cast(Any, problem)["ctx"]["error"]).splitlines()
+        elif problem["type"] == "extra_forbidden":
+            keys = ", ".join(_part_at(problem["loc"]).model_fields)
+            problems.append(f"{place}: there is no such key. Keys: {keys}.")
+        elif problem["type"] == "missing":
+            problems.append(f"{place} is missing.")
         else:
-            shown = str(one["input"])
+            shown = str(problem["input"])
             shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-            found.append(f"{place}, {shown}: {one['msg']}.")
-    return found
+            problems.append(f"{place}, {shown}: {problem['msg']}.")
+    return problems
 
 
 _PARTS: Mapping[str, type[BaseModel]] = {
@@ -254,12 +254,13 @@ _PARTS: Mapping[str, type[BaseModel]] = {
 
 
 def _part_at(place: tuple[int | str, ...]) -> type[BaseModel]:
-    """The part that a key stands in."""
-    return next((_PARTS[str(one)] for one in reversed(place[:-1]) if str(one) in _PARTS), Suite)
+    """Return the part that holds a key."""
+    return next((_PARTS[str(step)] for step in reversed(place[:-1]) if str(step) in _PARTS), Suite)
 
 
 def _factor_problems(suite: Suite) -> list[str]:
-    """What the comparison names that the experiment does not vary, and what it leaves unsaid."""
+    """Return problems of the comparison: names that the experiment does not vary, and missing
+    ones."""
     factors = suite.experiment.factors
     asked = suite.comparison
     problems = [
@@ -270,11 +271,11 @@ def _factor_problems(suite: Suite) -> list[str]:
     if isinstance(suite.experiment, AgentRuns):
         seeds = suite.experiment.seeds
         if len(set(seeds)) < len(seeds):
-            problems.append(f"experiment.seeds: a seed stands twice: {seeds}.")
+            problems.append(f"experiment.seeds: a seed is duplicated: {seeds}.")
     named = (asked.factor, *asked.apart, *asked.policy.factors)
     free = [name for name in factors if name != "set"]
-    unknown = [f'comparison: there is no factor "{one}"' for one in named if one not in free]
-    problems += [f"{one}. Factors: {', '.join(free)}." for one in unknown]
+    unknown = [f'comparison: there is no factor "{name}"' for name in named if name not in free]
+    problems += [f"{problem}. Factors: {', '.join(free)}." for problem in unknown]
     if len(set(named)) < len(named):
         problems.append(f"comparison: a factor is named twice: {', '.join(named)}.")
     problems += [
@@ -288,14 +289,15 @@ def _factor_problems(suite: Suite) -> list[str]:
     levels = factors[asked.factor]
     for pair in asked.pairs:
         problems += [
-            f'comparison.pairs: "{one}" is no level of {asked.factor}. Levels: {", ".join(levels)}.'
-            for one in pair
-            if one not in levels
+            f'comparison.pairs: "{level}" is not a level of {asked.factor}. '
+            f"Levels: {', '.join(levels)}."
+            for level in pair
+            if level not in levels
         ]
         if pair[0] == pair[1]:
             problems.append(f'comparison.pairs: "{pair[0]}" is compared with itself.')
     if len({frozenset(pair) for pair in asked.pairs}) < len(asked.pairs):
-        problems.append("comparison.pairs: a pair stands twice.")
+        problems.append("comparison.pairs: a pair is duplicated.")
     return [*problems, *_policy_problems(asked.policy, factors)]
 
 
@@ -307,7 +309,7 @@ def _policy_problems(policy: PolicyFactors, factors: Mapping[str, tuple[str, ...
         named = ", ".join(policy.factors) or "none"
         problems.append(f"comparison.policy.main: give a level of each policy factor: {named}.")
     problems += [
-        f'comparison.policy.main: "{level}" is no level of {name}. '
+        f'comparison.policy.main: "{level}" is not a level of {name}. '
         f"Levels: {', '.join(factors[name])}."
         for name, level in policy.main.items()
         if name in factors and level not in factors[name]
@@ -316,5 +318,5 @@ def _policy_problems(policy: PolicyFactors, factors: Mapping[str, tuple[str, ...
 
 
 def _measure_problems(suite: Suite) -> list[str]:
-    unknown = [one for one in suite.shown_measures if one not in MEASURES]
-    return [f'There is no measure "{one}". Measures: {", ".join(MEASURES)}.' for one in unknown]
+    unknown = [name for name in suite.shown_measures if name not in MEASURES]
+    return [f'There is no measure "{name}". Measures: {", ".join(MEASURES)}.' for name in unknown]

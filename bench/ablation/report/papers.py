@@ -1,4 +1,4 @@
-"""Figures of papers, to stand beside ours: never measured here, and never compared by a test."""
+"""Figures of papers, shown next to ours: not measured here, and never compared by a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from arag_search.errors import ConfigError
 from arag_search.system.yaml_file import numbered, read_mapping
 from bench.ablation.experiment.suite import Part
-from bench.ablation.report.wording import table
+from bench.report.markdown import table
 
 FILE = Path(__file__).parents[2] / "papers.yaml"
 
@@ -30,28 +30,28 @@ class PaperTable(Part):
 
 
 class PaperTables(Part):
-    """What the file holds."""
+    """The content of the file."""
 
     tables: tuple[PaperTable, ...]
 
 
 def paper_tables(suite: str, file: Path = FILE) -> list[PaperTable]:
-    """The tables that stand beside a suite. Raises ConfigError naming all that is wrong."""
+    """Return the tables for a suite. Raises ConfigError naming everything that is wrong."""
     values = read_mapping(file, "list of figures", holds="figures", allowed="tables: a list")
     try:
-        found = PaperTables.model_validate_json(orjson.dumps(values, default=str))
+        content = PaperTables.model_validate_json(orjson.dumps(values, default=str))
     except ValidationError as error:
         problems = [
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}."
-            for one in error.errors(include_url=False)
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}."
+            for problem in error.errors(include_url=False)
         ]
         raise ConfigError(numbered("list of figures", problems), where=str(file)) from error
-    return [one for one in found.tables if suite in one.suites]
+    return [paper for paper in content.tables if suite in paper.suites]
 
 
-def paper_lines(found: Sequence[PaperTable]) -> list[str]:
-    """The figures in Markdown; nothing where there are none."""
-    if not found:
+def paper_lines(tables: Sequence[PaperTable]) -> list[str]:
+    """Return the figures in Markdown; nothing if there are none."""
+    if not tables:
         return []
     lines = [
         "## Not measured here",
@@ -61,11 +61,14 @@ def paper_lines(found: Sequence[PaperTable]) -> list[str]:
         "",
     ]
     head = ("system", "model", "data set", "measure", "value", "passages")
-    for one in found:
-        lines += [f"{one.paper}; questions: {one.questions}. Source: {one.source}", ""]
+    for paper in tables:
+        lines += [
+            f"{paper.paper}; questions: {paper.questions}. Source: {paper.source}",
+            "",
+        ]
         rows = [
-            (*names, f"{value:g}", one.passages.get(names[2], "not stated"))
-            for *names, value in one.figures
+            (*names, f"{value:g}", paper.passages.get(names[2], "not stated"))
+            for *names, value in paper.figures
         ]
         lines += table(head, rows)
     return lines

@@ -1,15 +1,13 @@
-"""Pictures of a report: told apart by mark, line and grey, so that they need no colour."""
+"""Pictures of a report, whose lines differ by mark, dash and grey, and need no colour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arag_search.evaluation.bootstrap import LEVEL, Interval
 from arag_search.evaluation.evidence import EVIDENCE_CAP_TOKENS
-from bench import BenchError
 from bench.ablation.analysis.analysis import Analysis, natural
 from bench.ablation.analysis.design import Stratum
 from bench.ablation.analysis.groups import Group, groups
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOKENS = ("TokensToEvidence", "RetrievedTokens")
-"""What stands on the axis of tokens: the first that is measured."""
+"""The candidates for the axis of tokens: the first that is measured."""
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
 _GREYS = ("0.0", "0.35", "0.55", "0.15", "0.45", "0.65", "0.25", "0.5")
@@ -34,31 +32,22 @@ Panel = Callable[[Analysis, Any, SetValues, Stratum], bool]
 
 
 def plots(analysis: Analysis, folder: Path) -> list[Path]:
-    """Write every picture that the values allow, as PNG and SVG; their paths."""
+    """Write every picture that the values allow, as PNG and SVG, and return their paths."""
     import matplotlib as mpl
 
-    found: list[Path] = []
+    paths: list[Path] = []
     with mpl.rc_context({"svg.hashsalt": analysis.design.suite.name, "font.size": 9}):
         folder.mkdir(parents=True, exist_ok=True)
         name = analysis.design.suite.name
         panels = {"tokens": _distribution, "evidence": _evidence, "quality": _quality}
         for what, draw in panels.items():
-            found += _grid(analysis, draw, folder / f"{name}_{what}")
-        found += _parts(analysis, folder / f"{name}_parts")
-    return found
-
-
-def check_matplotlib() -> None:
-    """Raise BenchError where matplotlib is absent, before hours are spent on what it would show."""
-    if find_spec("matplotlib") is None:
-        raise BenchError(
-            "matplotlib is not installed.",
-            do='Install the extra: pip install "arag-search[bench]"; or give --no-plots.',
-        )
+            paths += _grid(analysis, draw, folder / f"{name}_{what}")
+        paths += _parts(analysis, folder / f"{name}_parts")
+    return paths
 
 
 def _grid(analysis: Analysis, draw: Panel, path: Path) -> list[Path]:
-    """A row a stratum, a column a data set."""
+    """Draw a grid with a row for each stratum and a column for each data set."""
     from matplotlib.figure import Figure
 
     rows, columns = len(analysis.design.strata), len(analysis.sets)
@@ -66,12 +55,12 @@ def _grid(analysis: Analysis, draw: Panel, path: Path) -> list[Path]:
     panels = figure.subplots(rows, columns, squeeze=False)
     drawn = False
     for row, stratum in enumerate(analysis.design.strata):
-        for column, one in enumerate(analysis.sets):
+        for column, data_set in enumerate(analysis.sets):
             panel = panels[row][column]
-            title = ": ".join(part for part in (one.name, levels_text(stratum)) if part)
+            title = ": ".join(part for part in (data_set.name, levels_text(stratum)) if part)
             panel.set_title(title, fontsize=9)
             panel.grid(visible=True, color="0.9", linewidth=0.6)
-            drawn |= draw(analysis, panel, one, stratum)
+            drawn |= draw(analysis, panel, data_set, stratum)
     return _save(figure, panels[0][0], path) if drawn else []
 
 
@@ -79,13 +68,13 @@ def _save(figure: Any, panel: Any, path: Path) -> list[Path]:
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4) or 1)
     paths = [path.with_suffix(ending) for ending in _ENDINGS]
-    for each in paths:
-        figure.savefig(each, dpi=130, metadata={"Date": None} if each.suffix == ".svg" else None)
+    for path in paths:
+        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
     return paths
 
 
 def _log_axis(panel: Any) -> None:
-    """Powers, with plain numbers at 1, 2 and 5 times a power of ten."""
+    """Label powers with plain numbers, at 1, 2 and 5 times a power of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     panel.set_xscale("log")
@@ -95,7 +84,7 @@ def _log_axis(panel: Any) -> None:
 
 
 def _levels(
-    analysis: Analysis, one: SetValues, stratum: Stratum
+    analysis: Analysis, data_set: SetValues, stratum: Stratum
 ) -> list[tuple[int, str, Condition]]:
     """Number, name and main condition of every compared level that was measured."""
     design = analysis.design
@@ -103,7 +92,7 @@ def _levels(
     return [
         (number, level, condition)
         for number, (level, condition) in enumerate(zip(design.compared, made, strict=True))
-        if condition in one.conditions
+        if condition in data_set.conditions
     ]
 
 
@@ -117,24 +106,24 @@ def _style(number: int) -> dict[str, Any]:
     }
 
 
-def _column(one: SetValues, measure: str, condition: Condition) -> NDArray[np.float64] | None:
-    """The values of a condition that are known; None where the suite does not show the measure."""
+def _column(data_set: SetValues, measure: str, condition: Condition) -> NDArray[np.float64] | None:
+    """Return the known values of a condition, or None if the suite does not show the measure."""
     import numpy as np
 
-    if measure not in one.tables:
+    if measure not in data_set.tables:
         return None
-    column = one.tables[measure][:, one.conditions.index(condition)]
+    column = data_set.tables[measure][:, data_set.conditions.index(condition)]
     known = column[~np.isnan(column)]
     return known if len(known) else None
 
 
-def _distribution(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
-    """The share of questions whose evidence was complete within so many tokens."""
+def _distribution(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
+    """Draw the share of questions whose evidence was complete by the number of tokens."""
     import numpy as np
 
     drawn = False
-    for number, level, condition in _levels(analysis, one, stratum):
-        column = _column(one, TOKENS[0], condition)
+    for number, level, condition in _levels(analysis, data_set, stratum):
+        column = _column(data_set, TOKENS[0], condition)
         if column is None:
             continue
         tokens = np.sort(np.exp(column))
@@ -154,13 +143,13 @@ def _distribution(analysis: Analysis, panel: Any, one: SetValues, stratum: Strat
     return drawn
 
 
-def _evidence(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
-    """The mean share of the evidence that was shown within so many tokens."""
+def _evidence(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
+    """Draw the mean share of the evidence shown by the number of tokens."""
     import numpy as np
 
     drawn = False
-    for number, level, condition in _levels(analysis, one, stratum):
-        curves = [curve for curve in one.curves[condition] if curve]
+    for number, level, condition in _levels(analysis, data_set, stratum):
+        curves = [curve for curve in data_set.curves[condition] if curve]
         if not curves:
             continue
         farthest = max(curve[-1][0] for curve in curves)
@@ -178,8 +167,9 @@ def _evidence(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) 
     return drawn
 
 
-def _quality(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -> bool:
-    """Quality against tokens: the main policy with intervals, other policies as small marks."""
+def _quality(analysis: Analysis, panel: Any, data_set: SetValues, stratum: Stratum) -> bool:
+    """Draw quality against tokens: the main policy with intervals, other policies as small
+    marks."""
     design = analysis.design
     shown = design.suite.shown_measures
     tokens = next((name for name in TOKENS if name in shown), None)
@@ -187,12 +177,12 @@ def _quality(analysis: Analysis, panel: Any, one: SetValues, stratum: Stratum) -
     if tokens is None or quality is None:
         return False
     drawn = False
-    for number, level, _ in _levels(analysis, one, stratum):
+    for number, level, _ in _levels(analysis, data_set, stratum):
         style = {**_style(number), "linestyle": "none"}
         for policy in analysis.policies:
             condition = design.condition(stratum, policy, level)
-            x = analysis.estimates.get((tokens, one.name, condition))
-            y = analysis.estimates.get((quality, one.name, condition))
+            x = analysis.estimates.get((tokens, data_set.name, condition))
+            y = analysis.estimates.get((quality, data_set.name, condition))
             if x is None or y is None:
                 continue
             drawn = True
@@ -227,22 +217,23 @@ def _cross(
 
 
 def _parts(analysis: Analysis, path: Path) -> list[Path]:
-    """The primary measure by number of hops and by type, of the first stratum and each data set."""
+    """Draw the primary measure by number of hops and by type, for the first stratum and each data
+    set."""
     from matplotlib.figure import Figure
 
     stratum = analysis.design.strata[0]
     measure = MEASURES[analysis.design.suite.comparison.primary]
-    found = groups(analysis, measure.name, stratum)
-    names = list(dict.fromkeys(one.set_name for one in found))
+    parts = groups(analysis, measure.name, stratum)
+    names = list(dict.fromkeys(part.set_name for part in parts))
     if not names:
         return []
-    most = max(sum(one.set_name == name for one in found) for name in names)
+    most = max(sum(part.set_name == name for part in parts) for name in names)
     figure = Figure(figsize=(_PANEL[0] * len(names), 1.6 + 0.75 * most), layout="constrained")
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     for panel, name in zip(panels, names, strict=True):
-        _part_panel(panel, [one for one in found if one.set_name == name], measure)
+        _part_panel(panel, [part for part in parts if part.set_name == name], measure)
         apart = levels_text(stratum)
-        panel.set_title(": ".join(each for each in (name, apart) if each), fontsize=9)
+        panel.set_title(": ".join(text for text in (name, apart) if text), fontsize=9)
     return _save(figure, panels[0], path)
 
 
@@ -250,10 +241,10 @@ def _part_panel(panel: Any, parts: Sequence[Group], measure: Comparable) -> None
     levels = list(parts[0].estimates)
     step = 0.8 / max(len(levels), 1)
     for number, level in enumerate(levels):
-        estimates = [one.estimates[level] for one in parts]
-        values = [natural(measure, each.value) for each in estimates]
-        low = [natural(measure, each.low) for each in estimates]
-        high = [natural(measure, each.high) for each in estimates]
+        estimates = [part.estimates[level] for part in parts]
+        values = [natural(measure, estimate.value) for estimate in estimates]
+        low = [natural(measure, estimate.low) for estimate in estimates]
+        high = [natural(measure, estimate.high) for estimate in estimates]
         panel.errorbar(
             values,
             [at + step * (number - (len(levels) - 1) / 2) for at in range(len(parts))],
@@ -266,7 +257,7 @@ def _part_panel(panel: Any, parts: Sequence[Group], measure: Comparable) -> None
             elinewidth=0.8,
             **{**_style(number), "linestyle": "none"},
         )
-    panel.set_yticks(range(len(parts)), [f"{one.part}\n(n = {one.questions})" for one in parts])
+    panel.set_yticks(range(len(parts)), [f"{part.part}\n(n = {part.questions})" for part in parts])
     panel.invert_yaxis()
     unit = f" ({measure.unit})" if measure.unit else ""
     panel.set_xlabel(f"{measure.name}{unit}, {LEVEL:.0%} intervals")

@@ -38,16 +38,16 @@ from bench.ablation.report.wording import (
     contrast_lines,
     fingerprint_lines,
     levels_text,
-    table,
     value_text,
 )
+from bench.report.markdown import table
 from bench.report.rows import Figure, Row, write_results
 from bench.report.statistics import ALPHA, PERMUTATIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report is made of, beside the analysis. ``work`` is the folder of the suite, below
+    """The input of a report. ``work`` is the folder of the suite, below
     which its records are; ``run`` are circumstances and fingerprints."""
 
     analysis: Analysis
@@ -58,12 +58,12 @@ class Report:
 
 
 def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path:
-    """Write ``NAME.md``, ``NAME_questions.md``, ``NAME.json`` and pictures to a folder; the path of
-    the text."""
+    """Write ``NAME.md``, ``NAME_questions.md``, ``NAME.json`` and pictures to a folder, and return
+    the path of the text."""
     folder.mkdir(parents=True, exist_ok=True)
     name = report.analysis.design.suite.name
     drawn = plots(report.analysis, folder) if pictures else []
-    text = markdown(report, [one.name for one in drawn if one.suffix == ".png"], folder)
+    text = markdown(report, [path.name for path in drawn if path.suffix == ".png"], folder)
     path = folder / f"{name}.md"
     write_atomically(path, text.encode())
     questions = "\n".join(differing_lines(report, folder))
@@ -76,7 +76,7 @@ def write_report(report: Report, folder: Path, *, pictures: bool = True) -> Path
 
 
 def declaration(design: Design) -> list[str]:
-    """What is asked, as it stands before anything is measured."""
+    """Return the declared questions, as they stand before anything is measured."""
     suite, asked = design.suite, design.suite.comparison
     families = (("Primary", design.primary), ("Secondary", design.secondary))
     lines = [f"{suite.name}: {suite.description}", ""]
@@ -85,7 +85,7 @@ def declaration(design: Design) -> list[str]:
             lines.append(f"{name} contrasts, intervals at {level:.3%}, Holm over {len(family)}:")
             lines += contrast_lines(family)
     if len(design.policies) > 1:
-        needed = [f"every level of {one}" for one in asked.policy.all]
+        needed = [f"every level of {factor}" for factor in asked.policy.all]
         if asked.policy.most:
             needed.append(f"at least {asked.policy.at_least} levels of {asked.policy.most}")
         count = len(design.policies)
@@ -97,7 +97,7 @@ def declaration(design: Design) -> list[str]:
 
 
 def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
-    """The whole text."""
+    """Return the whole text of the report."""
     analysis = report.analysis
     suite = analysis.design.suite
     parts = [
@@ -105,7 +105,7 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
         _incomplete(report.missing),
         ["## What may be said", "", *claim_lines(analysis), ""],
         ["## How it was asked", "", *declaration(analysis.design)[2:], "", *_method(analysis), ""],
-        *(_stratum(analysis, one) for one in analysis.design.strata),
+        *(_stratum(analysis, stratum) for stratum in analysis.design.strata),
         [f"![{name}]({name})" for name in pictures],
         [
             "",
@@ -119,13 +119,20 @@ def markdown(report: Report, pictures: Sequence[str], folder: Path) -> str:
 
 
 def claim_lines(analysis: Analysis) -> list[str]:
-    """A line a primary contrast; strata stand apart."""
+    """Return a line for each primary contrast, grouped by stratum."""
     lines: list[str] = []
     for stratum in analysis.design.strata:
         name = levels_text(stratum)
-        claims = {one: each for one, each in analysis.claims.items() if one.stratum == stratum}
+        claims = {
+            contrast: claim
+            for contrast, claim in analysis.claims.items()
+            if contrast.stratum == stratum
+        }
         lines += [f"{name}:", ""] if name and claims else []
-        lines += [f"- {claim_text(one, each, len(analysis.sets))}" for one, each in claims.items()]
+        lines += [
+            f"- {claim_text(contrast, claim, len(analysis.sets))}"
+            for contrast, claim in claims.items()
+        ]
         lines += [""] if claims else []
     return lines[:-1]
 
@@ -188,30 +195,32 @@ def _stratum(analysis: Analysis, stratum: Stratum) -> list[str]:
 
 
 def questions_name(suite: Suite) -> str:
-    """The file of the questions that differ."""
+    """Return the name of the file of questions that differ."""
     return f"{suite.name}_questions.md"
 
 
 def differing_lines(report: Report, folder: Path) -> list[str]:
-    """The questions that differ most, with links to their records where these are kept."""
+    """Return the questions that differ most, with links to their records if these are kept."""
     measure = MEASURES[report.analysis.design.suite.comparison.primary]
     rows: list[list[str]] = []
     has_records = False
-    for one in differing(report.analysis):
-        has_records = has_records or any(one.records)
+    for difference in differing(report.analysis):
+        has_records = has_records or any(difference.records)
         values = [
             f"{value:,.0f}" if measure.scale == "ratio" else value_text(measure, value)
-            for value in one.values
+            for value in difference.values
         ]
-        links = [_link(record, report.work, folder) for record in one.records]
+        links = [_link(record, report.work, folder) for record in difference.records]
         rows.append(
             [
-                ", ".join(part for part in (one.set_name, levels_text(one.stratum)) if part),
-                f"`{one.question_id}`",
+                ", ".join(
+                    part for part in (difference.set_name, levels_text(difference.stratum)) if part
+                ),
+                f"`{difference.question_id}`",
                 *(
                     f"{level} {value}{link}"
                     for level, value, link in zip(
-                        (one.first, one.second), values, links, strict=True
+                        (difference.first, difference.second), values, links, strict=True
                     )
                 ),
             ]
@@ -229,7 +238,8 @@ def differing_lines(report: Report, folder: Path) -> list[str]:
 
 
 def _link(record: str | None, work: Path, folder: Path) -> str:
-    """A link where the report lies in the folder of the suite, else the place below it."""
+    """Return a link if the report is in the folder of the suite, else the place below that
+    folder."""
     if record is None:
         return ""
     path, _, _ = record.partition("#")
@@ -239,19 +249,22 @@ def _link(record: str | None, work: Path, folder: Path) -> str:
 
 
 def _fingerprints(analysis: Analysis) -> dict[str, str]:
-    """Of the suite, and of all cells: one value where they agree, else how many there are."""
-    found = {"suite": analysis.design.suite.fingerprint}
+    """Return the fingerprints of the suite and of all cells: one value if they agree, else their
+    number."""
+    fingerprints = {"suite": analysis.design.suite.fingerprint}
     for name, values in sorted(_by_name(analysis).items()):
         only = next(iter(values))
-        found[name] = only if len(values) == 1 else f"{len(values)} different ones, see the JSON"
-    return found
+        fingerprints[name] = (
+            only if len(values) == 1 else f"{len(values)} different ones, see the JSON"
+        )
+    return fingerprints
 
 
 def _by_name(analysis: Analysis) -> dict[str, set[str]]:
-    """The different fingerprints of all cells."""
+    """Return the different fingerprints of all cells by name."""
     by_name: dict[str, set[str]] = {}
-    for one in analysis.sets:
-        for fingerprints in one.fingerprints.values():
+    for data_set in analysis.sets:
+        for fingerprints in data_set.fingerprints.values():
             for name, value in fingerprints.items():
                 by_name.setdefault(name, set()).add(value)
     return by_name
@@ -261,14 +274,14 @@ def _by_name(analysis: Analysis) -> dict[str, set[str]]:
 
 
 def figure(report: Report) -> Figure:
-    """Estimates of the main policy as rows, in the unit of their measure; the rest as details. What
-    every question and policy reached is in the cells."""
+    """Return the estimates of the main policy as rows, in the unit of their measure, and the rest
+    as details. The values of every question and policy are in the cells."""
     analysis = report.analysis
     suite = analysis.design.suite
     main = set(analysis.design.main)
     rows = [
-        _row(name, set_name, condition, each)
-        for (name, set_name, condition), each in analysis.estimates.items()
+        _row(name, set_name, condition, interval)
+        for (name, set_name, condition), interval in analysis.estimates.items()
         if main <= set(condition)
     ]
     details: dict[str, Any] = {
@@ -281,66 +294,80 @@ def figure(report: Report) -> Figure:
             "corrected_levels": list(analysis.design.levels),
         },
         "over_policies": list(_over_policies(analysis)),
-        "claims": [{**_contrast(one), **asdict(each)} for one, each in analysis.claims.items()],
+        "claims": [
+            {**_contrast(contrast), **asdict(claim)} for contrast, claim in analysis.claims.items()
+        ],
         "differences": [
-            {**_contrast(one), "data_set": set_name, "policy": dict(policy), **asdict(each)}
-            for (one, set_name, policy), each in analysis.differences.items()
+            {
+                **_contrast(contrast),
+                "data_set": set_name,
+                "policy": dict(policy),
+                **asdict(difference),
+            }
+            for (contrast, set_name, policy), difference in analysis.differences.items()
             if policy == analysis.design.main
-            or (set_name == analysis.total and one.measure == suite.comparison.primary)
+            or (set_name == analysis.total and contrast.measure == suite.comparison.primary)
         ],
         "coverage": [
-            {"data_set": one.name, **dict(condition), **asdict(totals)}
-            for one in analysis.sets
-            for condition, totals in one.totals.items()
+            {"data_set": data_set.name, **dict(condition), **asdict(totals)}
+            for data_set in analysis.sets
+            for condition, totals in data_set.totals.items()
             if main <= set(condition)
         ],
         "searching": [
-            {**dict(stratum), **asdict(one)}
+            {**dict(stratum), **asdict(rates)}
             for stratum in analysis.design.strata
-            for one in searched(analysis, stratum)
+            for rates in searched(analysis, stratum)
         ],
         "missing": [dict(key) for key in report.missing],
-        "differing": [{**asdict(one), "stratum": dict(one.stratum)} for one in differing(analysis)],
-        "papers": [one.model_dump() for one in report.papers],
-        "fingerprints": {name: sorted(each) for name, each in _by_name(analysis).items()},
+        "differing": [
+            {**asdict(difference), "stratum": dict(difference.stratum)}
+            for difference in differing(analysis)
+        ],
+        "papers": [paper_table.model_dump() for paper_table in report.papers],
+        "fingerprints": {name: sorted(values) for name, values in _by_name(analysis).items()},
     }
-    return Figure(suite.name, tuple(rows), {name: _lines(each) for name, each in details.items()})
+    return Figure(
+        suite.name, tuple(rows), {name: _lines(detail) for name, detail in details.items()}
+    )
 
 
 def _lines(value: Any) -> Any:
-    """A list with each of its entries on a line of its own; anything else as it is."""
+    """Return a list with each of its entries on a line of its own; return anything else
+    unchanged."""
     if not isinstance(value, list):
         return value
-    return [orjson.Fragment(orjson.dumps(one)) for one in cast(list[Any], value)]
+    return [orjson.Fragment(orjson.dumps(entry)) for entry in cast(list[Any], value)]
 
 
-def _row(name: str, set_name: str, condition: Condition, each: Interval) -> Row:
+def _row(name: str, set_name: str, condition: Condition, interval: Interval) -> Row:
     measure = MEASURES[name]
     value, low, high = (
-        round(natural(measure, one), 6) for one in (each.value, each.low, each.high)
+        round(natural(measure, number), 6)
+        for number in (interval.value, interval.low, interval.high)
     )
     levels = ", ".join(level for _, level in condition)
     return Row(f"{set_name}: {levels}, {name}", value, measure.unit, low, high)
 
 
 def _over_policies(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """The least and the largest estimate of every level."""
+    """Yield the least and the largest estimate of every level."""
     design = analysis.design
     names = product(design.suite.shown_measures, analysis.set_names, design.strata, design.compared)
     for measure, set_name, stratum, level in names:
         over = analysis.over_policies(measure, set_name, stratum, level)
         if over is not None:
-            least, most = (round(natural(MEASURES[measure], one), 6) for one in over)
+            least, most = (round(natural(MEASURES[measure], estimate), 6) for estimate in over)
             levels = {**dict(stratum), design.suite.comparison.factor: level}
             yield {
                 "measure": measure, "data_set": set_name, **levels, "least": least, "most": most
             }  # fmt: skip
 
 
-def _contrast(one: Contrast) -> dict[str, Any]:
+def _contrast(contrast: Contrast) -> dict[str, Any]:
     return {
-        "measure": one.measure,
-        **dict(one.stratum),
-        "first": one.first,
-        "second": one.second,
+        "measure": contrast.measure,
+        **dict(contrast.stratum),
+        "first": contrast.first,
+        "second": contrast.second,
     }

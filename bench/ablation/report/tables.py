@@ -7,25 +7,27 @@ from collections.abc import Collection, Sequence
 from arag_search.evaluation.bootstrap import LEVEL
 from arag_search.evaluation.failures import FAILURES
 from arag_search.evaluation.score import NOT_MEASURED
-from bench.ablation.analysis.analysis import MACRO, Analysis
+from bench.ablation.analysis.analysis import Analysis, Difference
 from bench.ablation.analysis.design import Contrast, Stratum
 from bench.ablation.analysis.groups import Group, groups
 from bench.ablation.analysis.searching import OVERLAP, RECOVERY, Searched, searched
 from bench.ablation.analysis.values import SetValues, Totals
-from bench.ablation.experiment.measure import MEASURES
+from bench.ablation.experiment.measure import MEASURES, Comparable
 from bench.ablation.report.wording import (
     change_text,
     difference_text,
     estimate_text,
     p_text,
-    table,
     tested_text,
     value_text,
 )
+from bench.report.markdown import table
+from bench.report.statistics import MACRO
 
 
 def measure_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """A table per measure: what each level reaches under the main policy, and over all policies."""
+    """Return a table for each measure: what each level reaches under the main policy, and over all
+    policies."""
     lines: list[str] = []
     for name in analysis.design.suite.shown_measures:
         measure = MEASURES[name]
@@ -52,7 +54,7 @@ def _measure_row(
     over = analysis.over_policies(name, set_name, stratum, level)
     if main is None or over is None:
         return []
-    least, most = (value_text(measure, one) for one in over)
+    least, most = (value_text(measure, estimate) for estimate in over)
     questions = analysis.questions.get((name, set_name, stratum))
     return [
         set_name,
@@ -64,70 +66,81 @@ def _measure_row(
 
 
 def contrast_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """The declared contrasts under the main policy, for each data set and together."""
+    """Return the declared contrasts under the main policy, for each data set and together."""
     design = analysis.design
     lines: list[str] = []
     for family, level in zip((design.primary, design.secondary), design.levels, strict=True):
         rows = [
-            row for one in family if one.stratum == stratum for row in _contrast_rows(analysis, one)
+            row
+            for contrast in family
+            if contrast.stratum == stratum
+            for row in _contrast_rows(analysis, contrast)
         ]
         head = ("measure", "first", "second", "data set", f"first to second [{level:.2%}]")
         lines += table((*head, "p", "p, Holm", "wins", "losses", "ties"), rows)
     return lines
 
 
-def _contrast_rows(analysis: Analysis, one: Contrast) -> list[list[str]]:
-    measure = MEASURES[one.measure]
+def _contrast_rows(analysis: Analysis, contrast: Contrast) -> list[list[str]]:
+    measure = MEASURES[contrast.measure]
     rows: list[list[str]] = []
     for set_name in analysis.set_names:
-        found = analysis.differences.get((one, set_name, analysis.design.main))
-        if found is not None:
+        difference = analysis.differences.get((contrast, set_name, analysis.design.main))
+        if difference is not None:
             rows.append(
                 [
-                    one.measure,
-                    one.first,
-                    one.second,
+                    contrast.measure,
+                    contrast.first,
+                    contrast.second,
                     set_name,
-                    difference_text(measure, found.interval),
-                    tested_text(found),
-                    p_text(found.adjusted_p),
-                    *(f"{count:,}" for count in (found.wins, found.losses, found.ties)),
+                    difference_text(measure, difference.interval),
+                    tested_text(difference),
+                    p_text(difference.adjusted_p),
+                    *(
+                        f"{count:,}"
+                        for count in (difference.wins, difference.losses, difference.ties)
+                    ),
                 ]
             )
     return rows
 
 
 def policy_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """The primary contrasts under every policy, of all data sets together; resolved ones have a
-    star."""
+    """Return the primary contrasts under every policy, of all data sets together; a star marks
+    resolved ones."""
     if len(analysis.policies) < 2:
         return []
     measure = MEASURES[analysis.design.suite.comparison.primary]
     rows: list[list[str]] = []
-    for one in analysis.design.primary:
-        found = [
-            analysis.differences.get((one, analysis.total, policy)) for policy in analysis.policies
+    for contrast in analysis.design.primary:
+        differences = [
+            analysis.differences.get((contrast, analysis.total, policy))
+            for policy in analysis.policies
         ]
-        if one.stratum == stratum and any(found):
-            cells = [
-                f"{change_text(measure, each.interval.value)}{' *' * each.interval.is_resolved}"
-                if each
-                else "-"
-                for each in found
-            ]
-            rows.append([f"{one.first} to {one.second}", *cells])
+        if contrast.stratum == stratum and any(differences):
+            cells = [_policy_cell(measure, difference) for difference in differences]
+            rows.append([f"{contrast.first} to {contrast.second}", *cells])
     names = [", ".join(level for _, level in policy) for policy in analysis.policies]
     return table(["contrast (* resolved)", *names], rows)
 
 
+def _policy_cell(measure: Comparable, difference: Difference | None) -> str:
+    if difference is None:
+        return "-"
+    star = " *" if difference.interval.is_resolved else ""
+    return f"{change_text(measure, difference.interval.value)}{star}"
+
+
 def coverage_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """What every level did beside its values, under the main policy."""
+    """Return counts of the calls of every level under the main policy."""
     rows: list[list[str]] = []
-    for one in analysis.sets:
+    for data_set in analysis.sets:
         for level in analysis.design.compared:
-            totals = one.totals.get(analysis.design.condition(stratum, analysis.design.main, level))
+            totals = data_set.totals.get(
+                analysis.design.condition(stratum, analysis.design.main, level)
+            )
             if totals is not None:
-                rows.append([one.name, level, *_coverage(one, totals)])
+                rows.append([data_set.name, level, *_coverage(data_set, totals)])
     head = (
         "data set",
         analysis.design.suite.comparison.factor,
@@ -139,42 +152,42 @@ def coverage_table(analysis: Analysis, stratum: Stratum) -> list[str]:
     return table((*head, *counts), rows)
 
 
-def _coverage(one: SetValues, totals: Totals) -> list[str]:
-    """Rates are of calls, tokens a question."""
+def _coverage(data_set: SetValues, totals: Totals) -> list[str]:
+    """Format a level's counts: rates for each call, tokens for each question."""
     calls = totals.counts["searches"]
 
     def rate(name: str) -> str:
         count = totals.counts[name]
         return "-" if count is None or not calls else f"{count / calls:.1%}"
 
-    def each(name: str) -> str:
+    def per_row(name: str) -> str:
         count = totals.counts[name]
         return "-" if count is None else f"{count / totals.rows:,.1f}"
 
-    unresolved = sum(question.unresolved for question in one.questions)
+    unresolved = sum(question.unresolved for question in data_set.questions)
     return [
-        f"{len(one.questions):,}",
+        f"{len(data_set.questions):,}",
         f"{unresolved:,}",
         f"{totals.failed:,}",
-        each("searches"),
+        per_row("searches"),
         rate("zero_hits"),
         rate("refused"),
-        each("repeated_tokens"),
-        each("failed_tokens"),
+        per_row("repeated_tokens"),
+        per_row("failed_tokens"),
     ]
 
 
 def searching_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """What consecutive searches share and what followed failed ones, under the main policy;
-    nothing where no records are kept."""
-    found = searched(analysis, stratum)
-    if not found:
+    """Return what consecutive searches share and what followed failed ones, under the main policy;
+    nothing if no records are kept."""
+    levels = searched(analysis, stratum)
+    if not levels:
         return []
     lines: list[str] = []
     for counted, rates in ((("pairs", "empty_pairs"), OVERLAP), (("searches", "failed"), RECOVERY)):
         names = [name.replace("_", " ") for name in counted]
         head = ("data set", analysis.design.suite.comparison.factor, *names)
-        rows = [_searched_row(one, counted, rates) for one in found]
+        rows = [_searched_row(searched_level, counted, rates) for searched_level in levels]
         lines += table((*head, *(f"{name} [{LEVEL:.0%}]" for name in rates)), rows)
     return [
         *lines,
@@ -186,25 +199,32 @@ def searching_tables(analysis: Analysis, stratum: Stratum) -> list[str]:
     ]
 
 
-def _searched_row(one: Searched, counted: Sequence[str], rates: Collection[str]) -> list[str]:
-    counts = [f"{one.counts[name]:,.0f}" if one.counts else "" for name in counted]
-    cells = [
-        "-" if each is None else f"{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]"
-        for each in (one.rates[name] for name in rates)
+def _searched_row(
+    searched_level: Searched, counted: Sequence[str], rates: Collection[str]
+) -> list[str]:
+    counts = [
+        f"{searched_level.counts[name]:,.0f}" if searched_level.counts else "" for name in counted
     ]
-    return [one.set_name, one.level, *counts, *cells]
+    cells = [
+        "-"
+        if interval is None
+        else f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+        for interval in (searched_level.rates[name] for name in rates)
+    ]
+    return [searched_level.set_name, searched_level.level, *counts, *cells]
 
 
 def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """Why answers were wrong, as records tell, under the main policy; nothing where none are."""
+    """Return the reasons of wrong answers by their records, under the main policy; nothing if there
+    are none."""
     rows: list[list[str]] = []
-    for one in analysis.sets:
+    for data_set in analysis.sets:
         for level in analysis.design.compared:
             condition = analysis.design.condition(stratum, analysis.design.main, level)
-            totals = one.totals.get(condition)
+            totals = data_set.totals.get(condition)
             if totals is not None:
                 counts = [totals.failures.get(name, 0) for name in FAILURES]
-                rows.append([one.name, level, f"{totals.rows:,}", *map(str, counts)])
+                rows.append([data_set.name, level, f"{totals.rows:,}", *map(str, counts)])
     if not any(count != "0" for row in rows for count in row[3:]):
         return []
     meanings = [f"- {name}: {meaning}" for name, meaning in FAILURES.items()]
@@ -213,28 +233,32 @@ def failure_table(analysis: Analysis, stratum: Stratum) -> list[str]:
 
 
 def group_table(analysis: Analysis, stratum: Stratum) -> list[str]:
-    """The primary measure by number of hops and by type, under the main policy."""
+    """Return the primary measure by number of hops and by type, under the main policy."""
     measure = MEASURES[analysis.design.suite.comparison.primary]
-    found = groups(analysis, measure.name, stratum)
+    parts = groups(analysis, measure.name, stratum)
     levels = [
-        level for level in analysis.design.compared if any(level in one.estimates for one in found)
+        level
+        for level in analysis.design.compared
+        if any(level in part.estimates for part in parts)
     ]
-    rows = [_group_row(one, levels) for one in found]
+    rows = [_group_row(part, levels) for part in parts]
     return table(("data set", "part", "questions", *levels), rows)
 
 
-def _group_row(one: Group, levels: Sequence[str]) -> list[str]:
-    measure = MEASURES[one.measure]
+def _group_row(part: Group, levels: Sequence[str]) -> list[str]:
+    measure = MEASURES[part.measure]
     cells = [
-        estimate_text(measure, one.estimates[level]) if level in one.estimates else "-"
+        estimate_text(measure, part.estimates[level]) if level in part.estimates else "-"
         for level in levels
     ]
-    return [one.set_name, one.part, f"{one.questions:,}", *cells]
+    return [part.set_name, part.part, f"{part.questions:,}", *cells]
 
 
 def sets_text(analysis: Analysis) -> str:
-    """The data sets and how they are brought together."""
-    names = ", ".join(f"{one.name} ({len(one.questions):,} questions)" for one in analysis.sets)
+    """Return the data sets and how they are averaged."""
+    names = ", ".join(
+        f"{data_set.name} ({len(data_set.questions):,} questions)" for data_set in analysis.sets
+    )
     if len(analysis.sets) == 1:
         return names
     return f"{names}; {MACRO}: each data set counts the same, questions are never pooled"

@@ -44,7 +44,7 @@ def test_files_of_levels_that_read_alike_are_different() -> None:
 
 def test_a_question_stands_once_a_seed(tmp_path: Path) -> None:
     write_cell(tmp_path, CELL, [ROWS[1], replace(ROWS[1], seed=2)])
-    with pytest.raises(BenchError, match='The question "q2" stands twice with seed 1'):
+    with pytest.raises(BenchError, match='The question "q2" is duplicated with seed 1'):
         write_cell(tmp_path, CELL, [ROWS[1], ROWS[1]])
     with pytest.raises(BenchError, match="no rows"):
         write_cell(tmp_path, CELL, [])
@@ -119,5 +119,5 @@ def test_only_some_cells_are_chosen_by_their_levels() -> None:
     with pytest.raises(BenchError) as caught:
         chosen_keys(keys, {"interface": "hybrid"})
     assert str(caught.value) == (
-        '"hybrid" is no level of interface.\nWhere: --only\nAllowed: logical, keyword'
+        '"hybrid" is not a level of interface.\nWhere: --only\nAllowed: logical, keyword'
     )

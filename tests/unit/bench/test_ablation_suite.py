@@ -74,7 +74,7 @@ def test_what_is_compared_has_to_be_varied() -> None:
     assert 'comparison: there is no factor "interfaces". Factors: passages, title' in text
     assert 'There is no measure "Tokens". Measures: TokensToEvidence, FullEvidence' in text
     text = problems(comparison__pairs=[["logical", "hybrid"], ["keyword", "keyword"]])
-    assert '"hybrid" is no level of interface. Levels: logical, keyword.' in text
+    assert '"hybrid" is not a level of interface. Levels: logical, keyword.' in text
     assert '"keyword" is compared with itself' in text
 
 
@@ -84,7 +84,7 @@ def test_a_factor_with_several_levels_has_to_have_a_part_in_the_comparison() -> 
     text = problems(comparison__policy={"all": ["order"]})
     assert "comparison.policy.main: give a level of each policy factor: order." in text
     text = problems(comparison__policy={"all": ["order"], "main": {"order": "Q9"}})
-    assert '"Q9" is no level of order. Levels: Q1 Q2, Q2 Q1.' in text
+    assert '"Q9" is not a level of order. Levels: Q1 Q2, Q2 Q1.' in text
     text = problems(comparison__policy={"most": "order", "main": {"order": "Q1 Q2"}})
     assert "most and at_least belong together" in text
 
@@ -99,7 +99,7 @@ def test_a_seed_stands_once_and_a_bare_name_is_no_list() -> None:
     text = problems(experiment=agents, comparison__factor="preset")
     assert "experiment.agent.sets, musique: Input should be a valid array." in text
     text = problems(experiment=agents | {"sets": ["musique"], "seeds": [1, 1]})
-    assert "experiment.seeds: a seed stands twice: (1, 1)." in text
+    assert "experiment.seeds: a seed is duplicated: (1, 1)." in text
 
 
 def test_on_and_off_of_yaml_are_levels(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_passages_are_read_one_by_one_until_the_evidence_is_shown() -> None:
     person = '"Ann Lee" AND (place OR birth)'
     assert [searched(call) for call in calls] == [(Q1, 0, 1), (Q1, 1, 1), (person, 0, 1)]
     assert hops is not None
-    assert [(hop.found, hop.tokens, hop.gold_tokens) for hop in hops] == [
+    assert [(hop.shown, hop.tokens, hop.gold_tokens) for hop in hops] == [
         (True, 40, 30),
         (True, 40, 40),
     ]
@@ -117,7 +117,7 @@ def test_nothing_is_asked_for_a_hop_that_has_cost_its_budget() -> None:
     calls, hops = walked(CHAIN, setting(), [answer(dear), answer(PERSON_SHOWN)])
     assert len(calls) == 2
     assert hops is not None
-    assert [hop.found for hop in hops] == [False, True]
+    assert [hop.shown for hop in hops] == [False, True]
     assert values_of(hops)["TokensToEvidence"] == 8_000
     assert values_of(hops)["HopTokens"] == (HOP_TOKENS + 40) / 2
 
@@ -128,7 +128,7 @@ def test_evidence_that_was_shown_for_an_earlier_hop_costs_nothing() -> None:
     calls, hops = walked(chain, setting(), [answer(both)])
     assert len(calls) == 1
     assert hops is not None
-    assert [(hop.found, hop.tokens, hop.searches) for hop in hops] == [(True, 70, 1), (True, 0, 0)]
+    assert [(hop.shown, hop.tokens, hop.searches) for hop in hops] == [(True, 70, 1), (True, 0, 0)]
 
 
 def test_a_passage_without_its_text_shows_no_evidence() -> None:

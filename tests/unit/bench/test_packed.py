@@ -47,7 +47,7 @@ def test_levels_name_packings() -> None:
     with pytest.raises(BenchError) as caught:
         Packing.of("packed 0")
     assert str(caught.value) == (
-        '"packed 0" is no way to cut passages.\n'
+        '"packed 0" is not a packing of passages.\n'
         'Allowed: "published", "packed N" with N tokens a document, or "packed N untitled"'
     )
 
