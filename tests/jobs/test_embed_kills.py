@@ -65,7 +65,8 @@ def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
     child = command("LIMIT", 2_000)
     _, errors = child.communicate()
     assert child.returncode == 1
-    assert errors.splitlines() == [
+    lines = [line for line in errors.splitlines() if not line.startswith("reading passages: ")]
+    assert lines == [  # a slow machine says how far it is, too
         f"Loading the encoder {ENCODER}.",
         "There is no room to write the vectors (File too large).",
         "Where: index/vectors/embedding",
