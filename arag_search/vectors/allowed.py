@@ -1,4 +1,4 @@
-"""Which rows a search may find: those of texts in scope whose chunks the index has unchanged."""
+"""The rows that a search may find: those of texts in scope whose chunks are unchanged."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 FEW_ROWS = 50_000
-"""Fewer allowed rows than this are scored one by one, whatever the index."""
+"""Fewer allowed rows than this are scored exactly, whatever the index."""
 
 _KEPT_SCOPES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRows:
-    """``few`` are the row numbers where they are fewer than FEW_ROWS, growing; else None, and
-    ``bits`` has a bit for each row, the lowest of a byte first."""
+    """The rows that are allowed. If they are fewer than FEW_ROWS, ``few`` has their numbers,
+    ascending; otherwise it is None, and ``bits`` has a bit for each row, the lowest of a byte
+    first."""
 
     few: NDArray[np.int64] | None
     bits: NDArray[np.uint8]
 
     def mask(self, first: int, count: int) -> Mask:
-        """Of each of ``count`` rows from ``first`` on, whether it is allowed."""
+        """Return whether each of ``count`` rows from ``first`` on is allowed."""
         import numpy as np
 
         before = first % 8
@@ -42,8 +43,8 @@ class AllowedRows:
 
 
 class TextRows(NamedTuple):
-    """The texts of a unit in corpus order: ``ends`` has for each chunk the number of texts up to
-    its end, ``rows`` the row of each text. ``total`` counts all rows, those of no text too."""
+    """The texts of a unit in corpus order. ``ends`` has, for each chunk, the number of texts up to
+    its end, ``rows`` the row of each text. ``total`` also counts rows without a text."""
 
     ends: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -51,20 +52,20 @@ class TextRows(NamedTuple):
 
 
 class Allowance:
-    """Evaluates scopes to rows, and keeps the last of them. Safe to use from several threads."""
+    """An evaluator of scopes, which caches the latest. Safe to use from several threads."""
 
     def __init__(
         self, columns: Columns, texts: Mapping[VectorUnit, TextRows], gone: Mask | None
     ) -> None:
-        """``gone`` tells which chunks are never allowed, None for none."""
+        """Take the arrays of a sidecar. ``gone`` marks chunks that are never allowed, None for none."""
         self._columns = columns
         self._texts = texts
         self._gone = gone
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
+        self._cached: OrderedDict[tuple[VectorUnit, Scope | None], AllowedRows] = OrderedDict()
 
     def rows(self, unit: VectorUnit, scope: Scope | None) -> AllowedRows | None:
-        """The rows of a unit that may be found; None for all."""
+        """Return the rows of a unit that may be found; None for all."""
         if scope is not None and not (scope.include or scope.exclude):
             scope = None
         if scope is None and self._gone is None:
@@ -73,15 +74,15 @@ class Allowance:
                 return None
         key = unit, scope
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        found = self._evaluate(unit, scope)
+            if key in self._cached:
+                self._cached.move_to_end(key)
+                return self._cached[key]
+        allowed = self._evaluate(unit, scope)
         with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > _KEPT_SCOPES:
-                self._kept.popitem(last=False)
-        return found
+            self._cached[key] = allowed
+            while len(self._cached) > _KEPT_SCOPES:
+                self._cached.popitem(last=False)
+        return allowed
 
     def _evaluate(self, unit: VectorUnit, scope: Scope | None) -> AllowedRows:
         import numpy as np
@@ -96,7 +97,7 @@ class Allowance:
         counts = stops - starts
         total = int(counts.sum())
         if total < FEW_ROWS:
-            # text = start of its chunk + how many texts of that chunk came before
+            # text number = start of its chunk + number of earlier texts in the chunk
             before = np.cumsum(counts) - counts
             texts = np.repeat(starts - before, counts) + np.arange(total)
             return AllowedRows(np.sort(rows[texts]), np.empty(0, np.uint8))

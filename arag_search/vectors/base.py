@@ -1,9 +1,9 @@
-"""The seams of semantic search: what turns text into vectors, and what finds the nearest of them.
+"""The interfaces of semantic search: encoders, and vectors in which the nearest are found.
 
-A row is a vector of one sentence or of one passage. Its key is a hash of the text that was encoded
-(see rows.py): by it a vector belongs to a text. Its ordinal is that of the sentence or chunk in the
-index (see corpus.py): it says where the text is found at one placement of the index. All vectors
-have unit length, so that an inner product is a cosine.
+A row is the vector of a sentence or of a passage. Its key is a hash of the encoded text (see
+rows.py), which binds the vector to the text. Its ordinal is that of the sentence or chunk in the
+index (see corpus.py), and locates the text at one placement of the index. All vectors have unit
+length, so that an inner product is a cosine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ VECTOR_UNITS: tuple[VectorUnit, ...] = ("sentence", "passage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderIdentity:
-    """What makes vectors comparable: encoders of equal identity give equal vectors to a text.
+    """The identity of an encoder: encoders with equal identities give equal vectors to a text.
 
-    ``name`` is what the user wrote (a model, a folder, a package), never a path of this machine's
-    alone: ``revision`` tells the weights, as the SHA-256 of their files ("" where an endpoint does
-    not tell). ``kind`` is "sentence-transformers", "endpoint" or "hashing". ``max_tokens`` is where
-    the model cuts a text, None where it is not known. ``query_instruction`` is what stands before
-    a query, and never before a document; "" for none.
+    ``name`` is what the user wrote: a model, a folder or a package. Since that may depend on the
+    machine, ``revision`` identifies the weights by the SHA-256 of their files ("" for endpoints).
+    ``kind`` is "sentence-transformers", "endpoint" or "hashing". ``max_tokens`` is the length to
+    which the model cuts a text, None if unknown. ``query_instruction`` is put before queries, never
+    before documents; "" for none.
     """
 
     kind: str
@@ -46,30 +46,31 @@ class EncoderIdentity:
 
     @property
     def fingerprint(self) -> str:
-        """Name and hash; the same for equal identities alone."""
+        """The name and a hash; two identities have the same only if they are equal."""
         digest = hashlib.sha256(repr(astuple(self)).encode("utf-8", "backslashreplace"))
         return f"{self.name}-{digest.hexdigest()[:16]}"
 
 
 class Encoder(Protocol):
-    """Text -> unit vectors. Safe to use from several threads."""
+    """An encoder of texts as unit vectors. Safe to use from several threads."""
 
     @property
     def identity(self) -> EncoderIdentity: ...
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """The vectors of documents, float32 of shape (texts, dimension), in the order given."""
+        """Return the vectors of documents, float32 of shape (texts, dimension), in their order."""
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The vectors of queries, with the instruction of the model; shape as ``encode``."""
+        """Return the vectors of queries, with the model's instruction, in the shape of
+        ``encode``."""
         ...
 
     def close(self) -> None: ...
 
 
 class Nearest(NamedTuple):
-    """One row that was found: its ordinal, its cosine with the query, in float32, and its key."""
+    """A row among the nearest: its ordinal, its cosine with the query (float32), and its key."""
 
     ordinal: int
     score: float
@@ -81,21 +82,23 @@ class Vectors(Protocol):
 
     @property
     def encoder(self) -> EncoderIdentity:
-        """What made them; queries must be encoded by an equal one."""
+        """The encoder that made the vectors; queries must be encoded by an equal one."""
         ...
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:
-        """What there are vectors of."""
+        """The units that have vectors."""
         ...
 
     def nearest(
         self, unit: VectorUnit, queries: FloatArray, n: int, scope: Scope | None = None
     ) -> list[list[Nearest]]:
-        """For each query, of shape (queries, dimension), the ``n`` nearest rows in scope.
+        """Return, for each query of an array of shape (queries, dimension), the ``n`` nearest rows
+        in scope.
 
-        Best first, equal scores in order of ordinal; fewer only where there are fewer. Deleted rows
-        are left out. Raises NotServedError for a unit that there are no vectors of.
+        The best come first, equal scores in order of ordinal. There are fewer than ``n`` only if
+        fewer rows are in scope. Deleted rows are excluded. Raises NotServedError for a unit without
+        vectors.
         """
         ...
 

@@ -1,9 +1,9 @@
 """Exact search: the best rows by the cosine of their stored vectors, equal ones in corpus order.
 
-Blocks of vectors are multiplied in float32, as fast as the processor can. That tells which rows may
-be among the best: the sums of two roundings differ by less than ``_SLACK``. Those few are scored in
-float64, rounded to float32, and ordered by score and ordinal, so that equal vectors have equal
-scores wherever they lie.
+Blocks of vectors are multiplied in float32, as fast as the processor can. That determines which
+rows may be among the best: sums with different rounding differ by less than ``_SLACK``. Those few
+are scored in float64, rounded to float32, and ordered by score and ordinal, so that equal vectors
+have equal scores wherever they are stored.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RESCORED = 1 << 14  # rows that are scored in float64 at once
 
 
 class RowTexts(NamedTuple):
-    """Of each row of a unit the ordinal of its text, int64, and its key, uint8 of 16 columns."""
+    """For each row of a unit, the ordinal of its text (int64) and its key (uint8, 16 columns)."""
 
     ordinals: Rows
     keys: NDArray[np.uint8]
 
 
 def block_rows(queries: int, dimension: int, *, converted: bool) -> int:
-    """How many rows are multiplied at once, so that no more than some 100 MB are taken."""
+    """Return how many rows to multiply at once, so that they take at most about 100 MB."""
     rows = min(_SCORES // max(1, queries), _MOST_BLOCK_ROWS)
     if converted:
         rows = min(rows, _MOST_CONVERTED // dimension)
@@ -53,8 +53,8 @@ def best_of_all(
     n: int,
     allowed: Callable[[int, int], NDArray[np.bool_]] | None,
 ) -> list[Rows]:
-    """For each query the rows that may be among its ``n`` best; ``allowed`` tells, of so many rows
-    from a first one on, whether each counts, None for all."""
+    """Return, for each query, the rows that may be among its ``n`` best. ``allowed`` is called with
+    a first row and a count, and returns whether each of these rows counts; None allows all."""
     import numpy as np
 
     pools = [_Pool(n) for _ in range(len(queries))]
@@ -68,7 +68,7 @@ def best_of_all(
 
 
 def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) -> list[Rows]:
-    """For each query those of the given rows that may be among its ``n`` best."""
+    """Return, for each query, those of ``rows`` that may be among its ``n`` best."""
     import numpy as np
 
     pools = [_Pool(n) for _ in range(len(queries))]
@@ -83,14 +83,14 @@ def best_of_rows(mapped: MappedRows, queries: FloatArray, n: int, rows: Rows) ->
 def ranked(
     mapped: MappedRows, texts: RowTexts, query: FloatArray, rows: Rows, n: int
 ) -> list[Nearest]:
-    """The ``n`` best of these rows by their stored vectors; equal scores in order of ordinal."""
+    """Return the ``n`` best of ``rows`` by their stored vectors; equal scores by ordinal."""
     import numpy as np
 
     scores = np.empty(len(rows), np.float32)
     wanted = query.astype(np.float64)
     for start in range(0, len(rows), _RESCORED):
         vectors = mapped.gather(rows[start : start + _RESCORED])
-        # each row is summed alone, so that its place does not change its score
+        # each row is summed separately, so that its position does not change its score
         scores[start : start + _RESCORED] = np.einsum(
             "ij,j->i", vectors, wanted, dtype=np.float64, optimize=False
         )
@@ -98,7 +98,7 @@ def ranked(
 
 
 def in_order(texts: RowTexts, rows: Rows, scores: FloatArray, n: int) -> list[Nearest]:
-    """The ``n`` best of these rows, best first, equal scores in order of ordinal."""
+    """Return the ``n`` best of ``rows``, best first, equal scores in order of ordinal."""
     import numpy as np
 
     ordinals = texts.ordinals[rows]
@@ -114,18 +114,18 @@ def in_order(texts: RowTexts, rows: Rows, scores: FloatArray, n: int) -> list[Ne
 class _Pool:
     """The rows that may still be among the ``n`` best of one query.
 
-    ``_least`` is a score that ``n`` rows reach; what is clearly below it is out.
+    ``_least`` is a score that ``n`` rows reach; rows clearly below it are dropped.
     """
 
     def __init__(self, n: int) -> None:
         self._n = n
-        self._least = -1e30  # what does not count has less
+        self._least = -1e30  # rejected rows have less
         self._rows: list[Rows] = []
         self._scores: list[FloatArray] = []
         self._held = 0
 
     def add(self, first: int, scores: FloatArray) -> None:
-        """Take the scores of rows from ``first`` on."""
+        """Add the scores of the rows from ``first`` on."""
         import numpy as np
 
         if self._held < self._n and len(scores) > self._n:
@@ -139,7 +139,7 @@ class _Pool:
             self._shrink()
 
     def rows(self) -> Rows:
-        """What is left."""
+        """Return the remaining rows."""
         import numpy as np
 
         self._shrink()
@@ -165,7 +165,7 @@ class _Pool:
 
 
 def _scored(mapped: MappedRows, queries: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-    """The first row of each block, and the scores of its rows for each query."""
+    """Yield the first row of each block, and the scores of its rows for each query."""
     size = block_rows(len(queries), mapped.dimension, converted=mapped.is_converted)
     blocks: Iterable[tuple[int, FloatArray]] = mapped.blocks(size)
     for first, vectors in blocks:
@@ -173,15 +173,16 @@ def _scored(mapped: MappedRows, queries: FloatArray) -> Iterator[tuple[int, Floa
 
 
 def _products(vectors: FloatArray, queries: FloatArray) -> FloatArray:
-    """``(queries, rows)``: the product of each query with each row of ``vectors``.
+    """Return the product of each query with each row of ``vectors``, of shape (queries, rows).
 
-    Some thousand rows at a time, by a matrix of few columns: twice as fast for 2 to 16 queries as
-    ``queries @ vectors.T``, and no slower for more. They are turned while the cache has them.
+    Stripes of some thousand rows, multiplied by a matrix of few columns, are twice as fast for 2
+    to 16 queries as ``queries @ vectors.T``, and no slower for more. They are transposed while they
+    are in the cache.
     """
     import numpy as np
 
-    found = np.empty((len(queries), len(vectors)), np.float32)
+    products = np.empty((len(queries), len(vectors)), np.float32)
     for start in range(0, len(vectors), _STRIPE_ROWS):
         stripe = vectors[start : start + _STRIPE_ROWS]
-        found[:, start : start + len(stripe)] = (stripe @ queries.T).T
-    return found
+        products[:, start : start + len(stripe)] = (stripe @ queries.T).T
+    return products

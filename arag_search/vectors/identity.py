@@ -1,4 +1,4 @@
-"""Whether two encoders give comparable vectors."""
+"""The comparison of encoders: whether their vectors are comparable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SHOWN_DIGITS = 12
 
 
 def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity, where: str) -> None:
-    """Raise VectorsMismatchError, naming both, where queries of the encoder are not comparable with
-    vectors that ``made_by`` made, which are ``where``."""
+    """Raise VectorsMismatchError, which names both encoders, if queries of ``encoder`` are not
+    comparable with the vectors of ``made_by``. ``where`` names these in errors."""
     differing = _differing(made_by, encoder)
     if differing:
         raise VectorsMismatchError(
@@ -26,18 +26,18 @@ def check_same_encoder(made_by: EncoderIdentity, encoder: EncoderIdentity, where
 
 
 def _differing(made_by: EncoderIdentity, now: EncoderIdentity) -> list[str]:
-    """The names of fields that differ. Of equal weights the name may be another: a folder that was
-    moved, or a package and its folder."""
+    """Return the names of the fields that differ. Equal weights may have different names: a folder
+    that was moved, or a package and its folder."""
     names = [
-        each.name
-        for each in dataclasses.fields(EncoderIdentity)
-        if getattr(made_by, each.name) != getattr(now, each.name)
+        field.name
+        for field in dataclasses.fields(EncoderIdentity)
+        if getattr(made_by, field.name) != getattr(now, field.name)
     ]
     return [] if names == ["name"] and now.revision else names
 
 
 def _described(encoder: EncoderIdentity, fields: Sequence[str]) -> str:
-    """The encoder by name, with what else differs."""
+    """Return the encoder's name, with the values of the other fields that differ."""
     parts: list[str] = []
     for name in fields:
         value = getattr(encoder, name)

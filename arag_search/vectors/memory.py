@@ -1,6 +1,6 @@
-"""MemoryVectors: the exact nearest rows of chunks held in memory, with numpy alone.
+"""MemoryVectors: the exact nearest rows of chunks in memory, with numpy alone.
 
-The fake that ships, for tests and examples, and the oracle that a sidecar is tested against.
+This is the fake for tests and examples, and the oracle that sidecars are tested against.
 Cosines are computed in 64 bits and rounded to 32, so that equal texts have equal scores.
 """
 
@@ -27,7 +27,7 @@ _NO_METADATA: Mapping[str, MetadataType] = {}
 
 
 class _Rows(NamedTuple):
-    """The rows of one unit in order of ordinal; ``chunks`` says for each which chunk it is of, and
+    """The rows of one unit in order of ordinal; ``chunks`` has the number of each row's chunk, and
     ``keys`` has their keys."""
 
     keys: NDArray[np.void]
@@ -99,13 +99,13 @@ class MemoryVectors:
                 rows.keys[inside], rows.ordinals[inside], rows.chunks[inside], rows.vectors[inside]
             )
         cosines = (queries.astype(np.float64) @ rows.vectors.T).astype(np.float32)
-        found: list[list[Nearest]] = []
+        nearest: list[list[Nearest]] = []
         for scores in cosines:
             order = np.lexsort((rows.ordinals, -scores))[:n]
             best = (rows.ordinals[order], scores[order], rows.keys[order])
             columns = (part.tolist() for part in best)
-            found.append([Nearest(*row) for row in zip(*columns, strict=True)])
-        return found
+            nearest.append([Nearest(*row) for row in zip(*columns, strict=True)])
+        return nearest
 
     def close(self) -> None:
         """See Vectors. May be called again."""

@@ -1,4 +1,4 @@
-"""Vectors and their encoder, opened when they are first used."""
+"""Vectors and their encoder, opened on first use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from arag_search.vectors.identity import check_same_encoder
 
 
 class NotedVectors(NamedTuple):
-    """Vectors, and a note that stands in every reply: what they do not know of the index; None
-    where they are up to date."""
+    """Vectors, and a note for every reply about what they lack of the index; None if they are up to
+    date."""
 
     vectors: Vectors
     note: str | None
@@ -24,8 +24,8 @@ class NotedVectors(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenVectors:
-    """The vectors of an index, and an encoder whose vectors are comparable with them. ``note`` as
-    in NotedVectors."""
+    """The vectors of an index, and an encoder whose vectors are comparable with them. ``note`` is
+    that of NotedVectors."""
 
     vectors: Vectors
     encoder: Encoder
@@ -33,9 +33,9 @@ class OpenVectors:
 
 
 class VectorSource:
-    """Opens vectors once, whichever of several threads comes first, and their encoder likewise.
+    """A source that opens vectors, and their encoder, once for all threads.
 
-    What raised is tried again when it is asked for again.
+    If opening fails, the next call tries again.
     """
 
     def __init__(
@@ -44,8 +44,11 @@ class VectorSource:
         open_encoder: Callable[[EncoderIdentity], Encoder],
         where: str,
     ) -> None:
-        """``open_encoder`` is given what made the vectors. What both give is closed with this.
-        ``where`` names the index in errors."""
+        """Take the functions that open vectors and encoder, which are closed with this source.
+
+        ``open_encoder`` is called with the identity of the encoder that made the vectors. ``where``
+        names the index in errors.
+        """
         self._open_vectors = open_vectors
         self._open_encoder = open_encoder
         self._where = where
@@ -56,20 +59,20 @@ class VectorSource:
 
     @staticmethod
     def of(vectors: Vectors, encoder: Encoder, note: str | None = None) -> VectorSource:
-        """A source of what is open already."""
+        """Return a source of vectors and an encoder that are open already."""
         return VectorSource(lambda: NotedVectors(vectors, note), lambda _: encoder, "memory")
 
     def open_vectors(self) -> Vectors:
-        """The vectors alone, which takes no model. Raises what opening them raises, and
+        """Open the vectors alone, without a model. Raises the errors of opening them, and
         IndexClosedError after ``close``."""
         with self._lock:
-            return self._opened_vectors().vectors
+            return self._noted().vectors
 
     def open(self) -> OpenVectors:
-        """Both. Raises as ``open_vectors``, what opening the encoder raises, and
-        VectorsMismatchError for another encoder than the one that made the vectors."""
+        """Open vectors and encoder. Raises the errors of ``open_vectors``, those of opening the
+        encoder, and VectorsMismatchError if another encoder made the vectors."""
         with self._lock:
-            held = self._opened_vectors()
+            held = self._noted()
             if self._open is None:
                 encoder = self._open_encoder(held.vectors.encoder)
                 try:
@@ -81,7 +84,7 @@ class VectorSource:
             return self._open
 
     def close(self) -> None:
-        """Free what is open. May be called again."""
+        """Close vectors and encoder. May be called again."""
         with self._lock:
             self._closed = True
             held, self._vectors = self._vectors, None
@@ -91,7 +94,7 @@ class VectorSource:
         if held is not None:
             held.vectors.close()
 
-    def _opened_vectors(self) -> NotedVectors:
+    def _noted(self) -> NotedVectors:
         if self._closed:
             raise IndexClosedError(
                 f"The vectors of {self._where} are closed.", do="Open it again with open_index."
@@ -108,8 +111,11 @@ def sidecar_source(
     encoder: Encoder | str | None,
     allow_stale: bool,
 ) -> VectorSource:
-    """The vectors of an index where ``vectors_root`` says, with the encoder that is given or named,
-    else the one that made them. An encoder that is given is not closed."""
+    """Return the source of an index's vectors, which are in ``vectors_root``.
+
+    ``encoder`` is an encoder, which is not closed, or a name; None is the one that made the
+    vectors.
+    """
 
     def open_sidecar() -> NotedVectors:
         from arag_search.vectors.storage.place import vectors_root
@@ -129,14 +135,14 @@ def sidecar_source(
         from arag_search.vectors.encoders.query_cache import QueryCache
 
         if encoder is None or isinstance(encoder, str):
-            return QueryCache(_opened(encoder or made_by.name, made_by))
+            return QueryCache(_open_encoder(encoder or made_by.name, made_by))
         return QueryCache(_Borrowed(encoder))
 
     return VectorSource(open_sidecar, open_for_queries, location)
 
 
-def _opened(name: str, made_by: EncoderIdentity) -> Encoder:
-    """The encoder of a name, its options as those of the one that made the vectors."""
+def _open_encoder(name: str, made_by: EncoderIdentity) -> Encoder:
+    """Open an encoder by name, with the options of the one that made the vectors."""
     from arag_search.vectors.encoders.choose import open_encoder
 
     instruction, dimension = made_by.query_instruction, made_by.dimension
@@ -152,7 +158,7 @@ def _opened(name: str, made_by: EncoderIdentity) -> Encoder:
 
 
 class _Borrowed:
-    """An encoder that whoever gave it closes."""
+    """An encoder that is closed by its owner, not here."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.identity = encoder.identity
@@ -160,4 +166,4 @@ class _Borrowed:
         self.encode_queries = encoder.encode_queries
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -341,7 +341,7 @@ def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: 
             'The address names the host "localhost".\n'
             "Where: https://localhost/wiki\n"
             "Allowed: HOST:PORT, several of them separated by commas\n"
-            "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200.",
+            "Do: Add the port, 9200 by default: localhost:9200.",
         ),
     ],
 )

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from arag_search.engines.opensearch.site import is_at_work
 from tests.support.commands import SAMPLE
 
 WITHOUT_LINUX = """

@@ -103,7 +103,7 @@ def test_an_index_is_replaced_with_overwrite_only_and_the_one_before_is_kept(
     first = build_index([corpus("c.jsonl", 2)], opensearch.address, PLAIN)
     assert refusal(opensearch, "absent.jsonl") == (
         f"There is an index already.\nWhere: {opensearch.address}\n"
-        "Do: Say --overwrite to replace it, or name another index."
+        "Do: Add --overwrite to replace it, or name another index."
     )
     with pytest.raises(SourceError):
         build_index(["absent.jsonl"], opensearch.address, OVERWRITE)
@@ -125,7 +125,7 @@ def test_an_index_that_is_not_ours_is_never_replaced(opensearch: Site, as_alias:
     body = {"aliases": {name: {}}} if as_alias else {}
     opensearch.client.call("PUT", f"/{foreign}", body)
     assert refusal(opensearch, corpus("c.jsonl", 2), OVERWRITE) == (
-        "There is an index of that name that arag-search index has not built"
+        "There is an index of that name that arag-search index did not build"
         f" ({foreign}).\nWhere: {opensearch.address}\n"
         "Allowed: a name that is free, or that of an index of ours with --overwrite\n"
         "Do: Name another index."
@@ -167,7 +167,7 @@ def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> Non
     assert str(caught.value) == (
         "Another build was published under this name meanwhile.\n"
         f"Where: {opensearch.address}\n"
-        "Do: Say --overwrite to replace it with this one; the same command then goes on."
+        "Do: Add --overwrite to replace it with this one; the same command then resumes."
     )
     assert opensearch.live() == [f"{opensearch.name}-20990101000000-00000000"]
     report = build_index(["c.jsonl"], opensearch.address, OVERWRITE)
@@ -195,7 +195,8 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
 
         patch.setattr(Bulks, "drain", fail_later)
         assert refusal(opensearch, "c.jsonl", options) == (
-            "The server took no documents.\nDo: See to the cluster. The same command then goes on."
+            "The server took no documents.\n"
+            "Do: Check the cluster. Then run the same command again to resume."
         )
     report = build_index(["c.jsonl"], opensearch.address, options)
     assert 0 < report.continued < 300
@@ -276,7 +277,7 @@ def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -
         with pytest.raises(IndexLockedError) as caught:
             build_index(["c.jsonl"], opensearch.address, options)
         assert str(caught.value) == (
-            f"Another build is at work there (process {child.pid} on {os.uname().nodename}).\n"
+            f"Another build is running there (process {child.pid} on {os.uname().nodename}).\n"
             f"Where: {opensearch.address}\n"
             "Do: Wait for it, or stop it; or name another index."
         )

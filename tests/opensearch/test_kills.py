@@ -91,7 +91,7 @@ def test_of_two_builders_at_once_the_second_is_told_and_the_first_finishes(
     progress = StartingAnother(opensearch.address)
     report = build_index(["c.jsonl"], opensearch.address, PLAIN, progress)
     assert progress.said.splitlines()[-3:] == [
-        f"Another build is at work there (process {os.getpid()} on {os.uname().nodename}).",
+        f"Another build is running there (process {os.getpid()} on {os.uname().nodename}).",
         f"Where: {opensearch.address}",
         "Do: Wait for it, or stop it; or name another index.",
     ]
@@ -140,7 +140,7 @@ def test_a_node_that_is_killed_is_waited_for_and_named_if_it_stays_away(
     (physical,) = (each for each in client.call("GET", "/arag-test-kills-*") if each[-1] != "s")
     client.close()
     assert caught.value.where == (f"{physical}, {physical}.sentences: no node answers for shard 0")
-    assert caught.value.do == "See to the cluster. The same command then goes on."
+    assert caught.value.do == "Check the cluster. Then run the same command again to resume."
     patient = BuildOptions(node_wait_s=120, checkpoint_s=0)
     killing = KillingTheNode(own_node.data, 600, restart=True)
     report = build_index(["c.jsonl"], address, patient, killing)

@@ -80,7 +80,7 @@ def test_an_index_that_lost_its_sentences_is_not_gone_back_to(opensearch: Site) 
     second = built(opensearch, 2)
     opensearch.client.call("DELETE", f"/{first}.sentences")
     assert refusal(opensearch) == (
-        f"The index before ({first}) is not whole.\nWhere: {opensearch.address}\n"
+        f"The previous index ({first}) is incomplete.\nWhere: {opensearch.address}\n"
         "Do: Build it again with --overwrite."
     )
     assert opensearch.live() == [second]
@@ -104,8 +104,8 @@ def test_of_two_who_roll_back_at_once_one_is_told(
     with pytest.raises(BuildError) as caught:
         roll_back(opensearch.address)
     assert str(caught.value) == (
-        f"Somebody else switched this name meanwhile.\nWhere: {opensearch.address}\n"
-        "Do: See which index is live with arag-search info, and decide again."
+        f"Another process switched this name meanwhile.\nWhere: {opensearch.address}\n"
+        "Do: Check which index is live with arag-search info, and decide again."
     )
     assert opensearch.live() == [made[0]], "what the other chose"
 

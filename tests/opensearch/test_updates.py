@@ -160,8 +160,8 @@ def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Si
     assert add_documents([many], opensearch.address).added == 70
     told = refusal(add_documents, [many], opensearch.address, None, Replacing("delete"))
     assert told.splitlines()[0] in (
-        "The index that is being built was deleted meanwhile.",  # by the bulk that is told of it
-        "The index was deleted meanwhile.",
+        "The index was deleted while it was being built.",  # by the bulk that is told of it
+        "The index was deleted during the update.",
     )
     assert not [each for each in opensearch.indexes() if not each.endswith(".lock")]
 
@@ -218,9 +218,9 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
             with pytest.raises(IndexDamagedError) as caught:
                 index.logical_search("new", granularity="sentence", full_text=True)
         assert str(caught.value) == (
-            f"There are sentences of chunks that are not there.\nWhere: {opensearch.address}\n"
-            "Do: Wait for an update that is under way; run one that was stopped again, or "
-            f"arag-search compact {opensearch.address}. Else: Build the index again with"
+            f"There are sentences whose chunks are missing.\nWhere: {opensearch.address}\n"
+            "Do: Wait for a running update; run an interrupted one again, or "
+            f"arag-search compact {opensearch.address}. Otherwise: Build the index again with"
             " --overwrite."
         )
     if moment in ("written:0", "refresh:1"):

@@ -76,7 +76,7 @@ def test_a_writer_goes_on_from_its_checkpoint_and_writes_nothing_twice(opensearc
     again.finish(MANIFEST, {})
     assert again.counts() == (20, 40)
     again.close()
-    assert again.bulk_counts.there == 12
+    assert again.bulk_counts.existing == 12
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
     found = opensearch.documents(f"{opensearch.name}-p")
     assert [schema.chunk_of(each) for each in found] == CHUNKS
@@ -90,9 +90,9 @@ def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: S
         one.commit({})
     one.abort()
     assert str(caught.value) == (
-        "The index that is being built was deleted meanwhile.\n"
+        "The index was deleted while it was being built.\n"
         f"Where: {opensearch.name}-p\n"
-        "Do: Run the same command again when no other build is at work."
+        "Do: Run the same command again when no other build is running."
     )
     assert opensearch.indexes() == []
 
@@ -248,7 +248,7 @@ def test_a_server_that_takes_nothing_is_given_up_after_the_wait(
         send(client, 1, [], node_wait_s=0.0)
     assert str(caught.value) == (
         "The server took no documents for 0 s: The server is not able to answer: <html>no</html>\n"
-        "Where: x\nDo: See to the cluster. The same command then goes on."
+        "Where: x\nDo: Check the cluster. Then run the same command again to resume."
     )
 
 

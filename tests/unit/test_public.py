@@ -49,5 +49,5 @@ def test_a_server_address_without_a_port_is_refused() -> None:
         'The address names the host "localhost".\n'
         "Where: https://localhost/wiki\n"
         "Allowed: HOST:PORT, several of them separated by commas\n"
-        "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200."
+        "Do: Add the port, 9200 by default: localhost:9200."
     )

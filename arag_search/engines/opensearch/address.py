@@ -1,7 +1,7 @@
 """The address of an index on OpenSearch: ``https://h1:9200,h2:9200/prefix/name``.
 
-Several hosts are nodes of one cluster, asked in turn. The prefix is where a proxy keeps the server,
-and is usually not there. User and password are never part of an address.
+Several hosts are nodes of one cluster, used in turn. The prefix is the path under which a proxy
+serves the cluster, and is usually empty. User and password are never part of an address.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from arag_search.errors import ArgumentError
 
 MAX_NAME_CHARACTERS = 180
-"""So that the names of physical indexes, which are longer, stay within the server's 255 bytes."""
+"""Keeps the names of physical indexes, which are longer, within the server's 255 bytes."""
 
 _SCHEMES = ("http://", "https://")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*://", re.ASCII)
@@ -27,8 +27,8 @@ _RESERVED_END = ".sentences"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``hosts`` are addresses of nodes (``https://h1:9200``), ``prefix`` begins with a slash or is
-    empty, ``name`` is that of the index."""
+    """The address of an index. ``hosts`` are addresses of nodes (``https://h1:9200``), ``prefix``
+    begins with a slash or is empty, ``name`` is the name of the index."""
 
     hosts: tuple[str, ...]
     prefix: str
@@ -36,12 +36,12 @@ class Address:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the nodes are spoken to over TLS."""
+        """Whether the connections to the nodes use TLS."""
         return self.hosts[0].startswith("https://")
 
     @property
     def is_local(self) -> bool:
-        """Whether all nodes are on this machine, so that nobody listens on the way."""
+        """Whether all nodes are on this machine, so that nobody can listen in."""
         names = (host.partition("://")[2].rpartition(":")[0] for host in self.hosts)
         return all(map(is_loopback, names))
 
@@ -57,7 +57,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address of a host is this machine's own, reached from here alone."""
+    """Return whether a host name or address is a loopback one, reachable from here alone."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -65,7 +65,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_address(location: str) -> bool:
-    """Whether a location is meant to be on a server rather than a folder.
+    """Return whether a location is meant to be on a server rather than a folder.
 
     Raises ArgumentError, as ``check_no_password``.
     """
@@ -74,8 +74,8 @@ def is_address(location: str) -> bool:
 
 
 def check_no_password(location: str) -> None:
-    """Raise ArgumentError, which never repeats a password, for a location with a user and a
-    password in it, whether or not it is an address otherwise."""
+    """Raise ArgumentError, which never repeats a password, for a location that contains a user and
+    a password, whether or not it is an address otherwise."""
     if _WITH_LOGIN.match(location) is None:
         return
     scheme = _SCHEME.match(location)
@@ -90,7 +90,7 @@ def check_no_password(location: str) -> None:
 def parse_address(location: str) -> Address:
     """Read an address. Raises ArgumentError, which never repeats a password."""
     if not is_address(location):
-        raise ArgumentError("The location is no address.", where=location, allowed=_FORM)
+        raise ArgumentError("The location is not an address.", where=location, allowed=_FORM)
     scheme, _, rest = location.partition("://")
     authority, _, path = rest.partition("/")
     hosts = tuple(_host(scheme.lower(), host, location) for host in authority.split(","))
@@ -107,20 +107,20 @@ def parse_address(location: str) -> Address:
 
 
 def _host(scheme: str, text: str, location: str) -> str:
-    found = _HOST.fullmatch(text)
-    if found is None or not 1 <= int(found[2]) <= 65_535:
+    match = _HOST.fullmatch(text)
+    if match is None or not 1 <= int(match[2]) <= 65_535:
         do = f"Write {_FORM}."
         if "://" in text or text.endswith(":"):
             do = "Name http:// or https:// once, before the first host."
-        elif found is None and _HOST.fullmatch(f"{text}:9200"):
-            do = f"Add the port, 9200 unless the server was told otherwise: {text}:9200."
+        elif match is None and _HOST.fullmatch(f"{text}:9200"):
+            do = f"Add the port, 9200 by default: {text}:9200."
         raise ArgumentError(
             f'The address names the host "{text}".',
             where=location,
             allowed="HOST:PORT, several of them separated by commas",
             do=do,
         )
-    return f"{scheme}://{found[1].lower()}:{int(found[2])}"
+    return f"{scheme}://{match[1].lower()}:{int(match[2])}"
 
 
 def _check_name(name: str, location: str) -> None:
@@ -137,5 +137,5 @@ def _check_name(name: str, location: str) -> None:
             where=location,
             allowed=f"up to {MAX_NAME_CHARACTERS} of a-z, 0-9, . _ and -, a letter or digit first, "
             f"not ending in {_RESERVED_END}",
-            do="Write it so.",
+            do="Choose such a name.",
         )

@@ -1,4 +1,4 @@
-"""What is asked for a page of hits, and what the answers say."""
+"""The requests for pages of hits, and the reading of their answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MATCHED = "matched"
 
 @dataclass(frozen=True, slots=True)
 class ShardStatistics:
-    """What one of the two physical indexes consists of, its replicas left out."""
+    """The size of one of the two physical indexes, without its replicas."""
 
     documents: int
     deleted: int
@@ -37,30 +37,30 @@ class ShardStatistics:
 
 
 def page_body(query: Dsl, scored: bool, request: SearchRequest | KeywordRequest) -> Dsl:
-    """The body of a search for a page."""
+    """Return the body of a search for a page."""
     return {
         "query": query,
         "from": request.offset,
         "size": request.top_k,
         "sort": BY_SCORE if scored else BY_ORDINAL,
-        # Enough to know the number of passages wherever the page reaches past their end.
+        # Enough to know the number of passages if the page reaches past the last one.
         "track_total_hits": max(MAX_TOTAL, request.offset + request.top_k),
         "_source": source_filter(request.with_text),
     }
 
 
 def source_filter(with_text: bool) -> Any:
-    """What of the documents is wanted."""
+    """Return which parts of the documents a search returns."""
     return True if with_text else {"excludes": list(schema.WITHOUT_TEXT)}
 
 
 def hits_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The hits of an answer."""
+    """Return the hits of an answer."""
     return answer["hits"]["hits"]
 
 
 def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:
-    """How many matches there are, and whether that is exact or a bound above MAX_TOTAL."""
+    """Return the number of matches, and whether it is exact or a bound above MAX_TOTAL."""
     total = answer["hits"]["total"]
     if total["relation"] == "eq":
         return int(total["value"]), True
@@ -68,12 +68,12 @@ def count_of(answer: Mapping[str, Any]) -> tuple[int, bool]:
 
 
 def score_of(hit: Mapping[str, Any]) -> float:
-    """The score as the 32-bit float that it is on the server; 0.0 where unscored."""
+    """Return the score as a 32-bit float, as it is on the server; 0.0 if unscored."""
     return float32(hit["_score"] or 0.0)
 
 
 def page_of(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) -> Page:
-    """The page of an answer whose hits are chunks."""
+    """Return the page of an answer whose hits are chunks."""
     hits = [
         hit_of(
             hit["_source"], hit["_source"][schema.ID], hit["_source"][schema.ORDINAL], score_of(hit)
@@ -85,20 +85,21 @@ def page_of(answer: Mapping[str, Any], request: SearchRequest | KeywordRequest) 
 
 
 def sentence_hit(hit: Mapping[str, Any]) -> Hit:
-    """The chunk of a sentence, the best of those that match there; with the texts of the matched
-    ones where they came."""
+    """Return the chunk of the best sentence that matches in it, with the texts of the matching
+    sentences if the answer has them."""
     source: dict[str, Any] = hit["_source"]
     first = chunk_ordinal(int(source[schema.ORDINAL]))
     inner = hits_of(hit["inner_hits"][MATCHED])
-    numbers = tuple(int(each["sort"][0]) - first for each in inner)
-    found = hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
+    numbers = tuple(int(sentence["sort"][0]) - first for sentence in inner)
+    chunk_hit = hit_of(source, source[schema.CHUNK_ID], first, score_of(hit), numbers)
     if "_source" not in inner[0]:
-        return found
+        return chunk_hit
     texts = {
-        number: each["_source"][schema.CONTENT] for number, each in zip(numbers, inner, strict=True)
+        number: sentence["_source"][schema.CONTENT]
+        for number, sentence in zip(numbers, inner, strict=True)
     }
     content, ends = only_matched(texts, source[schema.RECORD][schema.SENTENCES])
-    return found._replace(content=content, sentence_ends=ends)
+    return chunk_hit._replace(content=content, sentence_ends=ends)
 
 
 def hit_of(
@@ -108,7 +109,7 @@ def hit_of(
     score: float,
     matched: tuple[int, ...] = (),
 ) -> Hit:
-    """A hit from the document of a chunk or a sentence, with such text as it came with."""
+    """Return the hit for the document of a chunk or a sentence, with the text it contains."""
     return Hit(
         id_,
         source[schema.DOC_ID],
@@ -125,12 +126,12 @@ def hit_of(
 
 
 def shard_statistics(index: Mapping[str, Any], shards: int) -> ShardStatistics:
-    """What ``_stats`` says of a physical index."""
-    held = index["primaries"]
+    """Return the statistics of a physical index in an answer of ``_stats``."""
+    primaries = index["primaries"]
     return ShardStatistics(
-        documents=int(held["docs"]["count"]),
-        deleted=int(held["docs"]["deleted"]),
-        segments=int(held["segments"]["count"]),
+        documents=int(primaries["docs"]["count"]),
+        deleted=int(primaries["docs"]["deleted"]),
+        segments=int(primaries["segments"]["count"]),
         shards=shards,
-        bytes=int(held["store"]["size_in_bytes"]),
+        bytes=int(primaries["store"]["size_in_bytes"]),
     )

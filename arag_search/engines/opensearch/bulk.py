@@ -1,8 +1,8 @@
-"""Bulks: documents sent in requests of bounded size, each of them written once.
+"""Bulk requests of bounded size, which write each document once.
 
-All are sent with ``create``: one that is there already (status 409) was written by a request whose
-answer was lost, or before a build was stopped. Sending it again with ``index`` would leave a
-deleted document, which changes scores.
+Documents are sent with ``create``: one that exists already (status 409) was written by a request
+whose answer was lost, or before the build was interrupted. Sending it again with ``index`` would
+leave a deleted document behind, which changes scores.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from arag_search.errors import BuildError, RefusedError, UnavailableError
 
 MAX_BULK_BYTES = 8 << 20
 FIRST_BULK_BYTES = 1 << 20
-"""The first bulks are small, so that the server begins soon; those it takes let them grow."""
+"""The first bulks are small, so that the server starts early; they grow as they are accepted."""
 MIN_BULK_BYTES = 64 << 10
 NODE_WAIT_S = 600.0
-"""How long a node that was lost, or is overloaded, is waited for."""
+"""How long to wait for a node that is lost or overloaded."""
 SENDERS = 2
-"""Requests under way at once, so that one is made while the server works on another."""
+"""Concurrent requests, so that one is prepared while the server works on another."""
 
 _EXISTS, _TOO_LARGE, _TOO_MANY, _UNAVAILABLE = 409, 413, 429, 503
 BULK_TIMEOUT_S = 120.0
 _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 5.0
 _REPLY = "items.*.status,items.*.error"
-_TELL_S = 3.0
-_RUN_AGAIN = "The same command then goes on."
+_REPORT_S = 3.0
+_RUN_AGAIN = "Then run the same command again to resume."
 
 
 class Bulks:
-    """Sends documents. Not for several threads; it has threads of its own."""
+    """A sender of documents, with threads of its own. Not safe to use from several threads."""
 
     def __init__(
         self,
@@ -53,8 +53,11 @@ class Bulks:
         pause: Callable[[float], None] = time.sleep,
         note: Callable[[str], None] | None = None,
     ) -> None:
-        """``where`` names the index in errors. A request has at most ``max_bytes`` unless it is
-        one document. ``note`` is told, by a thread, where the server is waited for."""
+        """Start without documents.
+
+        ``where`` names the index in errors. A request has at most ``max_bytes`` unless it is one
+        document. ``note`` is called, in a thread, with messages about waiting.
+        """
         self.counts = BulkCounts()
         self._client = client
         self._where = where
@@ -64,19 +67,19 @@ class Bulks:
         self._senders = senders
         self._pause = pause
         self._note = note
-        self._is_told = False
+        self._is_reported = False
         self._lines: list[bytes] = []
         self._size = 0
         self._threads = ThreadPoolExecutor(senders, thread_name_prefix="arag-bulk")
-        self._under_way: deque[Future[BulkCounts]] = deque()
+        self._running: deque[Future[BulkCounts]] = deque()
 
     def add(self, alias: str, identifier: int, routing: str, document: object) -> None:
-        """Take a document; it may be sent later. Raises BuildError or UnavailableError for one
-        taken earlier that could not be written."""
+        """Add a document, which may be sent later. Raises BuildError or UnavailableError if an
+        earlier one could not be written."""
         self.add_lines([bulk_line(alias, identifier, routing, document)])
 
     def add_lines(self, lines: Iterable[bytes]) -> None:
-        """Take documents made by ``bulk_line``; see ``add``."""
+        """Add documents made by ``bulk_line``; see ``add``."""
         for line in lines:
             self._add_line(line)
 
@@ -87,27 +90,27 @@ class Bulks:
         self._size += len(line)
 
     def drain(self) -> None:
-        """Send what is left and wait until all is written, safe on disk."""
+        """Send the remaining documents, and wait until all are written and safe on disk."""
         if self._lines:
             self._submit()
-        while self._under_way:
+        while self._running:
             self._collect()
 
     def abort(self) -> None:
-        """Forget what is left, and wait for requests under way. Never raises."""
+        """Drop the remaining documents, and wait for running requests. Never raises."""
         self._lines, self._size = [], 0
         self._node_wait_s = 0.0
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._under_way.clear()
+        self._running.clear()
 
     def _submit(self) -> None:
-        while len(self._under_way) >= self._senders:
+        while len(self._running) >= self._senders:
             self._collect()
-        self._under_way.append(self._threads.submit(self._send, self._lines))
+        self._running.append(self._threads.submit(self._send, self._lines))
         self._lines, self._size = [], 0
 
     def _collect(self) -> None:
-        done = self._under_way.popleft().result()
+        done = self._running.popleft().result()
         for name in BulkCounts.__slots__:
             setattr(self.counts, name, getattr(self.counts, name) + getattr(done, name))
 
@@ -124,28 +127,28 @@ class Bulks:
             reason, again = self._try(batch, counts)
             waiting.extendleft(reversed(again))
             if not again:
-                since, pause_s, self._is_told = None, _FIRST_PAUSE_S, False
+                since, pause_s, self._is_reported = None, _FIRST_PAUSE_S, False
                 self._limit = min(self._max_bytes, self._limit * 5 // 4)
                 continue
             now = time.monotonic()
             since = now if since is None else since
             if now - since >= self._node_wait_s:
                 raise self._unavailable(reason)
-            if now - since >= _TELL_S:
-                self._tell(reason)
+            if now - since >= _REPORT_S:
+                self._report(reason)
             self._shrink(sum(map(len, batch)))
             self._pause(pause_s)
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
         return counts
 
-    def _tell(self, reason: str) -> None:
-        """Say once what is waited for."""
-        if self._note is not None and not self._is_told:
-            self._is_told = True
+    def _report(self, reason: str) -> None:
+        """Report once what we are waiting for."""
+        if self._note is not None and not self._is_reported:
+            self._is_reported = True
             self._note(f"Waiting up to {self._node_wait_s:,.0f} s for the server: {reason}")
 
     def _shrink(self, refused_bytes: int) -> None:
-        """Halve the bulks, once for several that were refused at the same time."""
+        """Halve the size of bulks, once for several that were rejected at the same time."""
         if refused_bytes * 2 > self._limit:
             self._limit = min(self._limit, max(MIN_BULK_BYTES, refused_bytes // 2))
 
@@ -158,7 +161,7 @@ class Bulks:
         return batch
 
     def _try(self, batch: list[bytes], counts: BulkCounts) -> tuple[str, list[bytes]]:
-        """Send a batch once. Why documents must be sent again, and which."""
+        """Send a batch once. Return why documents must be sent again, and which ones."""
         body = b"".join(batch)
         try:
             reply = self._client.call(
@@ -179,9 +182,9 @@ class Bulks:
             self._max_bytes = min(self._max_bytes, max(MIN_BULK_BYTES, len(body) // 2))
             return error.what, batch
         counts.bytes += len(body)
-        return self._judge(batch, reply["items"], counts)
+        return self._outcome(batch, reply["items"], counts)
 
-    def _judge(
+    def _outcome(
         self, batch: list[bytes], items: list[dict[str, Any]], counts: BulkCounts
     ) -> tuple[str, list[bytes]]:
         again: list[bytes] = []
@@ -192,7 +195,7 @@ class Bulks:
             if status < 300:
                 counts.created += 1
             elif status == _EXISTS:
-                counts.there += 1
+                counts.existing += 1
             elif status in (_TOO_MANY, _UNAVAILABLE):
                 counts.rejected += 1
                 again.append(line)
@@ -205,18 +208,18 @@ class Bulks:
         return UnavailableError(
             f"The server took no documents for {self._node_wait_s:,.0f} s: {reason}",
             where=self._where,
-            do=f"See to the cluster. {_RUN_AGAIN}",
+            do=f"Check the cluster. {_RUN_AGAIN}",
         )
 
     def _unwritable(self, line: bytes, answer: dict[str, Any]) -> BuildError:
         if answer["error"]["type"] == "index_not_found_exception":
             return BuildError(
-                "The index that is being built was deleted meanwhile.",
+                "The index was deleted while it was being built.",
                 where=self._where,
-                do="Run the same command again when no other build is at work.",
+                do="Run the same command again when no other build is running.",
             )
         identifier = orjson.loads(line.partition(b"\n")[0])["create"]["routing"]
         return BuildError(
-            f"The server does not take a document: {deepest_reason(answer)}",
+            f"The server rejects a document: {deepest_reason(answer)}",
             where=f'{self._where}, document "{identifier[:60]}"',
         )

@@ -1,7 +1,7 @@
-"""Trees into OpenSearch's query language.
+"""Compilation of query trees to OpenSearch's query language.
 
-As for Lucene: a text leaf is the best of its fields and spellings (a dis_max without tie breaker),
-a prefix scores its weight, metadata filter. Words are analysed here, and sent as terms.
+As for Lucene, a text leaf is the best of its fields and spellings (a dis_max without tie breaker),
+a prefix scores its weight, and metadata filters. Words are analysed here and sent as terms.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from arag_search.query.tree import (
 )
 
 Dsl = dict[str, Any]
-"""A query as the JSON that is sent."""
+"""A query as JSON."""
 
 Compiled = tuple[Dsl, bool]
 """A query, and whether its matches have a score."""
 
 NO_SCORE = 1e-30
-"""The boost of terms that are there for the sake of statistics."""
+"""The boost of terms that are added only for their statistics."""
 
-_MAX_SCALE = 27_720  # what 1 to 12 words divide without a rest
+_MAX_SCALE = 27_720  # divisible by 1 to 12 words
 _LAST_NUMBER = 1.7976931348623157e308
 
 
 def compiled(node: Node | Not) -> Compiled:
-    """The query of a node, and whether its matches have a score.
+    """Return the query of a node, and whether its matches have a score.
 
-    A Not is compiled as its child: what it excludes.
+    A Not is compiled as its child, which it excludes.
     """
     match node:
         case Term() | Phrase() | Prefix():
@@ -78,9 +78,9 @@ def compiled(node: Node | Not) -> Compiled:
 def request_query(
     node: Node, scope: Scope | None, statistics: Sequence[Dsl] | None = None
 ) -> tuple[Dsl, bool]:
-    """What is sent for a query within a scope, and whether its matches have a score.
+    """Return the query to send for a node within a scope, and whether its matches have a score.
 
-    ``statistics`` is for ``with_statistics``, where there is a score.
+    ``statistics`` are the argument of ``with_statistics``, used if there is a score.
     """
     query, scored = compiled(node)
     filters = [] if scope is None else [scope_filter(scope)]
@@ -90,7 +90,7 @@ def request_query(
 
 
 def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
-    """Queries for terms, by text field, of which every shard that has the field holds one."""
+    """Return queries for terms, by text field, of which every shard with the field holds one."""
     return tuple(
         _spelling(field, (term,), 0, NO_SCORE)
         for field in TEXT_FIELDS
@@ -99,12 +99,12 @@ def shard_terms(terms: Mapping[str, Sequence[str]]) -> tuple[Dsl, ...]:
 
 
 def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) -> Dsl:
-    """The query, so that every shard tells what it knows of the words and the fields of ``node``.
+    """Make a query return every shard's statistics of the words and fields of ``node``.
 
-    Shards score alike where each tells its counts and lengths. Without more, one keeps silent of a
-    field whose words it lacks, and of everything where a filter rules out all that it holds. So
-    beside the query, where no filter reaches, stands a clause that matches nothing: the words of
-    the query, and the ``statistics`` of ``shard_terms``. None is for an index of one shard.
+    Shards score alike only if each returns its counts and lengths. By itself, a shard omits those
+    of a field whose words it lacks, and all of them if a filter excludes everything that it holds.
+    So a clause that matches nothing is added next to the query, outside of any filter: the words
+    of the query, and the ``statistics`` of ``shard_terms``. None is for an index of one shard.
     """
     if statistics is None:
         return query
@@ -116,24 +116,24 @@ def with_statistics(query: Dsl, node: Node, statistics: Sequence[Dsl] | None) ->
         for spelling in leaf.spellings
         for word in spelling
     }
-    # Were it to match, what has no score otherwise would have one.
+    # If it matched, documents without a score would get one.
     nothing: Dsl = {"term": {DOC_ID: {"value": ""}}}
-    told: Dsl = {"bool": {"should": [*statistics, *words.values()], "filter": [nothing]}}
-    return {"bool": {"should": [query, told], "minimum_should_match": 1}}
+    unmatched: Dsl = {"bool": {"should": [*statistics, *words.values()], "filter": [nothing]}}
+    return {"bool": {"should": [query, unmatched], "minimum_should_match": 1}}
 
 
 def filtered(query: Dsl | None, *filters: Dsl | None) -> Dsl:
-    """The query within the filters; None among them is no filter; a None query is anything."""
-    given = [each for each in filters if each is not None]
-    if query is not None and not given:
+    """Return the query within the filters, of which None is ignored; a None query matches all."""
+    effective = [clause for clause in filters if clause is not None]
+    if query is not None and not effective:
         return query
-    if query is None and not given:
+    if query is None and not effective:
         return {"match_all": {}}
-    return {"bool": {**({} if query is None else {"must": [query]}), "filter": given}}
+    return {"bool": {**({} if query is None else {"must": [query]}), "filter": effective}}
 
 
 def scope_filter(scope: Scope) -> Dsl:
-    """The filter of a scope, which may consist of exclusions alone."""
+    """Return the filter of a scope, which may consist of exclusions alone."""
     return {
         "bool": {
             "filter": [compiled(node)[0] for node in scope.include],
@@ -143,10 +143,10 @@ def scope_filter(scope: Scope) -> Dsl:
 
 
 def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
-    """Eq. 1 times a scale, and the scale; None where no keyword has a token.
+    """Return the query of Eq. 1 times a scale, and the scale; None if no keyword has a token.
 
     Every keyword counts in each field and each of its spellings. The ``.exact`` fields score boost
-    x frequency once for each word of a phrase; the scale keeps a word's share a whole number, so
+    x frequency once for each word of a phrase. The scale makes each word's share an integer, so
     that equal sums are equal floats.
     """
     places = [
@@ -168,21 +168,20 @@ def keyword_query(request: KeywordRequest) -> tuple[Dsl, int] | None:
 
 
 def leaf_queries(node: Node | Not) -> Leaves[Dsl]:
-    """The positive text leaves from left to right, each as text and as a query per field."""
+    """Return the positive text leaves from left to right, each as text and a query per field."""
     return compiling.leaf_queries(
         node, compiled, lambda leaf, name, weight: _in_fields(leaf, (name,), weight)
     )
 
 
 def any_value(field: str, values: Iterable[str | int]) -> Dsl:
-    """The documents whose field has one of the values. One that is not Unicode is that of none."""
-    return {
-        "terms": {field: [each for each in values if isinstance(each, int) or is_unicode(each)]}
-    }
+    """Match documents whose field has one of the values; invalid Unicode matches none."""
+    terms = [value for value in values if isinstance(value, int) or is_unicode(value)]
+    return {"terms": {field: terms}}
 
 
 def between(field: str, first: int, last: int) -> Dsl:
-    """The documents whose field has a whole number from ``first`` to ``last``."""
+    """Match documents whose field has an integer from ``first`` to ``last``, both included."""
     return {"range": {field: {"gte": first, "lte": last}}}
 
 
@@ -220,7 +219,7 @@ def _bool(clauses: dict[str, Any], weight: float) -> Dsl:
 
 
 def _in_fields(leaf: TextLeaf, names: Sequence[str], weight: float) -> Dsl:
-    """A text leaf in these fields, its own weight left out."""
+    """Return the query of a text leaf in these fields, with ``weight`` in place of its own."""
     if isinstance(leaf, Prefix):
         return _prefix(leaf, names, weight)
     slop = leaf.slop if isinstance(leaf, Phrase) else 0
@@ -235,20 +234,20 @@ def _spelling(field: str, terms: tuple[str, ...], slop: int, weight: float) -> D
     boost = {} if weight == 1 else {"boost": weight}
     if len(terms) == 1:
         return {"term": {field: {"value": terms[0], **boost}}}
-    # The terms were made by the analyser; it must not run over them again.
+    # The terms are analysed already, and must not be analysed again.
     phrase = {"query": " ".join(terms), "analyzer": "whitespace", "slop": slop, **boost}
     return {"match_phrase": {field: phrase}}
 
 
 def _prefix(leaf: Prefix, names: Sequence[str], weight: float) -> Dsl:
-    found: list[Dsl] = [
+    prefixes: list[Dsl] = [
         {"prefix": {name: {"value": spelling[0], "rewrite": "constant_score"}}}
         for name in names
         for spelling in leaf.spellings
     ]
-    any_place = found[0]
-    if len(found) > 1:
-        any_place = {"bool": {"should": found, "minimum_should_match": 1}}
+    any_place = prefixes[0]
+    if len(prefixes) > 1:
+        any_place = {"bool": {"should": prefixes, "minimum_should_match": 1}}
     return {"constant_score": {"filter": any_place, "boost": weight}}
 
 

@@ -1,4 +1,4 @@
-"""OpenSearchEngine: the SearchEngine over an index on a cluster."""
+"""OpenSearchEngine: the SearchEngine of an index on a cluster."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _SCAN_BATCH = 256
 _READ_BATCH = 1000
 _ORDINALS_BATCH = 10_000
 _SETTLING_S = 5.0
-"""For so long an update may have shown its sentences and not yet its chunks, or the reverse."""
+"""How long an update may show its sentences and not yet its chunks, or the reverse."""
 _SETTLING_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatistics:
-    """The indexes as they are on the server; ``sentences`` None if left out."""
+    """The statistics of both indexes on the server; ``sentences`` is None if left out."""
 
     chunks: ShardStatistics
     sentences: ShardStatistics | None
@@ -71,10 +71,10 @@ class _MovedError(Exception):
 
 
 class OpenSearchEngine:
-    """See SearchEngine. Threads may share it; ``close`` waits for their calls.
+    """The SearchEngine of an index on a cluster. Threads may share it; ``close`` waits for them.
 
-    Every method raises UnavailableError where the cluster does not answer whole in time, and
-    IndexNotFoundError where the index was removed.
+    Every method raises UnavailableError if the cluster gives no complete answer in time, and
+    IndexNotFoundError if the index was removed.
     """
 
     def __init__(self, client: Client, places: Places, where: str) -> None:
@@ -86,7 +86,7 @@ class OpenSearchEngine:
 
     @staticmethod
     def open(address: Address, options: ConnectionOptions | None = None) -> OpenSearchEngine:
-        """Open what is published under the address now.
+        """Open the index that is now published under the address.
 
         Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, AccessError,
         UnavailableError, EngineError for a server of another kind.
@@ -100,18 +100,18 @@ class OpenSearchEngine:
 
     @property
     def manifest(self) -> Manifest:
-        """What the index is."""
+        """The manifest of the index."""
         return self._places.manifest
 
     @property
     def unfinished_update(self) -> str:
-        """The command of an update that was under way on opening, or was stopped; else empty."""
+        """The command of an update that was unfinished on opening, or empty."""
         return self._places.unfinished_update
 
     def search(self, request: SearchRequest) -> Page:
-        """See SearchEngine. One request. At sentence granularity one more for the whole text, and
-        for the number of passages where the page lies past their end; one more to count what more
-        than 1,000 match, where the query is one clause."""
+        """See SearchEngine. Sends one request. At sentence granularity it sends one more for whole
+        texts, and one for the number of passages if the page is past the last one. A query of one
+        clause takes one more to count more than 1,000 matches."""
         with self._calls:
             place = self._searcher.place(request.granularity)
             body, scored = self._request_body(request)
@@ -119,19 +119,19 @@ class OpenSearchEngine:
                 page = self._search_sentences(request, body, scored)
             else:
                 deadline = request.deadline
-                found = self._searcher.search(place, body, scored=scored, deadline=deadline)
-                page = page_of(found, request)
+                answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+                page = page_of(answer, request)
             if not is_counted(request.query):
                 return page
             return page.with_count(page.count if page.count_is_exact else self._count(request))
 
     def request_body(self, request: SearchRequest) -> Dsl:
-        """What ``search`` sends for a request at chunk granularity, to be sent by others."""
+        """Return what ``search`` sends for a request at chunk granularity, for other senders."""
         return self._request_body(request)[0]
 
     def keyword_search(self, request: KeywordRequest) -> Page:
         """See SearchEngine. Substring matching reads every chunk in scope. Raises NotServedError
-        for token matching where the build left ``exact`` out."""
+        for token matching if the build left ``exact`` out."""
         if request.matching == "substring":
             return substring_page(self.scan(request.scope), request)
         with self._calls:
@@ -142,10 +142,10 @@ class OpenSearchEngine:
                     allowed="matching substring, or logical search",
                     do="Build it again without leaving exact out.",
                 )
-            found = compile.keyword_query(request)
-            if found is None:
+            scaled = compile.keyword_query(request)
+            if scaled is None:
                 return Page((), 0, True, 0)
-            query, scale = found
+            query, scale = scaled
             body = page_body(query, True, request)
             place = self._searcher.place("chunk")
             page = page_of(self._searcher.search(place, body, deadline=request.deadline), request)
@@ -177,38 +177,38 @@ class OpenSearchEngine:
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
-        the request do not count. Raises UnknownChunkError for an id that is not there."""
+        the request are ignored. Raises UnknownChunkError for an unknown id."""
         with self._calls:
             places = self._ordinals(ids)
             if request.granularity == "sentence":
                 places = self._best_sentences(request, ids)
             leaves = compile.leaf_queries(request.query)
-            found = iter(self._leaf_scores(request, leaves, list(places.values())))
-            by_leaf = [(text, [(each.field, next(found)) for each in by]) for text, by in leaves]
+            scores = iter(self._leaf_scores(request, leaves, list(places.values())))
+            by_leaf = [(text, [(leaf.field, next(scores)) for leaf in by]) for text, by in leaves]
         return [
             [
                 LeafScore(
                     text,
                     {
-                        name: scores[places[each]]
-                        for name, scores in fields
-                        if places.get(each) in scores
+                        name: by_ordinal[places[id]]
+                        for name, by_ordinal in fields
+                        if places.get(id) in by_ordinal
                     },
                 )
                 for text, fields in by_leaf
             ]
-            for each in ids
+            for id in ids
         ]
 
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
-        """See SearchEngine. Asks for 1,000 at a time."""
+        """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
-            chunks = {each.id: each for each in self._chunks_with(schema.ID, ids, within=within)}
-        return [chunks.get(each) for each in ids]
+            chunks = {chunk.id: chunk for chunk in self._chunks_with(schema.ID, ids, within=within)}
+        return [chunks.get(id) for id in ids]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
-        """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
+        """See SearchEngine. Neighbours that are not in scope are skipped."""
         with self._calls:
             place = self._searcher.place("chunk")
             same = compile.any_value(DOC_ID, [chunk.doc_id])
@@ -244,26 +244,26 @@ class OpenSearchEngine:
         return self._scan(query)
 
     def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
-        """See SearchEngine. Asks for 1,000 at a time."""
+        """See SearchEngine. Requests 1,000 at a time."""
         with self._calls:
             within = None if scope is None else compile.scope_filter(scope)
-            found = self._chunks_with(schema.ORDINAL, ordinals, within=within)
-            chunks = {chunk.ordinal: chunk for chunk in found}
+            in_scope = self._chunks_with(schema.ORDINAL, ordinals, within=within)
+            chunks = {chunk.ordinal: chunk for chunk in in_scope}
         return [chunks.get(ordinal) for ordinal in ordinals]
 
     def ordinals(self) -> Iterator[int]:
-        """See SearchEngine. Asks for 10,000 at a time, without their documents."""
+        """See SearchEngine. Requests 10,000 at a time, without their documents."""
         for hit in self._in_order({"match_all": {}}, _ORDINALS_BATCH, with_source=False):
             yield int(hit["sort"][0])
 
     def statistics(self) -> ClusterStatistics:
-        """Documents, segments and bytes on the server."""
+        """Return documents, segments and bytes on the server."""
         with self._calls:
             places = self._places
             sentences = None if places.sentences is None else places.sentences.index
-            named = [each for each in (places.chunks.index, sentences) if each]
-            found = self._client.call("GET", f"/{','.join(named)}/_stats/docs,store,segments")
-            indexes = found["indices"]
+            names = [name for name in (places.chunks.index, sentences) if name]
+            reply = self._client.call("GET", f"/{','.join(names)}/_stats/docs,store,segments")
+            indexes = reply["indices"]
             return ClusterStatistics(
                 shard_statistics(indexes[places.chunks.index], places.chunks.shards),
                 None
@@ -273,19 +273,19 @@ class OpenSearchEngine:
 
     def deletions(self) -> Deletions:
         """See SearchEngine."""
-        found = self.statistics()
-        return deletions_of(found.chunks, found.sentences)
+        statistics = self.statistics()
+        return deletions_of(statistics.chunks, statistics.sentences)
 
     def verify(self) -> None:
         """Compare the numbers of documents with the manifest. Raises IndexDamagedError."""
         statistics = self.statistics()
-        held = {"chunks": (self.manifest.chunks, statistics.chunks.documents)}
+        counts = {"chunks": (self.manifest.chunks, statistics.chunks.documents)}
         if statistics.sentences is not None:
-            held["sentences"] = (self.manifest.sentences, statistics.sentences.documents)
-        for name, (said, counted) in held.items():
-            if said != counted:
+            counts["sentences"] = (self.manifest.sentences, statistics.sentences.documents)
+        for name, (expected, counted) in counts.items():
+            if expected != counted:
                 raise IndexDamagedError(
-                    f"The manifest says {said:,} {name}, the index holds {counted:,}.",
+                    f"The manifest says {expected:,} {name}, the index holds {counted:,}.",
                     where=self._calls.where,
                     do=REBUILD,
                 )
@@ -296,7 +296,7 @@ class OpenSearchEngine:
             self._client.close()
 
     def _count(self, request: SearchRequest) -> int:
-        """How many chunks or sentences match, however many there are."""
+        """Count the chunks or sentences that match, without a limit."""
         within = None if request.scope is None else compile.scope_filter(request.scope)
         query = compile.filtered(None, compile.compiled(request.query)[0], within)
         body: Dsl = {"query": query, "size": 0, "track_total_hits": True}
@@ -331,11 +331,11 @@ class OpenSearchEngine:
         body["_source"] = {"excludes": list(schema.WITHOUT_TEXT)}
         body["collapse"] = {"field": schema.CHUNK_ID, "inner_hits": matched}
         deadline = request.deadline
-        found = self._searcher.search(place, body, scored=scored, deadline=deadline)
-        hits = [sentence_hit(each) for each in hits_of(found)]
+        answer = self._searcher.search(place, body, scored=scored, deadline=deadline)
+        hits = [sentence_hit(hit) for hit in hits_of(answer)]
         if request.with_text and request.whole_text and hits:
             hits = self._with_whole_texts(hits)
-        count, exact = count_of(found)
+        count, exact = count_of(answer)
         passages: int | None = None
         if len(hits) < request.top_k:
             passages = request.offset + len(hits)
@@ -347,8 +347,8 @@ class OpenSearchEngine:
         return Page(tuple(hits), count, exact, passages)
 
     def _with_whole_texts(self, hits: Sequence[Hit]) -> list[Hit]:
-        """The hits with the texts of their chunks, which lie in the other index. Raises _MovedError
-        where that is of another state."""
+        """Return the hits with the texts of their chunks, read from the other index. Raises
+        _MovedError if that is in another state."""
         sources = self._chunk_sources(schema.ID, [hit.id for hit in hits], True)
         texts = {source[schema.ID]: source for source in sources}
         for hit in hits:
@@ -361,10 +361,10 @@ class OpenSearchEngine:
 
     def _torn(self) -> IndexDamagedError:
         return IndexDamagedError(
-            "There are sentences of chunks that are not there.",
+            "There are sentences whose chunks are missing.",
             where=self._calls.where,
-            do="Wait for an update that is under way; run one that was stopped again, or "
-            f"arag-search compact {self._calls.where}. Else: {REBUILD}",
+            do="Wait for a running update; run an interrupted one again, or "
+            f"arag-search compact {self._calls.where}. Otherwise: {REBUILD}",
         )
 
     # Explaining
@@ -372,13 +372,13 @@ class OpenSearchEngine:
     def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
         sources = self._chunk_sources(schema.ID, ids, False)
         ordinals = {source[schema.ID]: int(source[schema.ORDINAL]) for source in sources}
-        for each in ids:
-            if each not in ordinals:
-                raise UnknownChunkError(f'No chunk "{each}".')
+        for id in ids:
+            if id not in ordinals:
+                raise UnknownChunkError(f'No chunk "{id}".')
         return ordinals
 
     def _best_sentences(self, request: SearchRequest, ids: Sequence[str]) -> dict[str, int]:
-        """For each chunk id the ordinal of its best sentence; none where none matches."""
+        """Return the ordinal of each chunk's best sentence, by chunk id, if one matches."""
         place = self._searcher.place("sentence")
         node = request.query
         query, scored = compile.compiled(node)
@@ -403,7 +403,7 @@ class OpenSearchEngine:
         leaves: Leaves[Dsl],
         ordinals: Sequence[int],
     ) -> list[dict[int, float]]:
-        """For each leaf in each field its score by ordinal, for these."""
+        """Return, for each leaf in each field, its scores of the chunks at these ordinals."""
         place, node = self._searcher.place(request.granularity), request.query
         here = compile.any_value(schema.ORDINAL, ordinals)
         bodies: list[tuple[Any, Dsl]] = [
@@ -411,7 +411,7 @@ class OpenSearchEngine:
                 place,
                 {
                     "query": compile.with_statistics(
-                        compile.filtered(each.query, here, *each.held), node, place.statistics
+                        compile.filtered(leaf.query, here, *leaf.held), node, place.statistics
                     ),
                     "size": max(1, len(ordinals)),
                     "sort": BY_SCORE,
@@ -420,10 +420,12 @@ class OpenSearchEngine:
                 },
             )
             for _, by_field in leaves
-            for each in by_field
+            for leaf in by_field
         ]
         answers = self._searcher.searches(bodies, scored=True, deadline=request.deadline)
-        return [{int(hit["sort"][-1]): score_of(hit) for hit in hits_of(each)} for each in answers]
+        return [
+            {int(hit["sort"][-1]): score_of(hit) for hit in hits_of(answer)} for answer in answers
+        ]
 
     # Reading
 
@@ -434,7 +436,7 @@ class OpenSearchEngine:
         *,
         within: Dsl | None = None,
     ) -> Iterator[Chunk]:
-        """The chunks with these ids or ordinals, 1,000 a request."""
+        """Yield the chunks with these ids or ordinals, 1,000 per request."""
         wanted = list(dict.fromkeys(values))
         for at in range(0, len(wanted), _READ_BATCH):
             batch = wanted[at : at + _READ_BATCH]
@@ -447,7 +449,7 @@ class OpenSearchEngine:
         with_text: bool,
         within: Dsl | None = None,
     ) -> list[dict[str, Any]]:
-        """The documents of the chunks with these ids or ordinals, in order of ordinal."""
+        """Return the documents of the chunks with these ids or ordinals, in order of ordinal."""
         body: Dsl = {
             "query": compile.filtered(None, compile.any_value(field, values), within),
             "size": max(1, len(values)),
@@ -455,15 +457,15 @@ class OpenSearchEngine:
             "track_total_hits": False,
             "_source": source_filter(with_text),
         }
-        found = self._searcher.search(self._searcher.place("chunk"), body)
-        return [hit["_source"] for hit in hits_of(found)]
+        answer = self._searcher.search(self._searcher.place("chunk"), body)
+        return [hit["_source"] for hit in hits_of(answer)]
 
     def _scan(self, query: Dsl) -> Iterator[Chunk]:
         for hit in self._in_order(query, _SCAN_BATCH, with_source=True):
             yield schema.chunk_of(hit["_source"])
 
     def _in_order(self, query: Dsl, size: int, *, with_source: bool) -> Iterator[dict[str, Any]]:
-        """All hits in order of ordinal, so many a request."""
+        """Yield all hits in order of ordinal, ``size`` per request."""
         body: Dsl = {
             "query": query,
             "size": size,
@@ -472,7 +474,7 @@ class OpenSearchEngine:
             "_source": with_source,
         }
         while True:
-            # Not held between batches: whoever closes must not wait for a reader that paused.
+            # Not held between batches, so that closing does not wait for a paused reader.
             with self._calls:
                 hits = hits_of(self._searcher.search(self._searcher.place("chunk"), body))
             yield from hits

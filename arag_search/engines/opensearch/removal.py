@@ -1,4 +1,4 @@
-"""Deleting documents by their ids, each of them once it is acknowledged."""
+"""Deletion of documents by their ids, retried until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from arag_search.errors import BuildError, UnavailableError
 _BATCH = 2_000
 _WAIT_S = 60.0
 _PAUSE_S = 0.2
-_NOT_FOUND, _PASSING = 404, (429, 503)
+_NOT_FOUND, _RETRYABLE = 404, (429, 503)
 
 
 def remove_documents(client: Client, places: Sequence[tuple[str, int, str]], where: str) -> None:
-    """Delete the documents at these places (alias, ordinal, routing); those gone are passed over.
+    """Delete the documents at these places (alias, ordinal, routing), and ignore missing ones.
 
-    Raises UnavailableError where the cluster does not take it for a minute, BuildError where the
+    Raises UnavailableError if the cluster accepts no deletions for a minute, BuildError if the
     index is gone.
     """
     for at in range(0, len(places), _BATCH):
@@ -31,7 +31,7 @@ def remove_documents(client: Client, places: Sequence[tuple[str, int, str]], whe
                 raise UnavailableError(
                     f"The server deleted no documents for {_WAIT_S:g} s: {reason}",
                     where=where,
-                    do="See to the cluster. The same command then goes on.",
+                    do="Check the cluster. Then run the same command again to resume.",
                 )
             if left:
                 time.sleep(_PAUSE_S)
@@ -40,7 +40,7 @@ def remove_documents(client: Client, places: Sequence[tuple[str, int, str]], whe
 def _try(
     client: Client, places: list[tuple[str, int, str]], where: str
 ) -> tuple[list[tuple[str, int, str]], str]:
-    """Delete once. Those that are to be deleted again, and why."""
+    """Send the deletions once. Return those to retry, and the reason."""
     lines = [
         {"delete": {"_index": alias, "_id": str(ordinal), "routing": routing}}
         for alias, ordinal, routing in places
@@ -52,7 +52,7 @@ def _try(
     for place, item in zip(places, reply["items"], strict=True):
         answer = cast("dict[str, Any]", item["delete"])
         status = int(answer["status"])
-        if status in _PASSING:
+        if status in _RETRYABLE:
             again.append(place)
             reason = deepest_reason(answer)
         elif "error" in answer or not (status < 300 or status == _NOT_FOUND):

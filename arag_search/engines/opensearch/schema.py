@@ -1,13 +1,13 @@
-"""What lies in the two OpenSearch indexes of an index: names, settings, documents, ``_meta``.
+"""The schema of the two OpenSearch indexes of an index: names, settings, documents, ``_meta``.
 
-A build makes ``<name>-<yyyymmddhhmmss>-<8 hex digits>`` with one document a chunk, and
-``<that>.sentences`` with one document a sentence. The aliases ``<name>`` and ``<name>.sentences``
-name what is searched; the alias ``<physical>.building`` is there while a build is unfinished, and
-bulks are written through it, so that none brings back an index that was deleted.
+A build creates ``<name>-<yyyymmddhhmmss>-<8 hex digits>`` with one document per chunk, and
+``<that>.sentences`` with one document per sentence. The aliases ``<name>`` and ``<name>.sentences``
+name what is searched. The alias ``<physical>.building`` exists while a build is unfinished, and
+bulks are written through it, so that they never recreate a deleted index.
 
-Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is kept as it was
-given and not indexed: what a hit shows and queries do not see. Declared metadata are exact terms
-(keyword), doubles (number) or the first millisecond of the period (date) in ``metadata.<name>``.
+Documents have their ordinal as ``_id`` and are routed by ``doc_id``. ``record`` is stored and not
+indexed: hits show it and queries do not see it. Declared metadata are exact terms (keyword),
+doubles (number) or the first millisecond of the period (date) in ``metadata.<name>``.
 
 Settings and mappings are in ``opensearch/*.json``. The mapping of the chunks has our ``_meta``; an
 index without it is not ours.
@@ -32,7 +32,7 @@ from arag_search.query.dates import period_ms
 from arag_search.query.fields import CONTENT, DOC_ID, TEXT_FIELDS, TITLE, MetadataType
 
 ENGINE = "opensearch"
-"""What the manifest says of an index of this kind."""
+"""The name of this engine in manifests."""
 
 ID = "id"
 CHUNK_ID = "chunk_id"
@@ -43,7 +43,7 @@ METADATA = "metadata"
 RECORD = "record"
 SENTENCE_ENDS = "sentence_ends"
 SENTENCES = "sentences"
-"""In the record of a sentence: how many its chunk has."""
+"""In the record of a sentence: the number of sentences in its chunk."""
 EXACT = "exact"
 SENTENCES_SUFFIX = ".sentences"
 BUILDING_SUFFIX = ".building"
@@ -53,13 +53,13 @@ LOCK_SUFFIX = ".lock"
 META_KEY = "arag_search"
 META_VERSION = 2
 UPDATE_KEY = "update"
-"""In ``build`` of ``_meta``: an update that has begun and is not finished."""
+"""In ``build`` of ``_meta``: an unfinished update."""
 
 WITHOUT_TEXT = (CONTENT, f"{RECORD}.{SENTENCE_ENDS}")
-"""What to leave out of ``_source`` for a hit that shows no text."""
+"""The fields to exclude from ``_source`` for hits without text."""
 
 Terms = Mapping[str, tuple[str, ...]]
-"""By scored field, the fewest terms found of which every shard with that field holds one."""
+"""For each scored field, a small set of terms of which every shard with the field holds one."""
 
 _PHYSICAL = re.compile(r"(?P<name>.+)-\d{14}(?:\d{3})?-[0-9a-f]{8}")
 _REBUILD = "Build the index again with --overwrite."
@@ -69,44 +69,44 @@ _REBUILD = "Build the index again with --overwrite."
 
 
 def physical_name(name: str, now: datetime, random_hex: str) -> str:
-    """The name of the chunk index that a build makes for ``name``; in order of their names is in
-    order of time, to the millisecond."""
+    """Return the name of the chunk index that a build creates for ``name``. Names sort by time, to
+    the millisecond."""
     return f"{name}-{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03}-{random_hex[:8]}"
 
 
 def is_physical(index: str, name: str) -> bool:
-    """Whether ``index`` is named as builds of ``name`` name their chunk indexes."""
+    """Return whether ``index`` is a name that builds of ``name`` give to chunk indexes."""
     match = _PHYSICAL.fullmatch(index)
     return match is not None and match["name"] == name
 
 
 def sentences_name(name: str) -> str:
-    """The sentence index (or its alias) that belongs to a chunk index (or its alias)."""
+    """Return the sentence index (or its alias) of a chunk index (or its alias)."""
     return name + SENTENCES_SUFFIX
 
 
 def building_alias(physical: str) -> str:
-    """The alias that bulks are written through until the build is finished."""
+    """Return the alias that bulks are written through until the build is finished."""
     return physical + BUILDING_SUFFIX
 
 
 def lock_name(physical: str) -> str:
-    """The index that says who updates a chunk index."""
+    """Return the index with the lock of updates of a chunk index."""
     return physical + LOCK_SUFFIX
 
 
 def updating_alias(index: str) -> str:
-    """The alias that an update writes through, so that it brings back no index that was deleted."""
+    """Return the alias that updates write through, so that they never recreate a deleted index."""
     return index + UPDATING_SUFFIX
 
 
 def opensearch_field(name: str) -> str:
-    """The field of a metadata field that queries name."""
+    """Return the field in documents for a metadata field in queries."""
     return DOC_ID if name == DOC_ID else f"{METADATA}.{name}"
 
 
 def exact_field(name: str) -> str:
-    """The subfield of a text field that scores boost x frequency."""
+    """Return the subfield of a text field that scores boost x frequency."""
     return f"{name}.{EXACT}"
 
 
@@ -122,7 +122,7 @@ def chunk_index(
     exact: bool,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The body that creates a chunk index; without ``exact`` it serves no keyword_search."""
+    """Return the body that creates a chunk index; keyword_search requires ``exact``."""
     body = _index("chunks", metadata, k1, b, shards, meta)
     if not exact:
         del body["settings"]["index"]["similarity"]["counts"]
@@ -139,7 +139,7 @@ def sentence_index(
     shards: int,
     meta: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The body that creates a sentence index."""
+    """Return the body that creates a sentence index."""
     return _index("sentences", metadata, k1, b, shards, meta)
 
 
@@ -157,7 +157,7 @@ def _index(
     index["similarity"]["default"].update(k1=k1, b=b)
     types = {"keyword": "keyword", "number": "double", "date": "long"}
     body["mappings"]["properties"][METADATA]["properties"] = {
-        each: {"type": types[kind]} for each, kind in metadata.items()
+        field: {"type": types[kind]} for field, kind in metadata.items()
     }
     body["mappings"]["_meta"] = {META_KEY: dict(meta)}
     return body
@@ -175,7 +175,7 @@ def _definition(name: str) -> bytes:
 
 
 def chunk_document(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> dict[str, Any]:
-    """The document of a chunk, whose declared metadata fields are ``metadata``."""
+    """Return the document of a chunk, whose declared metadata fields are ``metadata``."""
     return {
         ID: chunk.id,
         DOC_ID: chunk.doc_id,
@@ -192,7 +192,7 @@ def chunk_document(chunk: Chunk, metadata: Mapping[str, MetadataType]) -> dict[s
 def sentence_documents(
     chunk: Chunk, metadata: Mapping[str, MetadataType]
 ) -> Iterator[dict[str, Any]]:
-    """The documents of the sentences of a chunk, in order."""
+    """Yield the documents of the sentences of a chunk, in order."""
     texts = chunk.sentences()
     common: dict[str, Any] = {
         CHUNK_ID: chunk.id,
@@ -210,14 +210,14 @@ def sentence_documents(
 def _indexed(
     values: Mapping[str, MetadataValue], declared: Mapping[str, MetadataType]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    terms: dict[str, Any] = {}
     for name, kind in declared.items():
         value = values.get(name)
         if isinstance(value, tuple):
-            found[name] = [_term(each, kind) for each in value]
+            terms[name] = [_term(scalar, kind) for scalar in value]
         elif value is not None:
-            found[name] = _term(value, kind)
-    return found
+            terms[name] = _term(value, kind)
+    return terms
 
 
 def _term(value: MetadataScalar, kind: MetadataType) -> str | float | int:
@@ -229,7 +229,7 @@ def _term(value: MetadataScalar, kind: MetadataType) -> str | float | int:
 
 
 def chunk_of(source: Mapping[str, Any]) -> Chunk:
-    """The chunk whose document this is; without content where that was not asked for."""
+    """Return the chunk of a document; without content if that was not requested."""
     return Chunk(
         id=source[ID],
         doc_id=source[DOC_ID],
@@ -244,7 +244,7 @@ def chunk_of(source: Mapping[str, Any]) -> Chunk:
 
 
 def metadata_of(source: Mapping[str, Any]) -> dict[str, MetadataValue]:
-    """The metadata of a chunk's or a sentence's document as they were given."""
+    """Return the metadata in the document of a chunk or a sentence, as in the corpus."""
     loaded = cast("dict[str, Any]", source[RECORD].get(METADATA, {}))
     return {
         name: tuple(value) if isinstance(value, list) else value  # pyright: ignore
@@ -252,16 +252,16 @@ def metadata_of(source: Mapping[str, Any]) -> dict[str, MetadataValue]:
     }
 
 
-# The manifest and what else is in ``_meta``
+# The content of ``_meta``
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What the mapping of a chunk index of ours says of it.
+    """The description of a chunk index of ours in its mapping.
 
     ``sentences`` is the name of its sentence index, None if left out. ``manifest`` and the shard
-    terms (see ``Terms``) are there when everything is written. ``build`` holds what a build needs
-    in order to go on.
+    terms (see ``Terms``) are present when everything is written. ``build`` holds what is needed to
+    resume a build.
     """
 
     sentences: str | None
@@ -272,12 +272,12 @@ class Meta:
 
     @property
     def unfinished_update(self) -> str:
-        """The command of an update that has begun and is not finished, or nothing."""
+        """The command of an unfinished update, or empty."""
         update = self.build.get(UPDATE_KEY)
         return "" if update is None else str(update["record"]["command"])
 
     def to_json(self) -> dict[str, Any]:
-        """What stands below ``META_KEY``."""
+        """Return the JSON to store under ``META_KEY``."""
         manifest = None if self.manifest is None else orjson.loads(self.manifest.to_json())
         return {
             "version": META_VERSION,
@@ -289,15 +289,15 @@ class Meta:
 
 
 def read_meta(mapping: Mapping[str, Any], where: str) -> Meta | None:
-    """Read ``_meta`` of the mapping of a chunk index; None where it is not ours.
+    """Read ``_meta`` of the mapping of a chunk index; None if it is not ours.
 
-    Raises IndexVersionError for another version, IndexDamagedError for what cannot be read.
+    Raises IndexVersionError for another version, IndexDamagedError if it cannot be read.
     """
     described: Any = mapping.get("_meta")
-    found: Any = described.get(META_KEY) if isinstance(described, dict) else None  # pyright: ignore
-    if not isinstance(found, dict):
+    ours: Any = described.get(META_KEY) if isinstance(described, dict) else None  # pyright: ignore
+    if not isinstance(ours, dict):
         return None
-    loaded = cast("dict[str, Any]", found)
+    loaded = cast("dict[str, Any]", ours)
     if loaded.get("version") != META_VERSION:
         raise IndexVersionError(
             f"The index has format version {loaded.get('version')}.",
@@ -331,7 +331,7 @@ def _terms(loaded: Any) -> Terms:
 
 
 def _build(loaded: Any) -> Mapping[str, Any]:
-    """What builds and updates have noted. Raises KeyError and TypeError for anything else."""
+    """Return the notes of builds and updates. Raises KeyError and TypeError if malformed."""
     build = cast("dict[str, Any]", _typed(loaded, dict))
     for name in build.keys() & _NOTES.keys():
         note = _typed(build[name], dict)
@@ -353,11 +353,11 @@ _NOTES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "state": {},
     UPDATE_KEY: {"stage": (str,), "record": (dict,), "first": (int, type(None))},
 }
-"""The notes of builds and updates that are objects, and what is read of them."""
+"""The notes of builds and updates that are objects, and the fields that are read."""
 
 
 def _typed(value: Any, *kinds: type) -> Any:
-    """The value, which must be of one of these types. Raises TypeError."""
+    """Return the value, which must be of one of these types. Raises TypeError."""
     if type(value) not in kinds:
         raise TypeError(f"{type(value).__name__} instead of {kinds[0].__name__}")
     return value

@@ -1,8 +1,8 @@
-"""What answers must look like, by the request that they answer: the one place that looks.
+"""The required shapes of answers, by request. Answers are checked here and nowhere else.
 
-What is read of an answer elsewhere is there, of the right type, and of all shards. A server that
-answers anything else, or a proxy before it that changes answers, is an error that names what is
-wrong: nothing is taken for a complete answer that is not one.
+Other modules may rely on the fields that they read: they exist, have the right type, and cover all
+shards. Any other answer, of the server or of a proxy that changes answers, is an error that names
+the problem, so that no incomplete answer passes for a complete one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DOCUMENT: Mapping[str, type] = {
     schema.ORDINAL: int,
     schema.RECORD: dict,
 }
-"""The fields of documents that are read, and their types."""
+"""The fields that are read from documents, and their types."""
 _ALWAYS = (DOC_ID, TITLE, schema.PART, schema.PARTS, schema.ORDINAL, schema.RECORD)
 _MAX_SHOWN_CHARACTERS = 80
 
@@ -55,21 +55,21 @@ class Exchange(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """The part of the path that begins with an underscore, such as ``_search``; empty for that
-        of indexes themselves."""
+        """The part of the path that begins with an underscore, such as ``_search``; empty if the
+        path names indexes alone."""
         if self.path == "/":
             return self.path
         return next((part for part in self.path.split("/") if part.startswith("_")), "")
 
     @property
     def indexes(self) -> list[str]:
-        """The names of indexes in the path that stand for themselves."""
+        """The names of indexes in the path, without patterns."""
         first = self.path.split("/")[1]
         return [name for name in first.split(",") if name and "*" not in name]
 
 
 class _WrongShapeError(Exception):
-    """A value of an answer is missing, or is not what it must be."""
+    """A value in an answer is missing or has the wrong type."""
 
     def __init__(self, at: str, value: object, allowed: str) -> None:
         super().__init__(at)
@@ -79,8 +79,8 @@ class _WrongShapeError(Exception):
 
 
 def fault_of_shape(exchange: Exchange) -> Fault | None:
-    """What is wrong with an answer of status 200; None where it is whole and well formed. Answers
-    of endpoints that the engine does not use are not looked at."""
+    """Return the fault of an answer with status 200; None if it is complete and well formed.
+    Answers of endpoints that the engine does not use are not checked."""
     check = _CHECKS.get((exchange.method, exchange.endpoint))
     try:
         return None if check is None else check(exchange)
@@ -114,7 +114,7 @@ def _shown(value: object) -> str:
 
 
 def _typed(value: Any, kind: type, at: str) -> Any:
-    """The value, which must be of this type; true and false are no numbers."""
+    """Return the value, which must be of this type; booleans do not count as numbers."""
     if type(value) is not kind and not (kind is float and type(value) is int):
         raise _WrongShapeError(at, value, _KINDS[kind])
     return value
@@ -156,8 +156,8 @@ def _length(values: Sequence[Any], due: int, at: str) -> None:
 
 
 def _whole(answer: Mapping[str, Any], server: str, at: str = "", *, all_copies: bool) -> Any:
-    """The fault of an answer of which shards are missing. ``all_copies``: the request goes to
-    replicas too, of which some may not be assigned."""
+    """Return the fault of an answer that lacks shards. ``all_copies``: the request also goes to
+    replicas, some of which may be unassigned."""
     shards = _get(answer, "_shards", dict, at)
     total, failed = (
         _count(shards, "total", f"{at}_shards."),
@@ -176,7 +176,7 @@ def _whole(answer: Mapping[str, Any], server: str, at: str = "", *, all_copies: 
 
 
 def _count_of_all(holder: Mapping[str, Any], total: int, at: str) -> None:
-    """See that as many were successful as there are; shards that hold no match count as such."""
+    """Check that all shards were successful; those without a match count as successful."""
     successful = _count(holder, "successful", at)
     if successful != total:
         raise _WrongShapeError(f"{at}successful", successful, f"{total}, as {at}total")
@@ -219,7 +219,7 @@ def _searches(exchange: Exchange) -> Fault | None:
 
 
 def _searched(answer: Any, body: Mapping[str, Any], server: str, at: str) -> Fault | None:
-    """What is wrong with the answer to one search."""
+    """Return the fault of the answer to a search."""
     _object(answer, at[:-1] or "the answer")
     if fault := _whole(answer, server, at, all_copies=False) or fault_of_answer(answer, server):
         return fault
@@ -243,7 +243,7 @@ def _hits(holder: Mapping[str, Any], body: Mapping[str, Any], at: str) -> None:
     for number, hit in enumerate(hits):
         try:
             _hit(hit, body, sort, required, "hit.")
-        except _WrongShapeError:  # once more, to name the place, which costs more than the check
+        except _WrongShapeError:  # check again to name the place, which is slower
             _hit(hit, body, sort, required, f"{at}hits[{number}].")
 
 
@@ -283,7 +283,7 @@ def _hit(
 
 
 def _required_fields(body: Mapping[str, Any]) -> list[str] | None:
-    """The fields that the documents of a search have; None where it asks for no documents."""
+    """Return the fields of the documents of a search; None if it requests no documents."""
     wanted = body.get("_source", False)
     if wanted is False:
         return None
@@ -311,7 +311,7 @@ def _document(source: Mapping[str, Any], required: Sequence[str], at: str) -> No
     if set(map(type, ends)) - {int}:
         for end in ends:
             _typed(end, int, f"{at}{schema.SENTENCE_ENDS}")
-    if schema.CHUNK_ID in required:  # a sentence, which says how many there are
+    if schema.CHUNK_ID in required:  # a sentence has the number of sentences in its chunk
         number = _count(record, schema.SENTENCES, at)
         if number > MAX_SENTENCES:
             raise _WrongShapeError(f"{at}{schema.SENTENCES}", number, f"0 to {MAX_SENTENCES:,}")
@@ -322,7 +322,7 @@ def _document(source: Mapping[str, Any], required: Sequence[str], at: str) -> No
 
 
 def _bulk(exchange: Exchange) -> Fault | None:
-    """See that each action has its outcome. A deletion is one line, anything else two."""
+    """Check that each action has its outcome. A deletion is one line, anything else two."""
     if isinstance(exchange.body, bytes):
         lines, is_deletion = exchange.body.count(b"\n"), exchange.body.startswith(b'{"delete"')
     else:

@@ -1,4 +1,4 @@
-"""Which shards of an index nobody serves."""
+"""Shards without a primary copy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ASK_S = 5.0
 
 
 def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
-    """In words, the shards of ``indexes`` that have no primary; all where no node answers.
+    """Describe the shards of ``indexes`` that have no primary; all of them if no node answers.
 
-    Empty where none is lost. Never raises EngineError.
+    Empty if none is lost. Never raises EngineError.
     """
     names = ",".join(indexes)
     try:
@@ -31,8 +31,10 @@ def lost_shards(client: Client, indexes: Sequence[str], shards: int) -> str:
     health = cast("dict[str, Any]", reply.get("indices", {}))
     lost: list[str] = []
     for index in indexes:
-        of_index = cast("dict[str, Any]", health.get(index, {}).get("shards", {}))
-        numbers = sorted(int(each) for each, is_of in of_index.items() if not _is_served(is_of))
+        by_number = cast("dict[str, Any]", health.get(index, {}).get("shards", {}))
+        numbers = sorted(
+            int(number) for number, shard in by_number.items() if not _is_served(shard)
+        )
         if numbers:
             lost.append(f"{index}: no node has shard {', '.join(map(str, numbers))}")
     return "; ".join(lost)

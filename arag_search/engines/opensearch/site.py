@@ -1,8 +1,8 @@
-"""An index on OpenSearch as builds see it: what is live, what is unfinished, who builds.
+"""The site of an index on OpenSearch: its live and unfinished physical indexes, and their builders.
 
 ``<name>`` and ``<name>.sentences`` are aliases, switched in one call when a build is finished or
-rolled back. The physical index that was live before is kept, older ones of ours are deleted. An
-unfinished one goes on where its signature is the same. An index without our ``_meta`` is never
+rolled back. The previously live physical index is kept, older ones of ours are deleted. An
+unfinished one is resumed if its signature is the same. An index without our ``_meta`` is never
 touched.
 """
 
@@ -43,16 +43,16 @@ from arag_search.system.processes import Process, this_process
 SIGNATURE_KEY = "signature"
 BUILDER_KEY = "builder"
 SEEN_S = 900.0
-"""For so long after its last sign a builder on another machine is taken to be at work: longer than
+"""A builder on another machine counts as running for so long after it was last seen: longer than
 it waits for a lost node."""
 
 GREEN_S = 600.0
-"""How long the copies of the shards are waited for before an index is published."""
+"""How long to wait for the copies of the shards before an index is published."""
 
 KEPT = 1
-"""How many finished indexes beside the live one a build leaves, for a roll-back."""
+"""How many finished indexes besides the live one a build keeps for rollback."""
 
-_IF_THERE = {"ignore_unavailable": "true"}
+_IF_EXISTS = {"ignore_unavailable": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Physical:
 
     name: str
     meta: Meta | None
-    """None where it is of another version, or damaged."""
+    """None if it is of another version, or damaged."""
 
     is_unfinished: bool
     has_sentences: bool
@@ -70,7 +70,7 @@ class _Physical:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The physical indexes that a name led to before and leads to now, and the manifest of this."""
+    """The physical indexes of a name before and after a rollback, and the latter's manifest."""
 
     before: str
     now: str
@@ -78,17 +78,17 @@ class RolledBack:
 
 
 class OpenSearchSite:
-    """A name on a cluster held for one builder; a context manager.
+    """A name on a cluster, for one builder; a context manager.
 
-    Entering raises IndexExistsError where there is an index and ``overwrite`` is not set, or one
-    that is not ours.
+    Entering raises IndexExistsError if there is an index and ``overwrite`` is not set, or one that
+    is not ours.
     """
 
     def __init__(
         self, client: Client, name: str, where: str, *, overwrite: bool, keep: int = KEPT
     ) -> None:
-        """``keep`` is how many finished indexes beside the new one are left when it is published:
-        the one that was live before, then the newest."""
+        """``keep`` is how many finished indexes besides the new one are kept when it is published:
+        the previously live one, then the newest."""
         self._client = client
         self._keep = keep
         self._name = name
@@ -102,47 +102,48 @@ class OpenSearchSite:
             raise IndexExistsError(
                 "There is an index already.",
                 where=self._where,
-                do="Say --overwrite to replace it, or name another index.",
+                do="Add --overwrite to replace it, or name another index.",
             )
         return self
 
     def __exit__(self, *exception: object) -> None:
-        pass  # nothing is held: a builder is known by what it writes into ``_meta``
+        pass  # nothing is locked: a builder is known by what it writes into ``_meta``
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """The physical name to build, whether one goes on, and why or why not.
+        """Return the physical name to build, whether its build is resumed, and why or why not.
 
-        Raises IndexLockedError where another builder is at work.
+        Raises IndexLockedError if another builder is running.
         """
-        unfinished = [each for each in self._physical().values() if each.is_unfinished]
-        for each in unfinished:
-            self._check_builder(each)
+        unfinished = [physical for physical in self._physical().values() if physical.is_unfinished]
+        for physical in unfinished:
+            self._check_builder(physical)
         why = ""
-        for each in unfinished:
-            before = _signature(each.meta)
-            whole = each.has_sentences or (each.meta is not None and each.meta.sentences is None)
-            if whole and before == signature:
-                return each.name, True, "nothing has changed since it was stopped"
-            why = _difference(before, signature) if whole else "what there was of it is damaged"
-            self._delete(each.name)
+        for physical in unfinished:
+            meta = physical.meta
+            before = _signature(meta)
+            is_whole = physical.has_sentences or (meta is not None and meta.sentences is None)
+            if is_whole and before == signature:
+                return physical.name, True, "nothing has changed since it was stopped"
+            why = _difference(before, signature) if is_whole else "what there was of it is damaged"
+            self._delete(physical.name)
         return physical_name(self._name, datetime.now(UTC), secrets.token_hex(4)), False, why
 
     def check_alone(self, physical: str) -> None:
-        """Raise IndexLockedError where another builder has begun at the same time, and first."""
-        for each in self._physical().values():
-            if each.is_unfinished and each.name < physical:
-                self._check_builder(each)
+        """Raise IndexLockedError if another builder began at the same time, and first."""
+        for other in self._physical().values():
+            if other.is_unfinished and other.name < physical:
+                self._check_builder(other)
 
     def discard(self, physical: str) -> None:
-        """Delete an unfinished index. Tries once: the next build deletes what is left."""
-        found = self._physical(budget_s=0).get(physical)
-        if found is not None and found.is_unfinished:
+        """Delete an unfinished index. Tries once: the next build deletes what remains."""
+        unfinished = self._physical(budget_s=0).get(physical)
+        if unfinished is not None and unfinished.is_unfinished:
             self._delete(physical, budget_s=0)
 
     def publish(self, physical: str, has_sentences: bool) -> None:
-        """Restore the replicas, wait for them, switch the aliases, delete what is older.
+        """Restore the replicas, wait for them, switch the aliases, and delete older indexes.
 
-        Raises BuildError where another build was published meanwhile.
+        Raises BuildError if another build was published meanwhile.
         """
         self._restore_replicas([physical, *([sentences_name(physical)] if has_sentences else [])])
         if self._live() != self._live_before:
@@ -156,20 +157,20 @@ class OpenSearchSite:
         if refused is not None:
             raise self._overtaken() from refused
         finished = [
-            each
-            for each in self._physical().values()
-            if not each.is_unfinished and each.name != physical
+            other
+            for other in self._physical().values()
+            if not other.is_unfinished and other.name != physical
         ]
-        finished.sort(key=lambda each: (each.name == old, each.created_ms), reverse=True)
-        for each in finished[self._keep :]:
-            self._delete(each.name)
+        finished.sort(key=lambda other: (other.name == old, other.created_ms), reverse=True)
+        for surplus in finished[self._keep :]:
+            self._delete(surplus.name)
 
     def roll_back(self) -> RolledBack:
-        """Make the newest finished index that is older than the live one the one that is searched.
+        """Publish the newest finished index that is older than the live one.
 
-        Raises IndexNotFoundError where nothing is live or none is older, IndexDamagedError for one
-        that is not whole, BuildError where somebody else switched meanwhile. Not to be called
-        between entering and leaving.
+        Raises IndexNotFoundError if no index is live or none is older, IndexDamagedError for an
+        incomplete one, BuildError if the name was switched meanwhile. Not to be called between
+        entering and leaving.
         """
         live = self._live()
         if live is None:
@@ -178,12 +179,12 @@ class OpenSearchSite:
                 where=self._where,
                 do="Build one: arag-search index SOURCE --to ADDRESS",
             )
-        finished = [each for each in self._physical().values() if not each.is_unfinished]
-        finished.sort(key=lambda each: each.created_ms)
-        place = [each.name for each in finished].index(live)
+        finished = [index for index in self._physical().values() if not index.is_unfinished]
+        finished.sort(key=lambda index: index.created_ms)
+        place = [index.name for index in finished].index(live)
         older = finished[:place]
         if not older:
-            newer = ", ".join(each.name for each in finished[place + 1 :])
+            newer = ", ".join(index.name for index in finished[place + 1 :])
             raise IndexNotFoundError(
                 f"No index before the one that is live ({live}) is kept.",
                 where=self._where,
@@ -198,17 +199,17 @@ class OpenSearchSite:
         refused = self._switch(live, to.name, to.has_sentences, [])
         if refused is not None:
             raise BuildError(
-                "Somebody else switched this name meanwhile.",
+                "Another process switched this name meanwhile.",
                 where=self._where,
-                do="See which index is live with arag-search info, and decide again.",
+                do="Check which index is live with arag-search info, and decide again.",
             ) from refused
         return RolledBack(live, to.name, to.meta.manifest)
 
     def _switch(
         self, old: str | None, new: str, has_sentences: bool, actions: list[dict[str, Any]]
     ) -> RefusedError | None:
-        """Move the names from one index to another in one call, ``actions`` with it; why the new
-        one is not live then."""
+        """Move the names from one index to another in one call, together with ``actions``. Return
+        the error if the new one is not live afterwards."""
         if old is not None:
             actions.append(_remove(old, self._name))
             if self._physical()[old].has_sentences:
@@ -219,27 +220,27 @@ class OpenSearchSite:
         try:
             self._client.call("POST", "/_aliases", {"actions": actions}, attempt_timeout_s=60)
         except RefusedError as error:
-            # Where an answer was lost and the switch asked for again, nothing is left to remove.
+            # If an answer was lost and the switch was sent again, nothing is left to remove.
             return None if self._live() == new else error
         return None
 
-    # What there is
+    # Physical indexes
 
     def _live(self) -> str | None:
-        """The physical index behind the name; None where there is nothing of that name."""
+        """Return the physical index behind the name; None if the name is free."""
         path = f"/{self._name},{sentences_name(self._name)}/_alias"
-        found = cast(
+        reply = cast(
             "dict[str, dict[str, Any]]",
-            self._client.call("GET", path, params=_IF_THERE),
+            self._client.call("GET", path, params=_IF_EXISTS),
         )
-        chunks = [each for each, is_of in found.items() if self._name in is_of["aliases"]]
+        chunks = [index for index, info in reply.items() if self._name in info["aliases"]]
         ours = self._physical()
         expected = {*chunks, *map(sentences_name, chunks)}
-        if len(chunks) > 1 or set(found) - expected or not set(chunks) <= set(ours):
-            foreign = sorted(set(found) - {*ours, *map(sentences_name, ours)})
+        if len(chunks) > 1 or set(reply) - expected or not set(chunks) <= set(ours):
+            foreign = sorted(set(reply) - {*ours, *map(sentences_name, ours)})
             raise IndexExistsError(
-                "There is an index of that name that arag-search index has not built"
-                f" ({', '.join(foreign or sorted(found))}).",
+                "There is an index of that name that arag-search index did not build"
+                f" ({', '.join(foreign or sorted(reply))}).",
                 where=self._where,
                 allowed="a name that is free, or that of an index of ours with --overwrite",
                 do="Name another index.",
@@ -247,7 +248,7 @@ class OpenSearchSite:
         return chunks[0] if chunks else None
 
     def _physical(self, budget_s: float | None = None) -> dict[str, _Physical]:
-        """All chunk indexes of ours for this name, in order."""
+        """Return all chunk indexes of ours for this name, in order."""
         reply = self._client.call(
             "GET",
             f"/{self._name}-*",
@@ -255,49 +256,51 @@ class OpenSearchSite:
             budget_s=budget_s,
             attempt_timeout_s=60,
         )
-        found: dict[str, _Physical] = {}
-        for index, is_of in sorted(cast("dict[str, dict[str, Any]]", reply).items()):
+        indexes: dict[str, _Physical] = {}
+        for index, info in sorted(cast("dict[str, dict[str, Any]]", reply).items()):
             if not is_physical(index, self._name):
                 continue
             try:
-                meta = read_meta(is_of.get("mappings", {}), index)
+                meta = read_meta(info.get("mappings", {}), index)
                 if meta is None:
                     continue
             except (IndexVersionError, IndexDamagedError):
                 meta = None  # ours, of another release: it may be overwritten
-            unfinished = building_alias(index) in is_of.get("aliases", {})
-            created_ms = int(is_of["settings"]["index"]["creation_date"])
+            unfinished = building_alias(index) in info.get("aliases", {})
+            created_ms = int(info["settings"]["index"]["creation_date"])
             whole = sentences_name(index) in reply
-            found[index] = _Physical(index, meta, unfinished, whole, created_ms)
-        return found
+            indexes[index] = _Physical(index, meta, unfinished, whole, created_ms)
+        return indexes
 
     def _delete(self, physical: str, budget_s: float | None = None) -> None:
         path = f"/{physical},{sentences_name(physical)},{lock_name(physical)}"
-        self._client.call("DELETE", path, params=_IF_THERE, budget_s=budget_s, attempt_timeout_s=60)
+        self._client.call(
+            "DELETE", path, params=_IF_EXISTS, budget_s=budget_s, attempt_timeout_s=60
+        )
 
     # Builders
 
     def _check_builder(self, physical: _Physical) -> None:
-        """Raise IndexLockedError where the one who builds it is at work."""
-        found: Any = {} if physical.meta is None else physical.meta.build.get(BUILDER_KEY, {})
-        builder = cast("dict[str, Any]", found)
-        if not builder or not is_at_work(builder):
+        """Raise IndexLockedError if the builder of a physical index is running."""
+        stored: Any = {} if physical.meta is None else physical.meta.build.get(BUILDER_KEY, {})
+        builder = cast("dict[str, Any]", stored)
+        if not builder or not is_running(builder):
             return
         raise IndexLockedError(
-            f"Another build is at work there (process {builder['process']}"
+            f"Another build is running there (process {builder['process']}"
             f" on {builder['machine']}).",
             where=self._where,
             do="Wait for it, or stop it; or name another index.",
         )
 
     def check_no_builder(self) -> None:
-        """Raise IndexLockedError where a build of the name is at work."""
-        for each in self._physical().values():
-            if each.is_unfinished:
-                self._check_builder(each)
+        """Raise IndexLockedError if a build of the name is running."""
+        for physical in self._physical().values():
+            if physical.is_unfinished:
+                self._check_builder(physical)
 
     def _restore_replicas(self, indexes: Sequence[str]) -> None:
-        """One replica where there is a node for it, and wait until all are there."""
+        """Add one replica if there is a node for it, and wait until all are assigned."""
         pattern = ",".join(indexes)
         self._client.call(
             "PUT",
@@ -315,14 +318,14 @@ class OpenSearchSite:
             )
         except UnavailableError as error:
             raise UnavailableError(
-                f"The copies of the shards are not all there after {GREEN_S:g} s.",
+                f"The copies of the shards are not all assigned after {GREEN_S:g} s.",
                 where=self._where,
-                do="See to the nodes and their disks. The same command then goes on.",
+                do="Check the nodes and their disks. Then run the same command again to resume.",
             ) from error
 
     def _not_whole(self, physical: str) -> IndexDamagedError:
         return IndexDamagedError(
-            f"The index before ({physical}) is not whole.",
+            f"The previous index ({physical}) is incomplete.",
             where=self._where,
             do="Build it again with --overwrite.",
         )
@@ -331,12 +334,12 @@ class OpenSearchSite:
         return BuildError(
             "Another build was published under this name meanwhile.",
             where=self._where,
-            do="Say --overwrite to replace it with this one; the same command then goes on.",
+            do="Add --overwrite to replace it with this one; the same command then resumes.",
         )
 
 
 def this_builder() -> dict[str, Any]:
-    """How this process shows that it is at work, and when it last was."""
+    """Describe this process, as a builder that is running now."""
     process = this_process()
     return {
         "machine": platform.node(),
@@ -346,8 +349,8 @@ def this_builder() -> dict[str, Any]:
     }
 
 
-def is_at_work(builder: Mapping[str, Any]) -> bool:
-    """Whether the process that ``this_builder`` has described runs, as far as is known here."""
+def is_running(builder: Mapping[str, Any]) -> bool:
+    """Return whether the process that ``this_builder`` described is running, as far as known."""
     if builder["machine"] != platform.node():
         return time.time() - builder["seen"] < SEEN_S
     process = Process(int(builder["process"]), builder["started"])
@@ -355,8 +358,8 @@ def is_at_work(builder: Mapping[str, Any]) -> bool:
 
 
 def _signature(meta: Meta | None) -> Mapping[str, Any]:
-    found: Any = {} if meta is None else meta.build.get(SIGNATURE_KEY, {})
-    return cast("dict[str, Any]", found)
+    signature: Any = {} if meta is None else meta.build.get(SIGNATURE_KEY, {})
+    return cast("dict[str, Any]", signature)
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -1,14 +1,14 @@
-"""OpenSearchUpdate: documents added to and deleted from the published index on a cluster.
+"""OpenSearchUpdate: additions to and deletions from the published index on a cluster.
 
-Nobody sees a document that was written or deleted until the shard is refreshed, and that is done
-once, at the end: all versions of a document are in one shard. Additions are written first; then
-``_meta`` says what is to be deleted and what the index will be; from there on any command can
-finish the update. Before, it can be undone: nothing that was there has been touched.
+Changes become visible when a shard is refreshed, which is done once, at the end: all versions of a
+document are in one shard. Additions are written first. Then ``_meta`` records what to delete and
+the new manifest; from then on any command can finish the update. Before that it can be undone,
+since no earlier document has been changed.
 
-Stopped in between, the index shows the state before, with these exceptions: a shard that is
-recovered (its node was lost, or a copy is made) shows what was written already, so that both
-versions of a document are found until the update is finished or undone; and stopped between the two
-refreshes, the sentences are of another state than the chunks, which readers notice.
+If an update is interrupted, the index shows its previous state, with two exceptions. A shard that
+is recovered (its node was lost, or a copy is created) shows what was written already, so that both
+versions of a document are found until the update is finished or undone. Between the two refreshes,
+sentences and chunks are in different states, which readers detect.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _SLOW_S = 300.0
 
 
 class OpenSearchUpdate:
-    """See IndexUpdate. A context manager that holds the index for one writer.
+    """An update of an index on OpenSearch, see IndexUpdate: a context manager that locks the index.
 
-    Entering raises what opening does, and IndexLockedError where a build or another update is at
-    work.
+    Entering raises the errors of opening, and IndexLockedError if a build or another update is
+    running.
     """
 
     def __init__(self, address: Address) -> None:
@@ -79,9 +79,9 @@ class OpenSearchUpdate:
             self._chunks = places.chunks.index
             self._shards = places.chunks.shards
             sentences = None if places.sentences is None else places.sentences.index
-            self._indexes = [each for each in (self._chunks, sentences) if each]
+            self._indexes = [index for index in (self._chunks, sentences) if index]
             self._lock = UpdateLock(self._client, self._chunks, self.where)
-            self._before_us = self._lock.take()
+            self._dead_holder = self._lock.take()
             try:
                 self._meta = self._read_meta()
             except BaseException:
@@ -120,7 +120,7 @@ class OpenSearchUpdate:
         stopped = self._stopped()
         digest = None if record is None else record.digest
         if stopped is None:
-            about = UpdateRecord.from_json(self._before_us.get("about"))
+            about = UpdateRecord.from_json(self._dead_holder.get("about"))
             done = self.last_update
             if about is not None and about.digest == digest and about.same(done):
                 return Recovery(done=done)
@@ -174,7 +174,7 @@ class OpenSearchUpdate:
         self._check_removed(len(doc_ids))
         self._lock.renew(record.to_json())
         actions = [
-            {"add": {"index": each, "alias": updating_alias(each)}} for each in self._indexes
+            {"add": {"index": index, "alias": updating_alias(index)}} for index in self._indexes
         ]
         self._call("POST", "/_aliases", {"actions": actions})
         if doc_ids:
@@ -186,7 +186,7 @@ class OpenSearchUpdate:
         self._bulks = Bulks(self._client, self.where)
 
     def remove(self, doc_ids: Sequence[str]) -> None:
-        """See IndexUpdate. It is done when the update is published."""
+        """See IndexUpdate. Documents are removed when the update is published."""
         self._removed.update(dict.fromkeys(doc_ids))
         self._check_removed(len(self._removed))
 
@@ -219,7 +219,7 @@ class OpenSearchUpdate:
         self._put_meta(replace(self._meta, manifest=manifest))
 
     def give_up(self) -> None:
-        """See IndexUpdate. What the cluster does not let be undone, and what a process before has
+        """See IndexUpdate. What the cluster does not allow to undo, and what an earlier process has
         written, is left to the next command."""
         stopped = self._stopped()
         if stopped is None or stopped[0] != _LOADING or self._bulks is None:
@@ -244,22 +244,22 @@ class OpenSearchUpdate:
         """See IndexUpdate."""
         return compact(self._client, self._indexes, note)
 
-    # The end of an update, and its undoing
+    # Finishing and undoing
 
     def _complete(self) -> None:
-        """Do what ``_meta`` says is to be done; as often as it takes."""
+        """Finish the update that ``_meta`` describes. May be repeated."""
         update: Any = self._meta.build[schema.UPDATE_KEY]
         manifest = Manifest.from_json(orjson.dumps(update["manifest"]).decode(), self.where)
         first: int | None = update["first"]
         for index in self._indexes:
             self._remove_from(index, update["remove"], first)
-        # Who adds shows sentences first: no chunk is found whose sentences are not; who deletes,
-        # last.
+        # Additions show sentences first, so that no chunk is found without its sentences; deletions
+        # show them last.
         for index in self._indexes if first is None else reversed(self._indexes):
             self._refresh(index)
         self._check_counts(manifest)
         self._check_live()
-        terms = [find_shard_terms(self._client, each, self._shards) for each in self._indexes]
+        terms = [find_shard_terms(self._client, index, self._shards) for index in self._indexes]
         build = {**self._meta.build, LAST_UPDATE_KEY: update["record"]}
         del build[schema.UPDATE_KEY]
         self._put_meta(
@@ -274,8 +274,8 @@ class OpenSearchUpdate:
         self._remove_aliases()
 
     def _undo_unknown(self, first: int) -> None:
-        """Delete what was added by a process that has died. It is seen for a moment: what cannot be
-        found cannot be deleted."""
+        """Delete what a dead process added. It becomes visible for a moment, because documents must
+        be found to be deleted."""
         for index in self._indexes:
             self._refresh(index)
             query = {"range": {schema.ORDINAL: {"gte": first}}}
@@ -296,8 +296,8 @@ class OpenSearchUpdate:
             remove_documents(self._client, self._places_of(index, query), self.where)
 
     def _places_of(self, index: str, query: Mapping[str, Any]) -> list[tuple[str, int, str]]:
-        """Alias, ordinal and routing of the documents that match."""
-        found: list[tuple[str, int, str]] = []
+        """Return alias, ordinal and routing of the documents that match."""
+        places: list[tuple[str, int, str]] = []
         body: dict[str, Any] = {
             "size": 10 * _PAGE,
             "query": query,
@@ -309,18 +309,18 @@ class OpenSearchUpdate:
             hits = self._search(body, index)
             for hit in hits:
                 place = (updating_alias(index), int(hit["_id"]), str(hit["fields"][DOC_ID][0]))
-                found.append(place)
+                places.append(place)
             if len(hits) < 10 * _PAGE:
-                return found
+                return places
             body["search_after"] = hits[-1]["sort"]
 
     def _check_counts(self, manifest: Manifest) -> None:
         expected = (manifest.chunks, manifest.sentences)
-        for index, due in zip(self._indexes, expected, strict=False):
-            held = int(self._call("GET", f"/{index}/_count")["count"])
-            if held != due:
+        for index, count in zip(self._indexes, expected, strict=False):
+            counted = int(self._call("GET", f"/{index}/_count")["count"])
+            if counted != count:
                 raise IndexDamagedError(
-                    f"After the update {index} holds {held:,} documents, but {due:,} are due.",
+                    f"After the update {index} holds {counted:,} documents instead of {count:,}.",
                     where=self.where,
                     do="Build the index again with --overwrite.",
                 )
@@ -339,10 +339,10 @@ class OpenSearchUpdate:
                 f"More than {MAX_REMOVED:,} documents would be deleted or replaced.",
                 where=self.where,
                 allowed=f"{MAX_REMOVED:,} in one update",
-                do="Update in several steps, or build the index anew with --overwrite.",
+                do="Update in several steps, or build the index again with --overwrite.",
             )
 
-    # Talking to the cluster
+    # Calls to the cluster
 
     def _packed(self, chunks: Sequence[Chunk]) -> PackedChunks:
         aliases = [updating_alias(index) for index in self._indexes]
@@ -365,31 +365,31 @@ class OpenSearchUpdate:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> Any:
-        """As Client.call. Raises BuildError where the index is gone."""
+        """Call as Client.call does. Raises BuildError if the index is gone."""
         try:
             return self._client.call(method, path, body, params, attempt_timeout_s=_SLOW_S)
         except RefusedError as error:
             if error.kind != "index_not_found_exception":
                 raise
             raise BuildError(
-                "The index was deleted meanwhile.",
+                "The index was deleted during the update.",
                 where=self.where,
                 do="Build it again.",
             ) from error
 
     def _stopped(self) -> tuple[str, int, UpdateRecord] | None:
-        """Stage, first ordinal and record of the update that ``_meta`` says is under way."""
-        found: Any = self._meta.build.get(schema.UPDATE_KEY)
-        if found is None:
+        """Return stage, first ordinal and record of an unfinished update in ``_meta``."""
+        update: Any = self._meta.build.get(schema.UPDATE_KEY)
+        if update is None:
             return None
-        record = UpdateRecord.from_json(found["record"])
+        record = UpdateRecord.from_json(update["record"])
         if record is None:
             raise IndexDamagedError(
                 "The _meta of the index cannot be read (update).",
                 where=self.where,
                 do="Build the index again with --overwrite.",
             )
-        return str(found["stage"]), int(found["first"] or 0), record
+        return str(update["stage"]), int(update["first"] or 0), record
 
     def _read_meta(self) -> Meta:
         reply = self._call("GET", f"/{self._chunks}/_mapping")
@@ -405,7 +405,7 @@ class OpenSearchUpdate:
 
     def _remove_aliases(self) -> None:
         actions = [
-            {"remove": {"index": each, "alias": updating_alias(each), "must_exist": False}}
-            for each in self._indexes
+            {"remove": {"index": index, "alias": updating_alias(index), "must_exist": False}}
+            for index in self._indexes
         ]
         self._call("POST", "/_aliases", {"actions": actions})

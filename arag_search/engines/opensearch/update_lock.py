@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.schema import lock_name
-from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.errors import AragError, IndexLockedError, RefusedError
 
 _ATTEMPTS = 5
@@ -117,5 +117,5 @@ def _is_held(holder: Mapping[str, Any]) -> bool:
     """Return whether the process that wrote a lock, possibly this one, is running."""
     own = this_builder()
     return all(holder[part] == own[part] for part in ("machine", "process", "started")) or (
-        is_at_work(holder)
+        is_running(holder)
     )

@@ -1,8 +1,8 @@
 """OpenSearchWriter: chunks into the two physical indexes of a build, resumable at checkpoints.
 
-A checkpoint is an entry in ``_meta`` of the chunk index, made when the cluster has acknowledged all
-documents up to it. What was written after it is written again by a build that goes on, and found to
-be there: documents have their ordinal as id.
+A checkpoint is an entry in ``_meta`` of the chunk index, written when the cluster has acknowledged
+all documents up to it. A resumed build sends later documents again, and the cluster reports that
+they exist: documents have their ordinal as id.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SLOW_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """What physical indexes are made with. ``exact`` serves keyword_search, ``sentences``
-    sentence granularity."""
+    """The definition of physical indexes. ``exact`` enables keyword_search, ``sentences`` sentence
+    granularity."""
 
     metadata: Mapping[str, MetadataType]
     k1: float = 1.2
@@ -47,13 +47,13 @@ class IndexDefinition:
 
 
 class OpenSearchWriter:
-    """Writes one physical index and its sentences. Not for several threads."""
+    """A writer of one physical index and its sentences. Not safe to use from several threads."""
 
     checkpoint: Mapping[str, str]
-    """What the newest checkpoint was given; empty for a new index."""
+    """The data of the newest checkpoint; empty for a new index."""
 
     packer: BulkPacker
-    """Makes what ``add_packed`` takes."""
+    """Converts chunks for ``add_packed``."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class OpenSearchWriter:
         node_wait_s: float = NODE_WAIT_S,
         note: Callable[[str], None] | None = None,
     ) -> None:
-        """Write ``physical``: on from its newest checkpoint (``resume``), or from nothing.
+        """Resume ``physical`` at its newest checkpoint (``resume``), or create it.
 
-        For ``node_wait_s`` a node that is lost is waited for, and ``note`` told. Raises
-        IndexDamagedError where there is nothing to go on from, EngineError where the indexes
-        cannot be made.
+        Waits up to ``node_wait_s`` for a lost node, and reports that to ``note``. Raises
+        IndexDamagedError if there is nothing to resume, EngineError if the indexes cannot be
+        created.
         """
         self._client = client
         self._physical = physical
@@ -80,7 +80,7 @@ class OpenSearchWriter:
         self._indexes = [physical]
         if definition.sentences:
             self._indexes.append(sentences_name(physical))
-        self._aliases = [building_alias(each) for each in self._indexes]
+        self._aliases = [building_alias(index) for index in self._indexes]
         sentences_alias = self._aliases[1] if definition.sentences else None
         self.packer = BulkPacker(self._aliases[0], sentences_alias, dict(definition.metadata))
         self._meta = self._resumed() if resume else self._created(signature)
@@ -95,22 +95,22 @@ class OpenSearchWriter:
 
     @property
     def bulk_counts(self) -> BulkCounts:
-        """What was sent and answered."""
+        """The counts of documents sent and answered."""
         return self._bulks.counts
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Add the chunks of one or several documents, in corpus order.
 
-        They may be sent later, up to ``commit``. Raises BuildError for an id or keyword that is too
-        long, for text that is not Unicode, and for what the cluster does not take.
+        They may be sent later, at the latest by ``commit``. Raises BuildError for an id or keyword
+        that is too long, for text that is not Unicode, and for documents that the cluster rejects.
         """
         self.add_packed(self.packer(chunks))
 
     def add_packed(self, packed: PackedChunks) -> None:
-        """Add what ``packer`` made of chunks, of which none comes before those added earlier.
+        """Add chunks converted by ``packer``, all of which come after those added earlier.
 
-        Raises BuildError for what the cluster does not take, UnavailableError where it takes
-        nothing.
+        Raises BuildError for documents that the cluster rejects, UnavailableError if it accepts
+        none at all.
         """
         if packed.last_ordinal is None:
             return
@@ -120,9 +120,10 @@ class OpenSearchWriter:
         self._last = packed.last_ordinal
 
     def has_document(self, doc_id: str) -> bool:
-        """Whether a document of this id was added, by this writer or before its checkpoint. Slow.
+        """Return whether a document with this id was added, by this writer or before its
+        checkpoint. Slow.
 
-        Documents that an earlier run wrote after its checkpoint do not count: they come again.
+        Documents that an earlier run wrote after its checkpoint do not count: they are sent again.
         """
         self._refresh()
         clauses = [{"term": {DOC_ID: doc_id}}, self._up_to_last()]
@@ -131,7 +132,7 @@ class OpenSearchWriter:
         return int(reply["count"]) > 0
 
     def document_ids(self) -> Iterator[str]:
-        """The ids of all documents up to the checkpoint, in corpus order."""
+        """Yield the ids of all documents up to the checkpoint, in corpus order."""
         self._refresh()
         before = ""
         after: list[Any] | None = None
@@ -158,7 +159,7 @@ class OpenSearchWriter:
             after = hits[-1]["sort"]
 
     def commit(self, data: Mapping[str, str]) -> None:
-        """Make a checkpoint of everything added so far, with ``data`` beside it."""
+        """Write a checkpoint of everything added so far, together with ``data``."""
         with self._naming_lost_shards():
             self._bulks.drain()
         build = {
@@ -170,7 +171,7 @@ class OpenSearchWriter:
         self._put_meta(build)
 
     def finish(self, manifest: Manifest, data: Mapping[str, str]) -> None:
-        """Make a checkpoint, and complete ``_meta`` with the manifest and the shard terms."""
+        """Write a checkpoint, and complete ``_meta`` with the manifest and the shard terms."""
         self._refresh()
         shards = self._definition.shards
         chunk_terms = find_shard_terms(self._client, self._physical, shards)
@@ -184,17 +185,17 @@ class OpenSearchWriter:
         self.commit(data)
 
     def counts(self) -> tuple[int, int | None]:
-        """How many chunks and sentences the cluster holds; None where those are left out."""
+        """Count the chunks and sentences on the cluster; None for sentences that are left out."""
         self._refresh()
-        counted = [int(self._call("GET", f"/{each}/_count")["count"]) for each in self._indexes]
+        counted = [int(self._call("GET", f"/{index}/_count")["count"]) for index in self._indexes]
         return counted[0], counted[1] if len(counted) > 1 else None
 
     def close(self) -> None:
-        """End the threads that send; nothing may be left to send."""
+        """End the sending threads; all documents must have been sent."""
         self._bulks.abort()
 
     def abort(self) -> None:
-        """Send nothing more; the newest checkpoint stays. Never raises."""
+        """Stop sending; the newest checkpoint remains. Never raises."""
         self._bulks.abort()
 
     def _up_to_last(self) -> dict[str, Any]:
@@ -230,7 +231,7 @@ class OpenSearchWriter:
         try:
             self._client.call("PUT", f"/{index}", body, attempt_timeout_s=60)
         except RefusedError as error:
-            # Asked for again after an answer that was lost: the name is ours alone.
+            # The request was repeated after its answer was lost: nobody else uses the name.
             if error.kind != "resource_already_exists_exception":
                 raise
 
@@ -259,7 +260,7 @@ class OpenSearchWriter:
         return ",".join(self._indexes)
 
     def _call(self, method: str, path: str, body: Any = None, *, timeout_s: float = 60.0) -> Any:
-        """Call while a node that was lost is waited for."""
+        """Call, and wait for a lost node."""
         with self._naming_lost_shards():
             return self._client.call(
                 method, path, body, budget_s=self._node_wait_s, attempt_timeout_s=timeout_s
@@ -267,11 +268,11 @@ class OpenSearchWriter:
 
     @contextmanager
     def _naming_lost_shards(self) -> Generator[None]:
-        """Tell of a cluster that takes nothing which shards it has lost."""
+        """Name the lost shards in the error of a cluster that accepts nothing."""
         try:
             yield
         except UnavailableError as error:
             lost = lost_shards(self._client, self._indexes, self._definition.shards)
             error.where = lost or error.where
-            error.do = error.do or "See to the cluster. The same command then goes on."
+            error.do = error.do or "Check the cluster. Then run the same command again to resume."
             raise

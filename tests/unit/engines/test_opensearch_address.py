@@ -62,7 +62,7 @@ def test_a_folder_is_no_address() -> None:
             "http://localhost/wiki",
             'The address names the host "localhost".\n'
             f"Where: http://localhost/wiki\n{HOSTS}\n"
-            "Do: Add the port, 9200 unless the server was told otherwise: localhost:9200.",
+            "Do: Add the port, 9200 by default: localhost:9200.",
         ),
         (
             "http://h1:9200,http://h2:9200/wiki",
@@ -85,17 +85,17 @@ def test_a_folder_is_no_address() -> None:
         (
             "http://h1:9200/Wiki",
             f'The name of the index is "Wiki".\nWhere: http://h1:9200/Wiki\n{ALLOWED_NAME}\n'
-            "Do: Write it so.",
+            "Do: Choose such a name.",
         ),
         (
             "http://h1:9200/wiki.sentences",
             'The name of the index is "wiki.sentences".\n'
-            f"Where: http://h1:9200/wiki.sentences\n{ALLOWED_NAME}\nDo: Write it so.",
+            f"Where: http://h1:9200/wiki.sentences\n{ALLOWED_NAME}\nDo: Choose such a name.",
         ),
         (
             "http://h1:9200/a,b",
             f'The name of the index is "a,b".\nWhere: http://h1:9200/a,b\n{ALLOWED_NAME}\n'
-            "Do: Write it so.",
+            "Do: Choose such a name.",
         ),
         (
             "http://h1:9200/_all/wiki?x=/b",
@@ -106,7 +106,7 @@ def test_a_folder_is_no_address() -> None:
         ),
         (
             "my-index",
-            f"The location is no address.\nWhere: my-index\nAllowed: {FORM}",
+            f"The location is not an address.\nWhere: my-index\nAllowed: {FORM}",
         ),
     ],
 )
