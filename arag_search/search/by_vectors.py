@@ -18,7 +18,7 @@ from arag_search.query.parser import parse_filter
 from arag_search.query.problems import LONE_SURROGATE, TOO_LONG, Problem, QueryError
 from arag_search.query.tree import Node, Scope, Term, any_of
 from arag_search.search.fusion import fuse
-from arag_search.search.narrowing import HYBRID_NARROWING, stopped_in_time
+from arag_search.search.narrowing import HYBRID_NARROWING, advising_on_timeout
 from arag_search.search.passages import NearPassage, NearPassages, near_passages
 from arag_search.search.results import (
     HybridRanks,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 
 FUSION_DEPTH = 100
-"""So many passages of each part are fused."""
+"""The number of passages of each part that are fused."""
 
 EMPTY_QUERY = "the query is empty. Write a question, or a few words."
 NO_WORDS = "the query holds no word to look up; the passages are the nearest by vectors."
@@ -43,7 +43,7 @@ TOO_MANY_WORDS = f"only the first {MAX_LEAVES} words of the query were looked up
 
 
 class VectorSearch:
-    """The searches of one index that need its vectors; ``source`` None is an index without.
+    """The searches of one index that need its vectors; without a ``source`` it has none.
 
     Threads may share it; ``close`` waits for their calls.
     """
@@ -64,8 +64,10 @@ class VectorSearch:
         self._calls = Calls(location)
 
     def open(self) -> OpenVectors:
-        """Open vectors and encoder, where that was not done. Raises NotServedError where the index
-        has none, and what opening them raises."""
+        """Open vectors and encoder, unless they are open.
+
+        Raises NotServedError if the index has none, and what opening them raises.
+        """
         if self._source is None:
             raise NotServedError(
                 "The index was opened without vectors.",
@@ -75,9 +77,9 @@ class VectorSearch:
         return self._source.open()
 
     def encode_queries(self, queries: Sequence[str]) -> None:
-        """Encode the distinct ones of the queries together; searches for them need not, then.
+        """Encode the distinct queries together, so that later searches need not.
 
-        Those that no search would take are passed over.
+        Queries that every search would reject are skipped.
         """
         texts = [text for text in map(nfc, queries) if not _problems(text)]
         if texts:
@@ -117,14 +119,14 @@ class VectorSearch:
             ordinals: list[int] = []
             if words is not None:
                 deadline = Deadline.after(self._search_timeout_s)
-                with stopped_in_time(deadline, self._location, lambda: HYBRID_NARROWING):
+                with advising_on_timeout(deadline, self._location, lambda: HYBRID_NARROWING):
                     page = self._engine.search(
                         SearchRequest(
                             words, FUSION_DEPTH, scope=scope, with_text=False, deadline=deadline
                         )
                     )
                 ordinals = [hit.ordinal for hit in page.hits]
-            fused = fuse(ordinals, [one.ordinal for one in near.passages])
+            fused = fuse(ordinals, [passage.ordinal for passage in near.passages])
             shown = fused[offset : offset + max_results]
             ranks = [HybridRanks(*item.ranks) for item in shown]
             proofs = {passage.ordinal: passage for passage in near.passages}
@@ -134,7 +136,7 @@ class VectorSearch:
         return search_result(query, understood, offset, hits, notes, started, passages=len(fused))
 
     def close(self) -> None:
-        """Wait for searches in flight, then free what is open. May be called again."""
+        """Wait for searches in flight, then close the vectors. May be called again."""
         if self._calls.close() and self._source is not None:
             self._source.close()
 
@@ -161,7 +163,7 @@ class VectorSearch:
         return search_result(query, understood, offset, hits, notes, started, passages=end_of_all)
 
     def _understood(self, query: str, filter: str | None) -> tuple[str, Scope | None, str]:
-        """The query as it is encoded, the scope to keep to, and both in words."""
+        """Return the query as it is encoded, the scope to obey, and both in words."""
         text = nfc(query)
         problems = _problems(text)
         if problems:
@@ -186,11 +188,11 @@ class VectorSearch:
         with_text: bool,
         ranks: Sequence[HybridRanks] | None = None,
     ) -> tuple[list[SearchHit], int]:
-        """The passages with what the index holds of them, and how many were left out.
+        """Return the passages with their texts from the index, and how many were left out.
 
-        Nothing is shown that the engine does not find in the scope, or that is not the text of the
-        vectors by which it was found (``proofs``, by ordinal). Without sentences of its own a
-        passage shows all of them.
+        A passage is left out if the engine does not have it in the scope, or if its text is not
+        that of the vectors by which it was found (``proofs``, by ordinal). A passage that was
+        found without sentences shows all of them.
         """
         chunks = self._engine.chunks_at([passage.ordinal for passage in passages], scope)
         hits: list[SearchHit] = []
@@ -203,9 +205,9 @@ class VectorSearch:
 
 
 def words_query(text: str) -> tuple[Node | None, list[str]]:
-    """The words of a text as alternatives, each as often as it stands there, and what to say of it.
+    """Return the words of a text as alternatives, repeated as in the text, with notes on them.
 
-    None where there is none.
+    The query is None if the text has no words.
     """
     words = analysis.terms(text)
     if not words:
@@ -215,14 +217,14 @@ def words_query(text: str) -> tuple[Node | None, list[str]]:
 
 
 def joined(first: Scope | None, second: Scope | None) -> Scope | None:
-    """What both scopes admit."""
+    """Return the scope of the documents that both scopes admit."""
     if first is None or second is None:
         return first or second
     return Scope((*first.include, *second.include), (*first.exclude, *second.exclude))
 
 
 def _problems(text: str) -> tuple[Problem, ...]:
-    """Why a query cannot be searched for."""
+    """Return why a text cannot be searched for; nothing if it can."""
     message = ""
     if not text.strip():
         message = EMPTY_QUERY
@@ -234,15 +236,15 @@ def _problems(text: str) -> tuple[Problem, ...]:
     return (Problem(1, piece, message),) if message else ()
 
 
-def _hit(found: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> SearchHit:
-    shown = tuple(number for number in found.sentences if number < len(chunk.sentence_ends))
+def _hit(passage: NearPassage, chunk: Chunk, ranks: HybridRanks | None) -> SearchHit:
+    shown = tuple(number for number in passage.sentences if number < len(chunk.sentence_ends))
     return SearchHit(
         chunk.id,
         chunk.doc_id,
         chunk.title,
         chunk.part,
         chunk.parts,
-        found.score,
+        passage.score,
         dict(chunk.metadata),
         chunk.content,
         chunk.sentence_ends,

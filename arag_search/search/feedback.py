@@ -1,4 +1,4 @@
-"""Why nothing matched: the hits of the parts of a query, so that a failed search is legible."""
+"""Why nothing matched: the hits of the parts of a query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from arag_search.engines.base import MAX_TOTAL, Granularity
 from arag_search.query.tree import And, Leaf, Node, Not, Or, all_of, leaves
 
 MAX_CLAUSES = 8
-"""At most so many top-level clauses, and so many further leaves, are counted."""
+"""The number of top-level clauses, and of further leaves, that are counted at most."""
 
 Counter = Callable[[Sequence[tuple[Node, Granularity]]], list[int]]
 
@@ -32,9 +32,12 @@ class ClauseCount:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """``alone``: each top-level clause, then each leaf within these. ``without``: the hits of the
-    query with this one clause dropped, where there are any. ``in_chunks``: at sentence granularity
-    the hits of the whole query at chunk granularity, else None."""
+    """The hits of the parts of a query that matched nothing.
+
+    ``alone`` counts each top-level clause, then each leaf within these. ``without`` counts the
+    query without one clause, for clauses whose removal gives hits. ``in_chunks`` is, at sentence
+    granularity, the count of the whole query at chunk granularity, else None.
+    """
 
     alone: tuple[ClauseCount, ...]
     without: tuple[ClauseCount, ...]
@@ -43,7 +46,7 @@ class Feedback:
     def __str__(self) -> str:
         text = f"Alone: {'; '.join(map(str, self.alone))}."
         if self.without:
-            dropped = (f"Without {one.clause}: {count_text(one.count)}" for one in self.without)
+            dropped = (f"Without {rest.clause}: {count_text(rest.count)}" for rest in self.without)
             text += f" {'. '.join(dropped)}."
         if self.in_chunks is not None:
             text += f" With granularity chunk: {count_text(self.in_chunks)}."
@@ -51,21 +54,23 @@ class Feedback:
 
 
 def count_text(count: int) -> str:
-    """The count, or "more than 1,000"."""
+    """Return the count as text, or "more than 1,000"."""
     return f"{count:,}" if count <= MAX_TOTAL else f"more than {MAX_TOTAL:,}"
 
 
 def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
-    """Count the parts of a query that matched nothing. ``count`` is called once, with at most 25
-    queries."""
+    """Count the parts of a query that matched nothing.
+
+    ``count`` is called once, with at most 25 queries.
+    """
     clauses: tuple[Node | Not, ...] = (query,)
     if isinstance(query, And | Or):
         clauses = query.children[:MAX_CLAUSES]
-    asked: list[tuple[Node, Granularity]] = []
+    queries: list[tuple[Node, Granularity]] = []
     rows: list[tuple[str, bool, bool]] = []
     for clause in clauses:
         node = clause.child if isinstance(clause, Not) else clause
-        asked.append((node, granularity))
+        queries.append((node, granularity))
         rows.append((str(node), isinstance(node, Leaf), isinstance(clause, Not)))
     known = {row[0] for row in rows}
     within = {
@@ -74,14 +79,14 @@ def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
         if not isinstance(clause, Leaf)
         for leaf in leaves(clause)
     }
-    for text, leaf in [each for each in within.items() if each[0] not in known][:MAX_CLAUSES]:
-        asked.append((leaf, granularity))
+    for text in [text for text in within if text not in known][:MAX_CLAUSES]:
+        queries.append((within[text], granularity))
         rows.append((text, True, False))
     rest = _without_each(query) if isinstance(query, And) else []
-    asked.extend((node, granularity) for _, node in rest)
+    queries.extend((node, granularity) for _, node in rest)
     if granularity == "sentence":
-        asked.append((query, "chunk"))
-    counts = count(asked)
+        queries.append((query, "chunk"))
+    counts = count(queries)
     alone = [ClauseCount(row[0], n, row[1], row[2]) for row, n in zip(rows, counts, strict=False)]
     without = [
         ClauseCount(str(clause), n, False)
@@ -92,7 +97,7 @@ def feedback(query: Node, granularity: Granularity, count: Counter) -> Feedback:
 
 
 def _without_each(query: And) -> list[tuple[Node | Not, Node]]:
-    """Each of the first clauses, and the query without it where something positive is left."""
+    """Return the first clauses with the query without each, if something positive is left."""
     result: list[tuple[Node | Not, Node]] = []
     for dropped in range(min(len(query.children), MAX_CLAUSES)):
         rest = [child for at, child in enumerate(query.children) if at != dropped]

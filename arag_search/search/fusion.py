@@ -14,8 +14,7 @@ K = 60
 
 
 class Fused(NamedTuple):
-    """One item: its ordinal, its score, and its rank (from 1) in each ranking, None where it is in
-    none of the places that were looked at."""
+    """An item: its ordinal, its score, and its rank (from 1) in each ranking, None if absent."""
 
     ordinal: int
     score: float
@@ -23,15 +22,15 @@ class Fused(NamedTuple):
 
 
 def fuse(*rankings: Sequence[int]) -> list[Fused]:
-    """All items of the rankings, each given as distinct ordinals, best first.
+    """Return all items of the rankings, best score first, equal scores in order of ordinal.
 
-    Best score first, equal scores in order of ordinal.
+    Each ranking lists distinct ordinals, best first.
     """
-    places = [{ordinal: rank for rank, ordinal in enumerate(one, 1)} for one in rankings]
+    ranks_of = [{ordinal: rank for rank, ordinal in enumerate(ranks, 1)} for ranks in rankings]
     fused: list[Fused] = []
-    for ordinal in set[int]().union(*places):
-        ranks = tuple(place.get(ordinal) for place in places)
-        # fsum: the same ranks give the same score, in whichever ranking each of them is.
+    for ordinal in set[int]().union(*ranks_of):
+        ranks = tuple(ranking.get(ordinal) for ranking in ranks_of)
+        # With fsum the same ranks give the same score, whichever rankings they are in.
         score = math.fsum(1 / (K + rank) for rank in ranks if rank is not None)
         fused.append(Fused(ordinal, score, ranks))
-    return sorted(fused, key=lambda one: (-one.score, one.ordinal))
+    return sorted(fused, key=lambda item: (-item.score, item.ordinal))

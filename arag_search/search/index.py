@@ -1,4 +1,4 @@
-"""One object over an engine and its manifest: what front ends, tools and Python code use.
+"""An open index: the object that front ends, tools and Python code search with.
 
 with arag_search.open_index("my-index") as index:
     for hit in index.logical_search('"antonio vivaldi" AND librett*').hits:
@@ -37,7 +37,7 @@ from arag_search.search.by_vectors import VectorSearch
 from arag_search.search.feedback import Feedback
 from arag_search.search.feedback import feedback as feedback_on
 from arag_search.search.keywords import checked_keywords, keyword_notes, keyword_scores
-from arag_search.search.narrowing import KEYWORD_NARROWING, narrowing, stopped_in_time
+from arag_search.search.narrowing import KEYWORD_NARROWING, advising_on_timeout, narrowing
 from arag_search.search.results import (
     ReadChunk,
     SearchResult,
@@ -54,10 +54,10 @@ from arag_search.vectors.opening import OpenVectors, VectorSource, sidecar_sourc
 class Index:
     """An open index. Safe to use from several threads; close it, or use it as a context manager.
 
-    ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens those of the
-    index; without, searches by vectors raise NotServedError. A query whose execution in the engine
-    takes longer than ``search_timeout_s`` is stopped, and raises QueryTimeoutError; None is no
-    limit.
+    ``scope`` is a filter that every search, count and read obeys. ``vectors`` opens the vectors of
+    the index; without it, searches by vectors raise NotServedError. A query whose execution in the
+    engine takes longer than ``search_timeout_s`` seconds is stopped, and raises QueryTimeoutError;
+    None is no limit.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Wait for searches in flight, then free what is held. Closing twice is allowed."""
+        """Wait for searches in flight, then free all resources. Closing twice is allowed."""
         self._by_vectors.close()
         self.engine.close()
         if self._on_close is not None:
@@ -97,13 +97,13 @@ class Index:
 
     @property
     def manifest(self) -> Manifest:
-        """What the index is."""
+        """The manifest of the index."""
         return self.engine.manifest
 
     def parse(
         self, query: str, *, default_operator: Operator = "OR", operators: bool = True
     ) -> ParsedQuery:
-        """The query as this index understands it. Raises QueryError."""
+        """Parse a query with the fields of this index. Raises QueryError."""
         return parse(
             query,
             self.manifest.query_schema,
@@ -125,13 +125,13 @@ class Index:
         explain: bool = False,
         feedback: bool = True,
     ) -> SearchResult:
-        """Passages that match a logical query (LogicalRAG), best BM25 score first.
+        """Return passages that match a logical query (LogicalRAG), best BM25 score first.
 
-        ``top_k`` 1 to 1,000, ``offset + top_k`` to 10,000. Without ``snippets`` no text is read,
-        without ``feedback`` nothing is counted where nothing matches. ``full_text`` reads whole
-        passages at sentence granularity too, where it takes a second request to a server.
-        Raises QueryError for a query with problems, ArgumentError, NotServedError where the index
-        was built without sentences, IndexClosedError.
+        ``top_k`` is 1 to 1,000, ``offset + top_k`` at most 10,000. Without ``snippets`` no text is
+        read; without ``feedback`` nothing is counted if nothing matches. ``full_text`` reads whole
+        passages even at sentence granularity, which takes a second request to a server.
+        Raises QueryError for a query with problems, ArgumentError, NotServedError if the index
+        was built without sentences, QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
@@ -149,8 +149,8 @@ class Index:
         request = SearchRequest(
             parsed.tree, top_k, offset, granularity, self.scope, snippets, full_text, deadline
         )
-        with stopped_in_time(deadline, self.location, lambda: narrowing(parsed.tree)):
-            page, explanations, why = self._executed(request, explain, feedback)
+        with advising_on_timeout(deadline, self.location, lambda: narrowing(parsed.tree)):
+            page, explanations, clause_counts = self._executed(request, explain, feedback)
         chooser = Snippets(parsed.tree) if snippets and page.hits else None
         hits = [
             hit_of(hit, chooser.choose(hit) if chooser else (), explanation)
@@ -168,27 +168,26 @@ class Index:
             started,
             page=page,
             unit="sentences" if granularity == "sentence" else "passages",
-            feedback=why,
+            feedback=clause_counts,
         )
 
     def _executed(
         self, request: SearchRequest, explain: bool, feedback: bool
     ) -> tuple[Page, list[tuple[LeafScore, ...] | None], Feedback | None]:
-        """What the engine says to a request: the page, the scores of its hits by leaf, and why
-        nothing matched."""
+        """Return the page of a request, its hits' scores by leaf, and feedback if it is empty."""
         page = self.engine.search(request)
         explanations: list[tuple[LeafScore, ...] | None] = [None] * len(page.hits)
         if explain:
             ids = [hit.id for hit in page.hits]
             explanations = [tuple(scores) for scores in self.engine.explain(request, ids)]
-        why = None
+        clause_counts = None
         if feedback and page.count == 0:
-            why = feedback_on(
+            clause_counts = feedback_on(
                 request.query,
                 request.granularity,
-                lambda asked: self.engine.counts(asked, self.scope, request.deadline),
+                lambda queries: self.engine.counts(queries, self.scope, request.deadline),
             )
-        return page, explanations, why
+        return page, explanations, clause_counts
 
     def keyword_search(
         self,
@@ -200,12 +199,12 @@ class Index:
         snippets: bool = True,
         explain: bool = False,
     ) -> SearchResult:
-        """Passages by count of keywords times their length (A-RAG Eq. 1), all sentences with a
-        keyword as snippet (Eq. 2).
+        """Return passages by count of keywords times their length (A-RAG Eq. 1).
 
-        1 to 20 keywords of at most 200 characters; one given twice counts twice. ``substring``
-        matching scans every passage, as the paper's reference does. Raises ArgumentError,
-        IndexClosedError.
+        All sentences with a keyword are the snippet (Eq. 2). There may be 1 to 20 keywords of at
+        most 200 characters; a repeated keyword counts twice. ``substring`` matching scans every
+        passage, as the paper's reference implementation does. Raises ArgumentError,
+        QueryTimeoutError and IndexClosedError.
         """
         started = time.perf_counter()
         check_page(top_k, offset)
@@ -215,7 +214,7 @@ class Index:
         request = KeywordRequest(
             wanted, top_k, offset, matching, self.scope, snippets or explain, deadline
         )
-        with stopped_in_time(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
+        with advising_on_timeout(deadline, self.location, lambda: KEYWORD_NARROWING[matching]):
             page = self.engine.keyword_search(request)
         hits = [
             hit_of(
@@ -238,12 +237,12 @@ class Index:
         filter: str | None = None,
         snippets: bool = True,
     ) -> SearchResult:
-        """Passages by the cosine of their best sentence with the query (A-RAG Eq. 3), nearest
-        first; the sentences that were found on the way are the snippet.
+        """Return passages by the cosine of their best sentence with the query (A-RAG Eq. 3).
 
-        ``filter`` is a query of metadata clauses, which the scope of the index adds to. Pages as in
-        ``logical_search``; there is no total. Raises QueryError for a query that is empty or too
-        long and for the filter, ArgumentError, NotServedError where there are no sentence vectors,
+        The nearest passage comes first; its nearest sentences are the snippet. ``filter`` is a
+        query of metadata clauses, which applies in addition to the scope of the index. Pages are as
+        in ``logical_search``; there is no total. Raises QueryError for a query that is empty or too
+        long and for the filter, ArgumentError, NotServedError if there are no sentence vectors,
         IndexClosedError, and what opening the vectors raises.
         """
         return self._by_vectors.semantic(query, top_k, offset, filter, snippets)
@@ -258,37 +257,37 @@ class Index:
         vectors: VectorUnit = "passage",
         snippets: bool = True,
     ) -> SearchResult:
-        """Whole passages by BM25 of the words of the query and by vectors, merged by reciprocal
-        rank fusion (LogicalRAG's Agentic Hybrid).
+        """Return whole passages by BM25 of the query's words and by vectors (Agentic Hybrid).
 
-        The first 100 of both parts are merged, so that there are 200 passages at most; each hit has
-        its ranks in both. ``vectors`` are those of passages, or of sentences as in
-        ``semantic_search``. Raises as that does.
+        The rankings are merged by reciprocal rank fusion, as in LogicalRAG. The first 100 of both
+        are merged, so that there are 200 passages at most; each hit has its ranks in both.
+        ``vectors`` are those of passages, or of sentences as in ``semantic_search``, which raises
+        the same errors. The search by words may raise QueryTimeoutError.
         """
         return self._by_vectors.hybrid(query, max_results, offset, filter, vectors, snippets)
 
     def naive_embedding_search(
         self, query: str, *, top_k: int = 5, snippets: bool = True
     ) -> SearchResult:
-        """Whole passages by the cosine of their vector with the query (A-RAG Naive).
+        """Return whole passages by the cosine of their vector with the query (A-RAG Naive).
 
-        Raises as ``semantic_search`` does.
+        Raises the errors of ``semantic_search``.
         """
         return self._by_vectors.naive(query, top_k, snippets)
 
     def open_vectors(self) -> OpenVectors:
-        """Open the vectors and their encoder, which the first search by vectors does otherwise.
+        """Open the vectors and their encoder; otherwise the first search by vectors opens them.
 
-        Raises NotServedError where the index has none, and what does not fit together.
+        Raises NotServedError if the index has none, and what opening them raises.
         """
         return self._by_vectors.open()
 
     def encode_queries(self, queries: Sequence[str]) -> None:
-        """Encode queries of later searches together, which is faster than one by one."""
+        """Encode queries of later searches together, which is faster than separately."""
         self._by_vectors.encode_queries(queries)
 
     def chunk_read(self, ids: Sequence[str]) -> list[ReadChunk]:
-        """The chunks with these ids in full, in the order asked.
+        """Return the chunks with these ids in full, in the same order.
 
         Raises UnknownChunkError naming every id that the index (or its scope) does not hold.
         """
@@ -296,23 +295,23 @@ class Index:
             raise ArgumentError(
                 "ids is one string.", allowed="a list of strings", do=f'Write ["{ids}"].'
             )
-        ids = [nfc(one) for one in ids]
-        found = self.read(ids)
-        unknown = [i for i, chunk in zip(ids, found, strict=True) if chunk is None]
+        ids = [nfc(id_) for id_ in ids]
+        chunks = self.read(ids)
+        unknown = [id_ for id_, chunk in zip(ids, chunks, strict=True) if chunk is None]
         if unknown:
             raise unknown_chunks(unknown, self.location)
-        return [self.with_neighbours(chunk) for chunk in found if chunk is not None]
+        return [self.with_neighbours(chunk) for chunk in chunks if chunk is not None]
 
     def read(self, ids: Sequence[str]) -> list[Chunk | None]:
-        """The chunks with these ids; None for one that the index or its scope does not hold."""
-        return self.engine.read([nfc(one) for one in ids], self.scope)
+        """Return the chunks with these ids; None for an id that index or scope does not hold."""
+        return self.engine.read([nfc(id_) for id_ in ids], self.scope)
 
     def with_neighbours(self, chunk: Chunk) -> ReadChunk:
-        """The chunk with the ids of the previous and the next."""
+        """Return a chunk with the ids of the previous and the next chunk."""
         return ReadChunk(chunk, *self.engine.neighbours(chunk, self.scope))
 
     def scan(self) -> Iterator[Chunk]:
-        """All chunks in corpus order, streamed."""
+        """Stream all chunks in corpus order."""
         return self.engine.scan(self.scope)
 
 
@@ -338,11 +337,11 @@ def open_index(
     ``OPENSEARCH_CLIENT_CERT`` and ``OPENSEARCH_CLIENT_KEY``).
 
     ``vectors`` is the folder that ``arag-search embed`` wrote to (default: ``ARAG_VECTORS``, else
-    ``vectors`` in the folder of the index). They are opened and compared with the index at once
-    where they are named, else with the first search that needs them, and so is their encoder:
-    ``encoder``, an open one or a name, else the one that made them. ``allow_stale`` takes vectors
-    that lack passages of the index, which every reply then says. A query that the engine works at
-    for longer than ``search_timeout_s`` is stopped with QueryTimeoutError; None is no limit.
+    ``vectors`` in the folder of the index). If it is named, the vectors are opened and compared
+    with the index at once, otherwise by the first search that needs them. ``encoder`` is an open
+    encoder or a name (default: the encoder that made the vectors). ``allow_stale`` accepts vectors
+    that lack passages of the index; every reply then says so. A query that takes the engine longer
+    than ``search_timeout_s`` seconds is stopped with QueryTimeoutError; None is no limit.
 
     Raises IndexNotFoundError, IndexVersionError, IndexDamagedError, QueryError for the filter,
     JvmError, VectorsError, and for a server ArgumentError, AccessError, UnavailableError,
@@ -363,8 +362,8 @@ def open_index(
 
 
 def unknown_chunks(ids: Sequence[str], location: str) -> UnknownChunkError:
-    """The error for ids that an index does not hold."""
-    named = ", ".join(f'"{one}"' for one in ids)
+    """Return the error for ids that an index does not hold."""
+    named = ", ".join(f'"{id_}"' for id_ in ids)
     return UnknownChunkError(
         f"No chunk has the id {named}." if len(ids) == 1 else f"No chunks have the ids {named}.",
         where=location,

@@ -1,4 +1,4 @@
-"""Where in a text the words of a query stand, for who marks them."""
+"""Where in a text the words of a query occur, to be marked on a page."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Mark = tuple[int, int]
 
 
 def marks(text: str, leaves: Iterable[TextLeaf], field: Literal["title", "content"]) -> list[Mark]:
-    """The places of all that the leaves find in a text of a title or of content, in order; what
-    overlaps is one place.
+    """Return the marks of everything that the leaves match in a title or a content, in order.
 
-    A phrase is one place, one with slop the words of each match. O(words of the text x leaves).
+    A phrase is one mark; a loose phrase has a mark on each word of a match. Marks that overlap are
+    merged. O(words of the text x leaves).
     """
     wanted = [leaf for leaf in leaves if leaf.field in (None, field)]
     if not wanted:
         return []
     tokens, terms = _words(text)
-    found: set[Mark] = set()
+    all_marks: set[Mark] = set()
     for leaf in wanted:
         runs = Pattern.of(leaf).runs(terms)
-        found.update((tokens[first].start, tokens[last].end) for first, last in runs)
-    return _merged(sorted(found))
+        all_marks.update((tokens[first].start, tokens[last].end) for first, last in runs)
+    return _merged(sorted(all_marks))
 
 
 @lru_cache(maxsize=2_000)
 def _words(text: str) -> tuple[list[Token], list[str]]:
-    """The words of a text with their places, and alone; kept, for the same passages are found again
-    and again."""
+    """Return the tokens of a text, and their terms. Searches find the same passages again, so that
+    the last texts are cached."""
     tokens = analysis.tokens(text)
     return tokens, [token.term for token in tokens]
 

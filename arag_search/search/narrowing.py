@@ -1,4 +1,4 @@
-"""What to change in a query that took too long."""
+"""Advice on a query that took too long."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LONG_PHRASE_WORDS = 4
 
 
 @contextmanager
-def stopped_in_time(
+def advising_on_timeout(
     deadline: Deadline | None, location: str, advice: Callable[[], str]
 ) -> Generator[None, None, None]:
-    """Complete the QueryTimeoutError of what runs within: the limit, the index, and advice."""
+    """Complete a QueryTimeoutError raised within: add the limit, the index, and advice."""
     try:
         yield
     except QueryTimeoutError as error:
@@ -37,10 +37,10 @@ def stopped_in_time(
 
 
 def narrowing(query: Node) -> str:
-    """What to change, the costliest clause by name: a loose phrase, a long one, or a prefix."""
-    asked = list(leaves(query))
-    phrases = [leaf for leaf in asked if isinstance(leaf, Phrase)]
-    prefixes = [leaf for leaf in asked if isinstance(leaf, Prefix)]
+    """Return advice that names the costliest clause: a loose phrase, a long one, or a prefix."""
+    all_leaves = list(leaves(query))
+    phrases = [leaf for leaf in all_leaves if isinstance(leaf, Phrase)]
+    prefixes = [leaf for leaf in all_leaves if isinstance(leaf, Prefix)]
     loose = [phrase for phrase in phrases if phrase.slop]
     costliest = max(loose or phrases, key=_words, default=None)
     if costliest is not None and costliest.slop:

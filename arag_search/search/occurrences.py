@@ -1,7 +1,7 @@
-"""In which sentences of a text a leaf of a query occurs.
+"""The sentences of a text in which a leaf of a query occurs.
 
-A word is looked for as text, which costs little: where it stands between blanks or brackets it is a
-token for sure. Only a sentence in which it stands otherwise is cut into tokens.
+A word is searched as text, which is cheap: between blanks or brackets it is certainly a token. Only
+a sentence in which it occurs otherwise is split into tokens.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from arag_search.query import analysis
 from arag_search.query.matching import Pattern
 
 _EDGES = frozenset(" \t\r\n()[]{}<>|/\\!?*+=-–—“”")
-"""Characters that are in no token and end each one beside them."""
+"""Characters that no token holds, and that end a token next to them."""
 _EDGES_OF_ASCII = _EDGES | {'"'}
-"""The same beside a word of ASCII: between Hebrew letters a quotation mark may be in a token."""
+"""The same next to a word of ASCII: between Hebrew letters a quotation mark may be in a token."""
 _MIDDLES = frozenset(".,;:")
-"""Characters that end a token where an edge or nothing follows; else they may be within one."""
+"""Characters that end a token if an edge or nothing follows; otherwise a token may hold them."""
 
 
 class Sentences:
-    """A text cut into sentences, to look for leaves in. ``ends`` are the offsets after each."""
+    """A text with its sentences, of which ``ends`` are the offsets after each."""
 
     __slots__ = ("_ends", "_low", "_text", "_tokens")
 
@@ -32,30 +32,29 @@ class Sentences:
         self._low = analysis.fold(text)  # as long as the text
 
     def tokens(self, number: int) -> list[str]:
-        """The tokens of one sentence."""
-        found = self._tokens.get(number)
-        if found is None:
+        """Return the tokens of one sentence."""
+        tokens = self._tokens.get(number)
+        if tokens is None:
             start = self._ends[number - 1] if number else 0
-            found = analysis.terms(self._text[start : self._ends[number]])
-            self._tokens[number] = found
-        return found
+            tokens = self._tokens[number] = analysis.terms(self._text[start : self._ends[number]])
+        return tokens
 
     def matching(self, pattern: Pattern) -> set[int]:
-        """Return the numbers of the sentences that match. O(length of the text)."""
+        """Return the numbers of the sentences that match a pattern. O(length of the text)."""
         matched: set[int] = set()
         unsure: set[int] = set()
         for words in pattern.spellings:
             if not pattern.slop or len(words) == 1:
-                self._look_for(" ".join(words), pattern.is_prefix, matched, unsure)
-            if len(words) > 1:  # with something else than a blank between them
+                self._search(" ".join(words), pattern.is_prefix, matched, unsure)
+            if len(words) > 1:  # perhaps with something other than a blank between them
                 unsure |= self._with_all(words)
         for number in unsure - matched:
             if pattern.matches(self.tokens(number)):
                 matched.add(number)
         return matched
 
-    def _look_for(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
-        """Add sentences that have this as tokens for sure, and those that have it otherwise."""
+    def _search(self, wanted: str, is_prefix: bool, matched: set[int], unsure: set[int]) -> None:
+        """Add sentences that certainly have this text as tokens, and those that might."""
         low, ends = self._low, self._ends
         edges = _EDGES_OF_ASCII if wanted.isascii() else _EDGES
         at = low.find(wanted)
@@ -91,6 +90,6 @@ class Sentences:
 
 
 def _ends_at(stop: int, low: str, end: int, edges: Collection[str]) -> bool:
-    """Whether a token that stands before an offset ends there for sure."""
+    """Return whether a token before an offset certainly ends there."""
     after = low[stop]
     return after in edges or (after in _MIDDLES and (stop + 1 == end or low[stop + 1] in edges))

@@ -1,6 +1,6 @@
-"""Rows that are nearest to a query -> passages, best first (A-RAG Eq. 3).
+"""The vectors nearest to a query -> passages, best first (A-RAG Eq. 3).
 
-By sentence vectors a passage scores as its best sentence; by passage vectors as itself.
+With sentence vectors a passage has the score of its best sentence, with passage vectors its own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _GROWTH = 4
 
 
 class NearPassage(NamedTuple):
-    """A passage by the ordinal of its chunk, and its cosine with the query.
+    """The ordinal of a passage's chunk, and its cosine with the query.
 
-    ``sentences`` are the numbers (0-based, growing) of those of its sentences that were fetched on
-    the way to it, the best among them; empty by passage vectors. ``keys`` are those of the
-    sentences, or that of the passage.
+    ``sentences`` are the numbers (0-based, ascending) of its sentences that were fetched, including
+    the best; empty with passage vectors. ``keys`` are the row keys of the sentences, or the row key
+    of the passage.
     """
 
     ordinal: int
@@ -34,7 +34,7 @@ class NearPassage(NamedTuple):
     keys: tuple[bytes, ...] = ()
 
     def is_of(self, chunk: Chunk) -> bool:
-        """Whether the vectors by which this passage was found are those of the chunk's text."""
+        """Return whether this passage was found by vectors of the chunk's present text."""
         texts = dict(rows_of(chunk, "sentence" if self.sentences else "passage"))
         return all(
             (text := texts.get(chunk.ordinal + number)) is not None and row_key(text) == key
@@ -43,7 +43,7 @@ class NearPassage(NamedTuple):
 
 
 class NearPassages(NamedTuple):
-    """The first passages in order. ``complete`` says that there are no more in scope."""
+    """The first passages in order. ``complete`` says that the scope holds no more."""
 
     passages: list[NearPassage]
     complete: bool
@@ -52,10 +52,10 @@ class NearPassages(NamedTuple):
 def near_passages(
     vectors: Vectors, unit: VectorUnit, query: FloatArray, n: int, scope: Scope | None = None
 ) -> NearPassages:
-    """The ``n`` passages nearest to a query, of shape (dimension,); fewer where there are fewer.
+    """Return the ``n`` passages nearest to a query of shape (dimension,), or all if fewer.
 
-    Best first, equal scores in corpus order. So many sentences are fetched that ``n`` passages are
-    among them, or all there are. Raises NotServedError for a unit without vectors.
+    The best comes first, equal scores are in corpus order. Sentences are fetched until they cover
+    ``n`` passages, or all. Raises NotServedError for a unit without vectors.
     """
     queries = query.reshape(1, -1)
     if unit == "passage":
@@ -65,15 +65,15 @@ def near_passages(
     fetch = max(_FIRST_SENTENCES, _SENTENCES_A_PASSAGE * n)
     while True:
         rows = vectors.nearest(unit, queries, fetch, scope)[0]
-        found = _by_chunk(rows)
+        passages = _by_chunk(rows)
         complete = len(rows) < fetch
-        if complete or len(found) >= n:
-            return NearPassages(found[:n], complete and len(found) <= n)
+        if complete or len(passages) >= n:
+            return NearPassages(passages[:n], complete and len(passages) <= n)
         fetch *= _GROWTH
 
 
 def _by_chunk(sentences: list[Nearest]) -> list[NearPassage]:
-    """The chunks of sentences that come best first, each with the best of its scores."""
+    """Return the chunks of sentences, which come best first, with the best score of each."""
     best: dict[int, float] = {}
     keys: dict[int, dict[int, bytes]] = {}
     for sentence, score, key in sentences:

@@ -1,4 +1,4 @@
-"""What a search gives: its passages in order, and what is said of them."""
+"""The result of a search: its passages in order, with notes and totals."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from arag_search.tokens import count_tokens
 
 MAX_TOP_K = 1_000
 MAX_REACH = 10_000
-"""``offset + top_k`` may not go beyond."""
+"""The greatest ``offset + top_k``."""
 
 Unit = Literal["passages", "sentences"]
 
 
 class HybridRanks(NamedTuple):
-    """The ranks (from 1) of a passage by BM25 of the words and by vectors; None where a part did
-    not find it among its first."""
+    """The ranks (from 1) of a passage by BM25 of the words and by vectors; None if not among the
+    first passages of a part."""
 
     words: int | None
     vectors: int | None
 
 
 class SearchHit(NamedTuple):
-    """A passage that was found.
+    """A passage that a search returns.
 
-    ``sentences`` are the numbers (0-based) of those to show, ``snippet`` is their text; both are
-    empty where no snippets were asked for. ``content`` is the passage, empty without snippets; at
-    sentence granularity it is only the sentences that matched, unless the full text was asked for.
-    ``score`` is BM25, keywords' count times length, a cosine, or the sum of a rank fusion.
-    ``explanation`` is None unless it was asked for; ``ranks`` are those of a hybrid search.
+    ``sentences`` are the numbers (0-based) of the sentences to show, ``snippet`` is their text;
+    both are empty without snippets. ``content`` is the passage, empty without snippets; at sentence
+    granularity it is only the sentences that matched, unless the full text was requested.
+    ``score`` is BM25, the keywords' count times length, a cosine, or the sum of a rank fusion.
+    ``explanation`` is None unless requested; ``ranks`` are those of a hybrid search.
     """
 
     id: str
@@ -53,19 +53,19 @@ class SearchHit(NamedTuple):
 
     @property
     def snippet(self) -> str:
-        """The shown sentences in text order, ``...`` where others are left out."""
+        """The shown sentences in text order, with ``...`` for others that are left out."""
         return join_sentences(split_at(self.content, self.sentence_ends), self.sentences)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchResult:
-    """What a search found.
+    """The passages of a search, with their total and notes.
 
-    ``total`` is exact where ``total_is_exact``, as it is for a single word, prefix or metadata
-    clause; else it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None where
-    passages are not told apart by matching but only by nearness, as with vectors. ``passages`` is
-    the exact number of passages that can be paged through where it is known, else None.
-    ``feedback`` is given where nothing matched a logical query.
+    ``total`` is exact if ``total_is_exact``, as it is for a single word, prefix or metadata clause;
+    otherwise it is 1,000 and means "more than 1,000", as ``total_text`` says. It is None for
+    searches by vectors, which rank all passages and match none. ``passages`` is the exact number of
+    passages that can be paged through if it is known, else None. ``feedback`` is present if
+    nothing matched a logical query.
     """
 
     query: str
@@ -82,7 +82,7 @@ class SearchResult:
 
     @property
     def total_text(self) -> str:
-        """The total in words: ``27``, ``more than 1,000``, or ``unknown`` where there is none."""
+        """The total in words: ``27``, ``more than 1,000``, or ``unknown`` if there is none."""
         if self.total is None:
             return "unknown"
         return f"{self.total:,}" if self.total_is_exact else f"more than {self.total:,}"
@@ -100,13 +100,13 @@ class SearchResult:
 
     @property
     def retrieved_tokens(self) -> int:
-        """o200k tokens of corpus text in it: titles and snippets."""
+        """The o200k tokens of corpus text in the result: of titles and snippets."""
         return sum(count_tokens(hit.title) + count_tokens(hit.snippet) for hit in self.hits)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
-    """A chunk in full, with the ids of its neighbours (None where there is none)."""
+    """A chunk in full, with the ids of its neighbours (None if there is none)."""
 
     chunk: Chunk
     previous_id: str | None
@@ -116,7 +116,7 @@ class ReadChunk:
 def hit_of(
     hit: Hit, sentences: Sequence[int], explanation: tuple[LeafScore, ...] | None
 ) -> SearchHit:
-    """What an engine found, with the sentences to show."""
+    """Return an engine's hit with the sentences to show."""
     id_, doc_id, title, part, parts, _, metadata, score, content, ends, _ = hit
     return SearchHit(
         id_, doc_id, title, part, parts, score, dict(metadata), content or "", ends,
@@ -157,7 +157,7 @@ def search_result(
 
 
 def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
-    """The shown ones of the sentences, one blank between, ``...`` at each gap."""
+    """Return the shown sentences joined by blanks, with ``...`` at each gap."""
     pieces: list[str] = []
     expected = 0
     for number in shown:
@@ -171,7 +171,7 @@ def join_sentences(sentences: Sequence[str], shown: Sequence[int]) -> str:
 
 
 def check_page(top_k: int, offset: int, name: str = "top_k") -> None:
-    """Raise ArgumentError for a page out of bounds; ``name`` is what ``top_k`` is called."""
+    """Raise ArgumentError for a page out of bounds; ``name`` is the caller's name for ``top_k``."""
     if not 1 <= top_k <= MAX_TOP_K:
         do = "Ask for the rest with offset." if top_k > MAX_TOP_K else ""
         raise ArgumentError(f"{name} is {top_k}.", allowed=f"1 to {MAX_TOP_K:,}", do=do)

@@ -1,7 +1,7 @@
-"""Which sentences of a chunk to show for a query, the same for every engine.
+"""The sentences of a chunk to show for a query, the same for every engine.
 
-Only the content is looked at; a leaf on the title does not count. A snippet is a list of sentence
-numbers (0-based, growing); how they are written out is the tools' business.
+Only the content counts, and not leaves on the title. A snippet is a list of sentence numbers
+(0-based, ascending); tools decide how to write them out.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from arag_search.query.tree import Node, Phrase, TextLeaf, positive_leaves
 from arag_search.search.occurrences import Sentences
 
 MAX_SENTENCES = 3
-"""Sentences that a logical search shows of one chunk."""
+"""The number of sentences that a logical search shows of one chunk."""
 
 
 class Snippets:
-    """Chooses sentences for one query; made once a search, used for each hit.
+    """The choice of sentences for one query, made once per search and used for every hit.
 
-    A sentence is worth as many points as it holds distinct positive leaves; the best three are
-    shown, the earlier of equals first. Where none holds a leaf, those with a part of a phrase;
-    else the first sentence.
+    A sentence has a point for each distinct positive leaf that matches it; the best three are
+    shown, and of equal ones the earlier. If no leaf matches, sentences with a word of a phrase are
+    shown, or else the first sentence.
     """
 
     def __init__(self, query: Node) -> None:
-        # Leaves that differ in weight or field only are one leaf here.
+        # Leaves that differ only in weight or field count once.
         patterns: dict[object, Pattern] = {}
         for leaf in positive_leaves(query):
             if isinstance(leaf, TextLeaf) and leaf.field != "title":
@@ -38,36 +38,36 @@ class Snippets:
         self._patterns = list(patterns.values())
 
     def choose(self, hit: Hit) -> list[int]:
-        """Sentence numbers for a hit. O(length of its content).
+        """Return sentence numbers for a hit, which must carry its text. O(length of its content).
 
-        The hit must carry its text. At sentence granularity these are the sentences that matched.
+        At sentence granularity these are the sentences that matched.
         """
         if hit.matched_sentences:
             return list(hit.matched_sentences)
         text = Sentences(hit.content or "", hit.sentence_ends)
         points = _points(self._patterns, text)
-        held = sorted(points, key=lambda number: (-points[number], number))
-        return sorted(held[:MAX_SENTENCES]) or first_sentence(hit)
+        best = sorted(points, key=lambda number: (-points[number], number))
+        return sorted(best[:MAX_SENTENCES]) or first_sentence(hit)
 
 
 def keyword_sentences(hit: Hit, keywords: Sequence[str], matching: Matching) -> list[int]:
-    """All sentences with a keyword (A-RAG Eq. 2), else those with a part of one, else the first."""
+    """Return all sentences with a keyword (A-RAG Eq. 2), or with a word of one, or the first."""
     if matching == "substring":
         wanted = [keyword.lower() for keyword in keywords if keyword]
         sentences = split_at(hit.content or "", hit.sentence_ends)
-        held = [
+        numbers = [
             number
             for number, sentence in enumerate(sentences)
             if any(keyword in sentence.lower() for keyword in wanted)
         ]
-        return held or first_sentence(hit)
+        return numbers or first_sentence(hit)
     patterns = [Pattern.of(Phrase(keyword)) for keyword in keywords if analysis.terms(keyword)]
     text = Sentences(hit.content or "", hit.sentence_ends)
     return sorted(_points(patterns, text)) or first_sentence(hit)
 
 
 def first_sentence(hit: Hit) -> list[int]:
-    """The first sentence of a hit that has any."""
+    """Return the first sentence of a hit that has any."""
     return [0] if hit.sentence_ends else []
 
 

@@ -1,7 +1,7 @@
-"""Documents in memory that trees are matched against and scored on: all chunks, or all sentences.
+"""Documents in memory, all chunks or all sentences, on which trees are matched and scored.
 
-A document is a number from 0 in corpus order. Matching and scoring are apart: ``matches`` says
-which documents a node holds for, ``scores`` gives the sums of a plan.
+A document is a number from 0 in corpus order. Matching and scoring are separate: ``matches``
+returns the documents that a node matches, ``scores`` the scores of a plan.
 """
 
 from __future__ import annotations
@@ -51,15 +51,18 @@ class Documents:
         k1: float,
         b: float,
     ) -> None:
-        """``owners``, ``titles`` and ``contents`` hold for each document the chunk that it is or is
-        a sentence of, and its terms. Raises ArgumentError for a value not of its field's type."""
+        """Index documents by their titles, contents and metadata.
+
+        ``owners`` holds for each document the chunk that it is, or is a sentence of; ``titles`` and
+        ``contents`` hold its terms. Raises ArgumentError for a value not of its field's type.
+        """
         self.size = len(owners)
         self._types: dict[str, MetadataType] = {DOC_ID: "keyword", **metadata}
         self._columns = _columns(owners, self._types)
         self._fields = {TITLE: TextField(titles, k1, b), CONTENT: TextField(contents, k1, b)}
 
     def until(self, deadline: Deadline | None) -> Documents:
-        """The same, but evaluation raises QueryTimeoutError between documents after a deadline."""
+        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
         if deadline is None:
             return self
         limited = copy(self)
@@ -67,7 +70,7 @@ class Documents:
         return limited
 
     def matches(self, node: Node) -> set[int]:
-        """Return the documents that a node holds for."""
+        """Return the documents that a node matches."""
         if isinstance(node, TextLeaf):
             matched: set[int] = set()
             for field, pattern in alternatives(node):
@@ -90,7 +93,7 @@ class Documents:
                 assert_never(node)
 
     def within(self, scope: Scope | None) -> set[int] | None:
-        """The documents that a scope admits; None for all."""
+        """Return the documents that a scope admits; None for all."""
         if scope is None or not (scope.include or scope.exclude):
             return None
         if scope.include:
@@ -98,7 +101,7 @@ class Documents:
         return set(range(self.size)).difference(*map(self.matches, scope.exclude))
 
     def scores(self, plan: Plan, boost: float = 1.0) -> dict[int, float]:
-        """The score of each document that a plan matches, times ``boost``."""
+        """Return the score of each document that a plan matches, times ``boost``."""
         match plan:
             case Best():
                 best: dict[int, float] = {}
@@ -123,7 +126,7 @@ class Documents:
                 assert_never(plan)
 
     def leaf_scores(self, leaf: TextLeaf, boost: float) -> dict[str, dict[int, float]]:
-        """The score of each document that a leaf matches, by field; its own weight left out."""
+        """Return, by field, the score of each document that a leaf matches, without its weight."""
         by_field: dict[str, dict[int, float]] = {}
         for alternative in alternatives(leaf):
             scores = by_field.setdefault(alternative[0], {})
@@ -132,7 +135,7 @@ class Documents:
         return by_field
 
     def occurrences(self, terms: tuple[str, ...]) -> dict[int, float]:
-        """How often a term or phrase occurs in title and content of the documents that hold it."""
+        """Return how often a term or phrase occurs in title and content, by document."""
         counts: dict[int, float] = {}
         for field in self._fields.values():
             for document, count in field.frequencies(Pattern((terms,))).items():
@@ -140,8 +143,8 @@ class Documents:
         return counts
 
     def _all(self, included: Iterable[Node], excluded: Iterable[Node]) -> set[int]:
-        found = set[int].intersection(*(self.matches(node) for node in included))
-        return found.difference(*(self.matches(node) for node in excluded))
+        matched = set[int].intersection(*(self.matches(node) for node in included))
+        return matched.difference(*(self.matches(node) for node in excluded))
 
     def _values(self, field: str, kind: MetadataType) -> Mapping[str | float, set[int]]:
         return self._columns[field] if self._types.get(field) == kind else {}
@@ -162,7 +165,7 @@ def _sums(parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def _columns(owners: Sequence[Chunk], types: Mapping[str, MetadataType]) -> Columns:
-    """For each field which documents have which value; dates by their first millisecond."""
+    """Return the documents by field and value; the value of a date is its first millisecond."""
     columns: dict[str, dict[str | float, set[int]]] = {name: {} for name in types}
     for document, chunk in enumerate(owners):
         columns[DOC_ID].setdefault(chunk.doc_id, set()).add(document)

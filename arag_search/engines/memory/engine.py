@@ -1,8 +1,8 @@
 """MemoryEngine: trees evaluated exactly, in plain Python, without an index on disk.
 
-The fake that ships, for tests and examples, and the oracle that the other engines are tested
-against. It shares no code with them. Order and scores are those of Lucene, computed in the same
-32-bit steps, but for loose phrases that hold a word twice, which score otherwise.
+It is the fake that ships, for tests and examples, and the oracle that the other engines are tested
+against; it shares no code with them. Order and scores are those of Lucene, computed in the same
+32-bit steps, except that loose phrases with a repeated word score differently.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class MemoryEngine:
         already_chunked: bool = False,
         sentences: bool = True,
     ) -> None:
-        """Index the chunks, whose ids and ordinals must differ; they may come in any order.
+        """Index the chunks, in any order, whose ids and ordinals must be distinct.
 
-        ``metadata`` declares the fields that queries may name. ``sentences`` False leaves sentence
-        granularity out. Raises ArgumentError for two chunks with one id or ordinal, and for a
-        metadata value that is not of its field's type.
+        ``metadata`` declares the fields that queries may name. With ``sentences`` False there is no
+        sentence granularity. Raises ArgumentError for two chunks with the same id or ordinal, and
+        for a metadata value that is not of its field's type.
         """
         self._chunks = sorted(chunks, key=lambda chunk: chunk.ordinal)
         self._numbers = {chunk.id: number for number, chunk in enumerate(self._chunks)}
@@ -93,7 +93,7 @@ class MemoryEngine:
 
     @property
     def manifest(self) -> Manifest:
-        """What is held. Its fingerprint is that of the same corpus in any engine."""
+        """The manifest of the chunks. Its fingerprint is that of the same corpus in any engine."""
         return self._manifest
 
     def search(self, request: SearchRequest) -> Page:
@@ -140,15 +140,15 @@ class MemoryEngine:
         result: list[int] = []
         for query, granularity in queries:
             documents = self._documents(granularity, deadline)
-            found = documents.matches(query)
+            matched = documents.matches(query)
             allowed = documents.within(scope)
-            count = len(found) if allowed is None else len(found & allowed)
+            count = len(matched) if allowed is None else len(matched & allowed)
             result.append(min(count, MAX_TOTAL + 1))
         return result
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
-        the request do not count. Raises UnknownChunkError for an id that is not there."""
+        the request are ignored. Raises UnknownChunkError for an id that the engine lacks."""
         documents = self._documents(request.granularity, request.deadline)
         leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]] = []
         everything = documents.matches(request.query)
@@ -189,7 +189,7 @@ class MemoryEngine:
         ]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
-        """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
+        """See SearchEngine. A neighbour out of scope is replaced by the nearest one in scope."""
         before: str | None = None
         for other in self.scan(scope):
             if self._manifest.already_chunked or other.doc_id == chunk.doc_id:
@@ -255,7 +255,7 @@ class MemoryEngine:
     def _best_sentences(
         self, scores: Mapping[int, float]
     ) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
-        """For each chunk with a match its best sentence document, and the numbers of all."""
+        """Return, by chunk, the document of the best matching sentence, and the numbers of all."""
         best: dict[int, int] = {}
         numbers: dict[int, tuple[int, ...]] = {}
         for document in sorted(scores):
@@ -292,7 +292,7 @@ class MemoryEngine:
         request: SearchRequest | KeywordRequest,
         sentences: Mapping[int, tuple[int, ...]] | None = None,
     ) -> Page:
-        """The requested page of the chunks with these scores; ``count`` is what the total says."""
+        """Return the requested page of the chunks with these scores; ``count`` is the total."""
         end = request.offset + request.top_k
         ranked = nsmallest(end, scores, key=lambda number: (-scores[number], number))
         hits: list[Hit] = []
@@ -320,14 +320,14 @@ def _explain(
     documents: Documents,
     node: Node,
     boost: float,
-    held: set[int],
+    matched: set[int],
     leaves: list[tuple[TextLeaf, dict[str, dict[int, float]]]],
 ) -> None:
-    """Add the leaves below a node, with their scores in the documents of ``held``."""
+    """Add the leaves below a node, with their scores in the documents of ``matched``."""
     if isinstance(node, TextLeaf):
         by_field = documents.leaf_scores(node, float32(boost * float32(node.weight)))
         kept = {
-            field: {document: scores[document] for document in held.intersection(scores)}
+            field: {document: scores[document] for document in matched.intersection(scores)}
             for field, scores in by_field.items()
         }
         leaves.append((node, kept))
@@ -335,7 +335,7 @@ def _explain(
         boost = float32(boost * float32(node.weight))
         for child in node.children:
             if not isinstance(child, Not):
-                _explain(documents, child, boost, held & documents.matches(child), leaves)
+                _explain(documents, child, boost, matched & documents.matches(child), leaves)
 
 
 def _manifest(

@@ -1,8 +1,8 @@
-"""One inverted text field in memory: where each term stands, and what BM25 makes of it.
+"""An inverted text field in memory: the positions of each term, and their BM25 scores.
 
-Scores are those of Lucene's BM25Similarity to the last bit, which takes its arithmetic: every step
-is rounded to 32 bits, and the length of a text is kept in one byte, so that lengths from 40 on
-share a score with their neighbours. In 64 bits some pairs of hits would come in another order.
+Scores equal those of Lucene's BM25Similarity to the last bit. That requires its arithmetic: every
+step is rounded to 32 bits, and the length of a text is stored in one byte, so that lengths from 40
+on share a score with their neighbours. In 64 bits some hits would be ordered differently.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from ctypes import c_float
 from arag_search.engines.deadline import Deadline
 from arag_search.query.matching import Pattern, Positions, loose_matches, phrase_starts
 
-_EXACT_LENGTHS = 24  # lengths that the byte of a norm holds as they are
+_EXACT_LENGTHS = 24  # the byte of a norm holds this many lengths unchanged
 
 
 def float32(value: float) -> float:
-    """The nearest 32-bit float. One operation on two such values and then this is what a 32-bit
-    operation gives, since 64 bits have more than twice the digits."""
+    """Return the nearest 32-bit float.
+
+    Applied to the result of one 64-bit operation on 32-bit values, it gives the result of the
+    32-bit operation, since 64 bits have more than twice the digits.
+    """
     return c_float(value).value
 
 
@@ -29,7 +32,7 @@ class TextField:
     """The postings of one field over documents 0, 1, 2, … and their BM25 scores."""
 
     def __init__(self, texts: Iterable[Sequence[str]], k1: float, b: float) -> None:
-        """Index the terms of each document, in order. A document without one has no length."""
+        """Index the terms of each document, in order. A document without terms does not count."""
         self._postings: dict[str, dict[int, list[int]]] = {}
         self._norms: list[int] = []
         self._documents = 0
@@ -45,14 +48,16 @@ class TextField:
         self._inverse_norms = _inverse_norms(length / max(self._documents, 1), k1, b)
 
     def until(self, deadline: Deadline) -> TextField:
-        """The same, but evaluation raises QueryTimeoutError between documents after a deadline."""
+        """Return a copy whose evaluation raises QueryTimeoutError after a deadline."""
         limited = copy(self)
         limited._deadline = deadline
         return limited
 
     def scores(self, pattern: Pattern, boost: float) -> dict[int, float]:
-        """Return the BM25 score, times ``boost``, of each document that matches a pattern of one
-        spelling. The score of a prefix is the boost itself."""
+        """Return the BM25 score, times ``boost``, of each document that matches.
+
+        The pattern has one spelling. The score of a prefix is the boost itself.
+        """
         frequencies = self.frequencies(pattern)
         if pattern.is_prefix:
             return dict.fromkeys(frequencies, boost)
@@ -112,12 +117,12 @@ class TextField:
 
 
 def kept_length(length: int) -> int:
-    """What is left of a length in Lucene's byte: itself below 40, else the least of its like."""
+    """Return a length as Lucene's byte keeps it: exact below 40, else the least with its byte."""
     return _length_of(_length_byte(length))
 
 
 def _length_byte(length: int) -> int:
-    """The byte that stands for a length: exact below 40, then with four significant bits."""
+    """Return the byte that stands for a length: exact below 40, then with four significant bits."""
     rest = length - _EXACT_LENGTHS
     if rest < 8:
         return length
@@ -126,7 +131,7 @@ def _length_byte(length: int) -> int:
 
 
 def _length_of(byte: int) -> int:
-    """The least length with this byte."""
+    """Return the least length with this byte."""
     rest = byte - _EXACT_LENGTHS
     if rest < 8:
         return byte
@@ -134,7 +139,7 @@ def _length_of(byte: int) -> int:
 
 
 def _inverse_norms(average: float, k1: float, b: float) -> list[float]:
-    """For each length byte, 1 / (k1 * (1 - b + b * length / average)) in 32-bit steps."""
+    """Return 1 / (k1 * (1 - b + b * length / average)) for each length byte, in 32-bit steps."""
     k1, b, average = float32(k1), float32(b), float32(average)
     result: list[float] = []
     for byte in range(256):
@@ -145,7 +150,7 @@ def _inverse_norms(average: float, k1: float, b: float) -> list[float]:
 
 
 def _frequency(positions: Positions, slop: int, repeats: bool) -> float:
-    """Return what a phrase counts in a text with these positions of its words."""
+    """Return the frequency of a phrase in a text with these positions of its words."""
     if not slop:
         return len(phrase_starts(positions))
     if repeats:
@@ -156,13 +161,13 @@ def _frequency(positions: Positions, slop: int, repeats: bool) -> float:
 
 
 def _sloppy_frequency(shifted: list[list[int]], slop: int) -> float:
-    """The sum of 1 / (1 + width) over the matches that Lucene counts, added in 32 bits.
+    """Return the sum of 1 / (1 + width) over the matches that Lucene counts, added in 32 bits.
 
-    ``shifted`` holds for each word its positions less its place in the phrase, so that a match is
-    as wide as these differ. Lucene walks through all lists at once: the word that stands first
-    moves on until it has passed the second, which closes a match of the least width it had; then
-    the next that stands first moves. Not every pair of places is met so, which is why the scores
-    can only be had by walking the same way.
+    ``shifted`` holds for each word its positions minus its number in the phrase; the width of a
+    match is the difference between the greatest and the least of them. Lucene walks through all
+    lists at once: the word with the least value advances until it has passed the second, which
+    ends a match of the least width on the way; then the word that is now least advances. This
+    visits only some of the combinations, so that only the same walk gives the same scores.
     """
     at = [0] * len(shifted)
     end = max(positions[0] for positions in shifted)
@@ -175,11 +180,11 @@ def _sloppy_frequency(shifted: list[list[int]], slop: int) -> float:
             at[word] += 1
             if at[word] == len(shifted[word]):
                 return _with_match(frequency, width, slop)
-            place = shifted[word][at[word]]
-            end = max(end, place)
-            if place > second[0]:
+            position = shifted[word][at[word]]
+            end = max(end, position)
+            if position > second[0]:
                 break
-            width = min(width, end - place)
+            width = min(width, end - position)
         frequency = _with_match(frequency, width, slop)
 
 
@@ -188,10 +193,10 @@ def _with_match(frequency: float, width: int, slop: int) -> float:
 
 
 def _repeated_frequency(positions: Positions, slop: int) -> float:
-    """Return 1 / (1 + the least width of a match), 0 where there is none within the slop.
+    """Return 1 / (1 + the least width of a match), 0 if there is none within the slop.
 
-    For phrases that hold a word twice: no position may serve for both. (Lucene gives these other
-    scores, for the same documents.)
+    It is for phrases that repeat a word: no position may serve for both. (Lucene matches the same
+    documents, with other scores.)
     """
     for width in range(slop + 1):
         if next(loose_matches(positions, width), None) is not None:

@@ -1,12 +1,12 @@
-"""Trees as what is added up: which sums there are, and what multiplies them.
+"""Plans: the sums of scores that a tree stands for, and their factors.
 
-Lucene simplifies a query before it runs it, and adds in 64 bits what stands in one sum, rounding
-to 32 bits only the result. Which sums there are thus decides the last bits of a score, and so the
-order of hits that are nearly equal. Of its simplifications these change a sum: equal summands
-become one with the sum of their weights, a weight on a weight is their product, a sum of one is
-that one, and a sum within a sum of the same kind is part of it where no weight stands between.
-(No tree has the last two, but the first two lead to them.) One is left out: Lucene drops a range
-that no value of its field can meet, and what depends on it, before it looks for equal summands.
+Lucene simplifies a query before it runs it, and adds the parts of one sum in 64 bits, rounding only
+the result to 32 bits. The sums therefore decide the last bits of a score, and so the order of hits
+that are nearly equal. These of its simplifications change a sum: equal parts are merged into one
+with the sum of their weights; a weight on a weight is multiplied; a sum of one part is that part;
+and a sum within a sum of the same kind is merged into it if no weight is between them. (No tree has
+the last two, but the first two produce them.) One simplification is left out: Lucene drops a range
+that no value of its field can meet, and what depends on it, before it looks for equal parts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Alternative = tuple[str, Pattern]
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """A leaf: the greatest score among the alternatives that match."""
+    """A leaf, which scores the greatest score among the alternatives that match."""
 
     alternatives: tuple[Alternative, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Metadata: matches, and adds nothing."""
+    """A condition on metadata, which matches and adds nothing to a score."""
 
     node: Node
 
@@ -64,7 +64,7 @@ Plan = Best | Filter | AllOf | AnyOf | Boosted
 
 
 def plan_of(node: Node) -> Plan:
-    """The plan that gives a node's scores."""
+    """Return the plan of a node's scores."""
     if isinstance(node, TextLeaf):
         return _boosted(node.weight, Best(alternatives(node)))
     if not isinstance(node, And | Or) or not scores(node):
@@ -75,7 +75,7 @@ def plan_of(node: Node) -> Plan:
 
 
 def alternatives(leaf: TextLeaf) -> tuple[Alternative, ...]:
-    """What a leaf stands for: each of its spellings in each of its fields, in one order."""
+    """Return the spellings of a leaf in each of its fields, sorted."""
     fields = (leaf.field,) if leaf.field else TEXT_FIELDS
     patterns = Pattern.of(leaf).alternatives()
     return tuple(sorted({(field, pattern) for pattern in patterns for field in fields}))
@@ -121,7 +121,7 @@ def _any_of(parts: tuple[Plan, ...]) -> Plan:
 
 
 def _merged(parts: tuple[Plan, ...]) -> tuple[Plan, ...]:
-    """The parts with equal ones made one; unchanged where there are none."""
+    """Return the parts with equal ones merged; the same tuple if there are none."""
     weights: dict[Plan, float] = {}
     for part in parts:
         boost, core = (part.boost, part.plan) if isinstance(part, Boosted) else (1.0, part)
@@ -141,5 +141,5 @@ def _boosted(weight: float, plan: Plan) -> Plan:
 
 
 def _sorted(parts: tuple[Plan, ...]) -> tuple[Plan, ...]:
-    """In one order, so that sums of the same parts are equal."""
+    """Return the parts sorted, so that sums of the same parts are equal."""
     return tuple(sorted(parts, key=repr))
