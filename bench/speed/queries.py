@@ -2,7 +2,7 @@
 
 Words are drawn by document frequency, from words that hardly any passage has to words that most
 have. The clauses of a query come from one passage mostly, so that an AND can be met; what is
-excluded comes from another one. bench/studies/speed.md says how often each shape is drawn.
+excluded comes from another one. README.md beside this file says how often what is drawn.
 """
 
 from __future__ import annotations
