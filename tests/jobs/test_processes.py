@@ -24,7 +24,7 @@ COMMANDS = """
 import json, os, sys
 from pathlib import Path
 from arag_search.cli.app import run
-from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system.lock import HeldError, hold
 
 assert not hasattr(os, "sched_getaffinity")
@@ -72,4 +72,4 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
     builder = json.loads(done.stdout.splitlines()[-1])
     assert builder["machine"] == platform.node()
     assert builder["started"]  # by ps
-    assert not is_at_work(builder)
+    assert not is_running(builder)

@@ -90,14 +90,14 @@ def test_a_builder_is_at_work_as_long_as_its_process_runs(
     sleeper: "subprocess.Popen[bytes]",
 ) -> None:
     builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
-    assert is_at_work(builder)
-    assert not is_at_work({**builder, "started": ""})
-    assert not is_at_work(this_builder())  # this process may resume what it began itself
+    assert is_running(builder)
+    assert not is_running({**builder, "started": ""})
+    assert not is_running(this_builder())  # this process may resume what it began itself
     sleeper.kill()
     sleeper.wait()
-    assert not is_at_work(builder)
-    assert is_at_work({**builder, "machine": "another"})
-    assert not is_at_work({**builder, "machine": "another", "seen": time.time() - 1000})
+    assert not is_running(builder)
+    assert is_running({**builder, "machine": "another"})
+    assert not is_running({**builder, "machine": "another", "seen": time.time() - 1000})
 
 
 def test_cores_are_counted_where_the_system_does_not_say_which_are_ours(
