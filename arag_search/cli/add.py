@@ -1,4 +1,4 @@
-"""arag-search index --add: documents into an index that is there."""
+"""arag-search index --add: add documents to an existing index."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def add_command(
     context: typer.Context, sources: list[str], to: str, options: BuildOptions, json: bool
 ) -> int:
-    """Add the sources to the index. Of the options of a build only those that were given count, and
-    must be the index's."""
+    """Add the sources to the index. Only those build options count that were passed, and they
+    must be those of the index."""
     from arag_search.cli.output.messages import INTERRUPTED, say
     from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
@@ -25,8 +25,8 @@ def add_command(
         source = context.get_parameter_source(name)
         return value if source is not None and source.name != "DEFAULT" else None
 
-    for option, given in (("--overwrite", options.overwrite), ("--shards", options.shards)):
-        if given:
+    for option, value in (("--overwrite", options.overwrite), ("--shards", options.shards)):
+        if value:
             raise ArgumentError(
                 f"--add: {option} is for building an index.",
                 allowed="--add, or a new index",

@@ -1,4 +1,4 @@
-"""The arag-search command: its subcommands, and how it ends.
+"""The arag-search command: its subcommands and exit codes.
 
 Exit codes: 0 done (also without hits), 1 a failure, 2 a query with problems, 130 interrupted.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from arag_search.cli.output.messages import INTERRUPTED, say
 from arag_search.system.terminal import guard_terminals
 
-# Even what reads the options is imported when it runs, so that Ctrl-C is answered from the start.
+# Even the parser of options is imported when it runs, so that Ctrl-C works from the start.
 
 FAILURE = 1
 QUERY_PROBLEMS = 2
@@ -40,7 +40,7 @@ _WITH_INDEX = (
 
 
 def main(name: str = "arag-search", command: Callable[[], Any] | None = None) -> None:
-    """Run a command line, and end the process with its exit code."""
+    """Run a command line and exit the process with its exit code."""
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # closed by the caller
             setattr(sys, stream, open(os.devnull, "r+"))  # noqa: SIM115
@@ -51,13 +51,13 @@ def main(name: str = "arag-search", command: Callable[[], Any] | None = None) ->
 def run(
     arguments: list[str], name: str = "arag-search", command: Callable[[], Any] | None = None
 ) -> int:
-    """Run the command line, ours or another that ends in the same way; the exit code."""
+    """Run the command line, ours or another that ends in the same way, and return the exit code."""
     try:
         return _run(arguments or ["--help"], name, command or _command)
     except KeyboardInterrupt:
         say(f"{name}: interrupted.")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
+    except BrokenPipeError:  # the reader of our output has gone
         _drop_output()
         return FAILURE
     except OSError as error:
@@ -96,7 +96,7 @@ def _run(arguments: list[str], name: str, command: Callable[[], Any]) -> int:
 
 @functools.cache
 def _command() -> Any:
-    """The commands and their options, read off the functions that run them."""
+    """Build the commands and their options from the functions that run them."""
     import typer
 
     from arag_search.cli.ask import ask_command
@@ -183,7 +183,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def _file_error(error: OSError) -> str:
-    """What is wrong with a file, or with the output, in the form of our own errors."""
+    """Describe a problem of a file, or of the output, in the form of our own errors."""
     if error.filename is None and _output_fails():
         _drop_output()
         return f"The output cannot be written ({error.strerror})."
@@ -208,7 +208,7 @@ def _output_fails() -> bool:
 
 
 def _usage_error(error: Any, name: str) -> str:
-    """What is wrong with options or arguments, in the form of our own errors."""
+    """Describe a problem of options or arguments in the form of our own errors."""
     from arag_search.errors import ArgumentError
 
     what = str(error.format_message()).replace(": Value error, ", ": ")
@@ -229,6 +229,6 @@ def _usage_error(error: Any, name: str) -> str:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere, so that ending the process does not fail."""
+    """Discard what is still buffered, so that the end of the process does not fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,9 +23,15 @@ from arag_search.cli.options.model import (
     TopP,
     retry_text,
 )
-from arag_search.cli.options.scope import ScopeFilter
-from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.opening import (
+    DEFAULT_TIMEOUT_S,
+    AllowStale,
+    EncoderName,
+    Opening,
+    ScopeFilter,
+    SearchTimeoutSeconds,
+    VectorsFolder,
+)
 from arag_search.cli.output.messages import say
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ def ask_command(
     timeout_s: TimeoutSeconds = None,
     max_retries: MaxRetries = None,
     filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -90,7 +96,6 @@ def ask_command(
     from arag_search.agent.models.choose import choose_model
     from arag_search.agent.presets import load_preset
     from arag_search.runs.records_file import RecordsFile
-    from arag_search.search.index import open_index
 
     settings = load_preset(preset)
     chosen = choose_model(
@@ -109,21 +114,13 @@ def ask_command(
     try:
         if not (model or "").strip():
             _say_if_offline(chosen)
-        with ExitStack() as open_things:
+        with ExitStack() as stack:
             file = None if record is None else RecordsFile(record)
             if file is not None:
-                open_things.callback(file.close)
+                stack.callback(file.close)
                 file.mend()
-            opened = open_things.enter_context(
-                open_index(
-                    index,
-                    filter=filter,
-                    vectors=vectors,
-                    encoder=encoder,
-                    allow_stale=allow_stale,
-                    search_timeout_s=search_timeout(search_timeout_s),
-                )
-            )
+            opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
+            opened = stack.enter_context(opening.open(index))
             return _ask(opened, " ".join(question), settings, chosen, json, file)
     finally:
         chosen.close()
@@ -146,7 +143,7 @@ def _ask(
 
 
 def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: bool) -> int:
-    """Print the answer or the record; the exit code."""
+    """Print the answer or the record, and return the exit code."""
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.trajectories import answer_text, totals_line
     from arag_search.errors import RunError
@@ -161,13 +158,13 @@ def _show(record: Record, index: Index, preset: Preset, model: ChatModel, json: 
 
 
 def _question_id(question: str) -> str:
-    """The same for the same question, so that records in one file can be told apart."""
+    """Return an id that is the same for the same question, so that records in a file differ."""
     digest = hashlib.sha256(question.encode("utf-8", "surrogateescape")).hexdigest()
     return f"ask-{digest[:8]}"
 
 
 def _live() -> Callable[[Step], None] | None:
-    """What shows steps as they are made; None where nobody watches."""
+    """Return a function that shows steps as they are made, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None
     from arag_search.cli.trajectories import step_line

@@ -1,4 +1,4 @@
-"""arag-search check: how a query is understood, without searching."""
+"""arag-search check: explain a query without searching."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check_command(
     ] = None,
     default_operator: Annotated[
         DefaultOperator, typer.Option(help="What a space between clauses means.")
-    ] = DefaultOperator.OR,
-    operators: Annotated[OnOff, typer.Option(help="off refuses AND, OR, NOT, - and !.")] = OnOff.on,
+    ] = "OR",
+    operators: Annotated[OnOff, typer.Option(help="off refuses AND, OR, NOT, - and !.")] = "on",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Show how a query is understood, or what is wrong with it.
@@ -54,8 +54,8 @@ def check_command(
         parsed = parse(
             query,
             schema,
-            default_operator=default_operator.value,
-            operators=operators is OnOff.on,
+            default_operator=default_operator,
+            operators=operators == "on",
         )
     except QueryError as error:
         if not json:
@@ -111,7 +111,7 @@ def _node_json(node: Node | Not) -> dict[str, Any]:
 
 
 def _drawn(node: Node | Not, first: str = "", rest: str = "") -> list[str]:
-    """The tree, a node a line."""
+    """Draw the tree with a line for each node."""
     from arag_search.query.tree import And, Not, Or, TextLeaf
 
     children: tuple[Node | Not, ...] = ()

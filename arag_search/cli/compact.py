@@ -1,4 +1,4 @@
-"""arag-search compact: an index as a build would have made it."""
+"""arag-search compact: merge an index into the state after a build."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def compact_command(
         bool, typer.Option("--json", help="Print the report as one JSON object.")
     ] = False,
 ) -> int:
-    """Merge what updates left behind.
+    """Merge the segments that updates left behind.
 
     Documents that were deleted or replaced count in the scores of the others until their segments
     are merged. Afterwards each shard is one segment, and scores and order are those of a build of
-    the same documents. It rewrites the index, which takes as long as copying it, and room for a
-    second one meanwhile; searches go on.
+    the same documents. It rewrites the index, which takes as long as copying it, and disk space
+    for a second one meanwhile; searches continue.
 
-    Also mends: what an update that was stopped has begun is finished, or undone.
+    It also repairs: an interrupted update is finished, or undone.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""arag-search delete: documents leave an index."""
+"""arag-search delete: delete documents from an index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def delete_command(
     ] = None,
     missing_ok: Annotated[
         bool,
-        typer.Option("--missing-ok", help="Pass over ids that are not there, and name them."),
+        typer.Option("--missing-ok", help="Skip unknown ids, and name them."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
@@ -38,9 +38,9 @@ def delete_command(
 ) -> int:
     """Delete documents, with all of their passages, from an index.
 
-    All that are named or, where an id is unknown, none. They are gone for everybody who opens the
-    index afterwards. What is left keeps its order; scores still count the deleted documents, until
-    arag-search compact.
+    All named documents are deleted or, if an id is unknown, none. They are gone for every process
+    that opens the index afterwards. The remaining documents keep their order; scores still count
+    the deleted ones until arag-search compact.
 
     Examples:
 
@@ -55,8 +55,8 @@ def delete_command(
     from index_jobs.updates.deleting import delete_documents
 
     wanted: list[str] = []
-    for each in doc_ids or []:
-        wanted += _lines_of_input() if each == "-" else [each]
+    for doc_id in doc_ids or []:
+        wanted += _lines_of_input() if doc_id == "-" else [doc_id]
     if ids_from is not None:
         wanted += _lines_of(ids_from)
     try:
@@ -95,4 +95,4 @@ def _ids(data: bytes, where: str) -> list[str]:
             allowed="one id a line, in UTF-8",
             do="Convert the file.",
         ) from error
-    return [nfc(line) for each in text.split("\n") if (line := each.strip())]
+    return [nfc(id) for line in text.split("\n") if (id := line.strip())]

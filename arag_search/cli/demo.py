@@ -1,4 +1,4 @@
-"""arag-search demo: the sample corpus, indexed, searched, and asked."""
+"""arag-search demo: index the sample corpus, search it, and answer questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arag_search.search.index import Index
 
 QUESTIONS = ("s06", "s11", "s01")
-"""Of the sample questions: a relation followed, a comparison, a question of two hops."""
+"""Sample questions: a relation, a comparison, and a question of two hops."""
 PRESET = "logical_read"
 SAMPLE_METADATA = "year:number,kind:keyword"
 QUERIES = (
@@ -108,8 +108,8 @@ def demo_command(
 
 
 def _answer(index: Index, model: str | None, base_url: str | None) -> int:
-    """Let the agent answer some of the sample questions, its steps on a line each; how many
-    failed."""
+    """Let the agent answer some of the sample questions, with a line for each step, and return how
+    many failed."""
     from importlib.resources import as_file, files
 
     from arag_search.agent.loop import Agent
@@ -136,10 +136,10 @@ def _answer(index: Index, model: str | None, base_url: str | None) -> int:
         )
     try:
         agent = Agent(index, preset, chosen)
-        for each in QUESTIONS:
-            question = questions[each]
+        for question_id in QUESTIONS:
+            question = questions[question_id]
             print_text(f"\n? {question.text}")
-            record = agent.ask(question.text, each, lambda step: print_text(step_line(step)))
+            record = agent.ask(question.text, question_id, lambda step: print_text(step_line(step)))
             if record.failure is not None:
                 failed += 1
                 print_text(f"Failed: {record.failure}")

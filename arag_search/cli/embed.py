@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,17 +10,6 @@ from arag_search.cli.options.build import Json
 from arag_search.cli.output.messages import INTERRUPTED
 
 # What reads indexes and encodes is imported where the command runs: --help is to be fast.
-
-
-class UnitName(StrEnum):
-    both = "both"
-    sentence = "sentence"
-    passage = "passage"
-
-
-class DtypeName(StrEnum):
-    float32 = "float32"
-    float16 = "float16"
 
 
 def embed_command(
@@ -34,7 +22,7 @@ def embed_command(
             help="What makes the vectors: the name of a model or its folder for "
             "sentence-transformers, an installed package with a model, endpoint:MODEL for an "
             "OpenAI-compatible endpoint, or hashing, which needs no model and finds words only. "
-            "[default: the one that made the newest vectors there are, else "
+            "[default: the one that made the newest existing vectors, else "
             "Qwen/Qwen3-Embedding-0.6B]",
             metavar="NAME",
             show_default=False,
@@ -50,8 +38,9 @@ def embed_command(
         ),
     ] = None,
     unit: Annotated[
-        UnitName, typer.Option(help="What gets a vector: sentences, passages, or both.")
-    ] = UnitName.both,
+        Literal["both", "sentence", "passage"],
+        typer.Option(help="What gets a vector: sentences, passages, or both."),
+    ] = "both",
     faiss_index: Annotated[
         str,
         typer.Option(
@@ -64,13 +53,14 @@ def embed_command(
     shard_size: Annotated[
         int,
         typer.Option(
-            help="Most rows of a shard. What is stopped loses the shards that are not finished.",
+            help="Most rows of a shard. An interruption loses unfinished shards.",
             metavar="N",
         ),
     ] = 50_000,
     dtype: Annotated[
-        DtypeName, typer.Option(help="How vectors are kept; float16 takes half the room.")
-    ] = DtypeName.float32,
+        Literal["float32", "float16"],
+        typer.Option(help="How vectors are stored; float16 takes half the space."),
+    ] = "float32",
     workers: Annotated[
         int | None,
         typer.Option(
@@ -100,16 +90,16 @@ def embed_command(
         bool,
         typer.Option(
             "--only-missing",
-            help="Say that only texts without a vector are to be encoded, which is so anyway: the "
-            "vector of a text that is still there is always used again.",
+            help="Encode only texts without a vector, which is the default anyway: vectors of "
+            "existing texts are always reused.",
         ),
     ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
             "--overwrite",
-            help="Encode everything anew: replace vectors that are there, and an embedding that "
-            "was stopped and was another.",
+            help="Encode everything again: replace existing vectors, and an interrupted embedding "
+            "with other settings.",
         ),
     ] = False,
     ray: Annotated[
@@ -130,13 +120,14 @@ def embed_command(
 ) -> int:
     """Make vectors of sentences and passages, for semantic search.
 
-    The text comes from the index. Vectors are written in shards, each whole or not there; then they
-    are published at once as the sidecar of the index as it is. An embedding that was stopped
-    (Ctrl-C, a full disk, a crash) is continued by the same command after its finished shards.
+    The text comes from the index. Vectors are written in shards, each complete or missing; then
+    they are published at once as the sidecar of the index in its current state. Run the same
+    command again to resume an interrupted embedding (Ctrl-C, a full disk, a crash) after its last
+    shard.
 
-    After arag-search delete the vectors still serve. After any other change of the index the same
-    command encodes the texts that are new, and uses the vectors of all others again, wherever these
-    have moved. Vectors of earlier versions of this program are checked and converted.
+    After arag-search delete the vectors remain valid. After any other change of the index the same
+    command encodes new texts only, and reuses the vectors of all others, even if they have moved.
+    Vectors of earlier versions of this program are checked and converted.
 
     Needs the extra "semantic": pip install "arag-search[semantic]".
 
@@ -158,10 +149,10 @@ def embed_command(
 
     options = EmbedOptions(
         vectors=vectors,
-        units=VECTOR_UNITS if unit is UnitName.both else (unit.value,),
+        units=VECTOR_UNITS if unit == "both" else (unit,),
         index=faiss_index,
         shard_rows=shard_size,
-        dtype=dtype.value,
+        dtype=dtype,
         workers=workers,
         batch_size=batch_size,
         device=device,
@@ -172,12 +163,12 @@ def embed_command(
     if dry_run:
         from index_jobs.embed.estimate import estimate_embedding
 
-        found = estimate_embedding(index, encoder, options)
-        print_text(found.to_json() if json else found.to_text())
+        estimated = estimate_embedding(index, encoder, options)
+        print_text(estimated.to_json() if json else estimated.to_text())
         return 0
     try:
         report = embed_index(index, encoder, options, open_progress())
     except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to go on
+        return INTERRUPTED  # the progress has said how to resume
     print_text(report.to_json() if json else report.to_text())
     return 0

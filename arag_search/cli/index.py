@@ -1,4 +1,4 @@
-"""arag-search index: a corpus becomes an index."""
+"""arag-search index: build an index from a corpus."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def index_command(
         bool,
         typer.Option(
             "--add",
-            help="Add to the index that is there, as it was built; documents with ids that are in "
-            "it are replaced.",
+            help="Add to an existing index with the settings of its build; documents with ids that "
+            "it has are replaced.",
         ),
     ] = False,
     skip_bad_lines: SkipBadLines = False,
@@ -68,7 +68,7 @@ def index_command(
         bool,
         typer.Option(
             "--rollback",
-            help="Build nothing: let the name on OpenSearch lead to the index before again.",
+            help="Build nothing: point the name on OpenSearch to the previous index again.",
         ),
     ] = False,
     json: Json = False,
@@ -85,8 +85,8 @@ def index_command(
 
     Documents are cut into passages of whole sentences. A passage is found and read as one hit.
 
-    A build that was stopped (Ctrl-C, a full disk, a crash) is continued by the same command; the
-    index appears when it is finished.
+    Run the same command again to resume an interrupted build (Ctrl-C, a full disk, a crash). The
+    index appears when it is complete.
 
     Examples:
 
@@ -138,8 +138,8 @@ def index_command(
     if dry_run:
         from index_jobs.build.estimate import estimate
 
-        found = estimate(source, to, options)
-        print_text(found.to_json() if json else found.to_text())
+        estimated = estimate(source, to, options)
+        print_text(estimated.to_json() if json else estimated.to_text())
         return 0
     if add:
         from arag_search.cli.add import add_command
@@ -148,7 +148,7 @@ def index_command(
     try:
         report = build_index(source, to, options, open_progress())
     except KeyboardInterrupt:
-        return INTERRUPTED  # the progress has said how to go on
+        return INTERRUPTED  # the progress has said how to resume
     if json:
         for warning in report.warnings():
             say(warning)
@@ -165,7 +165,7 @@ def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> 
 
     if sources:
         raise ArgumentError(
-            "--rollback builds nothing, and sources are given.",
+            "--rollback builds nothing, but sources are given.",
             where=", ".join(sources[:5]),
             do="Leave them out, or leave --rollback out.",
         )

@@ -1,4 +1,4 @@
-"""arag-search info: what an index is, and whether its files agree with that."""
+"""arag-search info: describe an index, and verify its files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def info_command(
 
 
 class _Described(NamedTuple):
-    """An index as JSON and in words, and whether nothing wrong was found."""
+    """The description of an index as JSON and in words, and whether it is sound."""
 
     json: dict[str, Any]
     lines: list[str]
@@ -130,7 +130,7 @@ def _describe(index: str, vectors: str | None, checksums: bool) -> _Described:
 
 
 def _verified(opened: Index, checksums: bool) -> tuple[Statistics, list[str]]:
-    """What the index consists of, and what of it was verified."""
+    """Return the statistics of the index, and the names of its verified parts."""
     from arag_search.engines.lucene.reader import LuceneEngine
     from arag_search.engines.opensearch.reader import OpenSearchEngine
 
@@ -173,7 +173,7 @@ def check_passages(opened: Index) -> None:
 
 
 def _unfinished_update(opened: Index) -> str:
-    """The command of an update that is not finished; one in a folder leaves nothing."""
+    """Return the command of an unfinished update; updates in a folder leave nothing."""
     from arag_search.engines.opensearch.reader import OpenSearchEngine
 
     engine = opened.engine
@@ -184,10 +184,10 @@ def check_counts(manifest: Manifest, statistics: Statistics, where: str) -> None
     """Raise IndexDamagedError where the documents on disk are not those of the manifest."""
     from arag_search.errors import IndexDamagedError
 
-    found = {"chunks": (manifest.chunks, statistics.chunks.documents)}
+    counts = {"chunks": (manifest.chunks, statistics.chunks.documents)}
     if statistics.sentences is not None:
-        found["sentences"] = (manifest.sentences, statistics.sentences.documents)
-    for name, (said, counted) in found.items():
+        counts["sentences"] = (manifest.sentences, statistics.sentences.documents)
+    for name, (said, counted) in counts.items():
         if said != counted:
             raise IndexDamagedError(
                 f"The manifest says {said:,} {name}, the index holds {counted:,}.",
@@ -283,7 +283,7 @@ def _verified_words(verified: Sequence[str]) -> str:
 
 
 def _pieces(part: Part) -> str:
-    """What the bytes are spread over: files of a folder, shards of a server."""
+    """Return the number of files of a folder, or of shards on a server."""
     from arag_search.engines.lucene.snapshot import PartStatistics
 
     if isinstance(part, PartStatistics):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arag_search.cli.options.scope import ScopeFilter
-from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.opening import (
+    DEFAULT_TIMEOUT_S,
+    AllowStale,
+    EncoderName,
+    Opening,
+    ScopeFilter,
+    SearchTimeoutSeconds,
+    VectorsFolder,
+)
 from arag_search.cli.output.messages import INTERRUPTED, say
 from arag_search.errors import ArgumentError
 
@@ -24,16 +29,11 @@ if TYPE_CHECKING:
     from arag_search.mcp_server.stdio import Channel
 
 
-class TransportName(StrEnum):
-    stdio = "stdio"
-    http = "http"
-
-
 def mcp_command(
     indexes: Annotated[
         list[str],
         typer.Argument(
-            help="The folder of an index, or NAME=FOLDER; several are told apart by their names.",
+            help="The folder of an index, or NAME=FOLDER; names distinguish several indexes.",
             metavar="INDEX...",
         ),
     ],
@@ -55,8 +55,8 @@ def mcp_command(
         ),
     ] = None,
     transport: Annotated[
-        TransportName, typer.Option(help="How clients connect.")
-    ] = TransportName.stdio,
+        Literal["stdio", "http"], typer.Option(help="How clients connect.")
+    ] = "stdio",
     host: Annotated[
         str | None,
         typer.Option(
@@ -89,7 +89,7 @@ def mcp_command(
         ),
     ] = None,
     filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -111,13 +111,12 @@ def mcp_command(
     Exit code 0 where the client ended it, 130 after Ctrl-C, 143 after SIGTERM, 1 for a failure.
     """
     from arag_search.mcp_server.served import ServedIndex, served_preset
-    from arag_search.search.index import open_index
     from arag_search.system.extras import check_extra
 
     check_extra("mcp", "mcp")
     settings = served_preset(preset, tools)
     locations = _locations(indexes, vectors)
-    if transport is TransportName.http:
+    if transport == "http":
         entrance = _listening(host, port, token_env, allow_host)
     else:
         of_http = {
@@ -127,22 +126,15 @@ def mcp_command(
             "--allow-host": allow_host,
         }
         entrance = _channel([name for name, value in of_http.items() if value is not None])
-    with ExitStack() as open_things:
-        open_things.enter_context(entrance)
+    opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
+    with ExitStack() as stack:
+        stack.enter_context(entrance)
         served: list[ServedIndex] = []
         for name, location in locations.items():
-            opened = open_index(
-                location,
-                filter=filter,
-                vectors=vectors,
-                encoder=encoder,
-                allow_stale=allow_stale,
-                search_timeout_s=search_timeout(search_timeout_s),
-            )
-            open_things.enter_context(opened)
+            opened = stack.enter_context(opening.open(location))
             served.append(ServedIndex.of(name, opened, settings))
         code, is_idle = _serve(served, settings, entrance)
-        if not is_idle:  # threads in the middle of a call would be waited for
+        if not is_idle:  # or the exit would wait for threads in the middle of a call
             if code == INTERRUPTED:
                 say("arag-search: interrupted.")
             sys.stderr.flush()
@@ -166,8 +158,8 @@ def _locations(indexes: list[str], vectors: Path | None) -> dict[str, str]:
 
 
 def _channel(of_http: list[str]) -> Channel:
-    """Standard input and output, put aside before anything else could print."""
-    from arag_search.mcp_server.stdio import take_over
+    """Claim standard input and output before anything else could print."""
+    from arag_search.mcp_server.stdio import claim_stdio
 
     if of_http:
         raise ArgumentError(
@@ -175,7 +167,7 @@ def _channel(of_http: list[str]) -> Channel:
             allowed="with --transport http",
             do="Add --transport http, or leave it out.",
         )
-    return take_over()
+    return claim_stdio()
 
 
 def _listening(
@@ -194,7 +186,7 @@ def _listening(
 def _serve(
     served: list[ServedIndex], preset: Preset, entrance: Channel | Listening
 ) -> tuple[int, bool]:
-    """The exit code, and whether all calls have ended."""
+    """Serve, and return the exit code with whether all calls have ended."""
     from arag_search.mcp_server.catalogue import Catalogue
     from arag_search.mcp_server.protocol import build_server
     from arag_search.mcp_server.serving import over_http, over_stdio, run_until_signalled
@@ -207,8 +199,9 @@ def _serve(
         serve = over_stdio(server, entrance)
     else:
         serve = over_http(server, entrance)
-        say(f"Serving {', '.join(one.name for one in served)} at {entrance.url}; end with Ctrl-C.")
+        names = ", ".join(index.name for index in served)
+        say(f"Serving {names} at {entrance.url}; stop with Ctrl-C.")
     try:
         return run_until_signalled(serve), workers.close()
-    except KeyboardInterrupt:  # asked again while calls are waited for
+    except KeyboardInterrupt:  # a second Ctrl-C while waiting for calls
         return INTERRUPTED, False

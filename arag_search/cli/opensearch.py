@@ -50,9 +50,9 @@ def up_command(
 ) -> int:
     """Start a local OpenSearch cluster and wait until it is ready.
 
-    The nodes listen on this machine only, without passwords. They go on running until they are
-    ended by down; their data and logs stay. A cluster that runs already is reported, and a node of
-    it that has ended is started again. The first time, about 60 MB are downloaded.
+    The nodes listen on this machine only, without passwords. They run until they are
+    stopped by down; their data and logs stay. A running cluster is reported, and its stopped nodes
+    are started again. The first time, about 60 MB are downloaded.
 
     Examples:
 
@@ -78,15 +78,15 @@ def status_command(data: Data = None, json: AsJson = False) -> int:
     from arag_search.engines.opensearch.nodes import cluster
 
     folder = _folder(data)
-    found = cluster.status(folder)
-    if found is None:
+    status = cluster.status(folder)
+    if status is None:
         return _show_none(folder, json, 1)
-    _show(found, json)
-    return 0 if found.ready else 1
+    _show(status, json)
+    return 0 if status.ready else 1
 
 
 def down_command(data: Data = None, json: AsJson = False) -> int:
-    """End the nodes that up started. Data and logs stay.
+    """Stop the nodes that up started. Data and logs stay.
 
     Examples:
 
@@ -97,15 +97,15 @@ def down_command(data: Data = None, json: AsJson = False) -> int:
     from arag_search.engines.opensearch.nodes import cluster
 
     folder = _folder(data)
-    found = cluster.down(folder)
-    return _show_none(folder, json, 0) if found is None else _show(found, json)
+    status = cluster.down(folder)
+    return _show_none(folder, json, 0) if status is None else _show(status, json)
 
 
 def opensearch_commands() -> typer.Typer:
-    """The three commands as one group."""
+    """Group the three commands."""
     group = typer.Typer(
         rich_markup_mode=None,
-        help="Start and end local OpenSearch nodes, without Docker.",
+        help="Start and stop local OpenSearch nodes, without Docker.",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     group.command("up")(up_command)
@@ -127,13 +127,13 @@ def _folder(data: str | None) -> Path:
     return default_data() if data is None else Path(data)
 
 
-def _show(found: ClusterStatus, as_json: bool) -> int:
+def _show(status: ClusterStatus, as_json: bool) -> int:
     from arag_search.cli.output.results import print_json, print_text
 
     if as_json:
-        print_json(_status_json(found), pretty=True)
+        print_json(_status_json(status), pretty=True)
     else:
-        print_text("\n".join(_lines(found)))
+        print_text("\n".join(_lines(status)))
     return 0
 
 
@@ -147,39 +147,39 @@ def _show_none(folder: Path, as_json: bool, code: int) -> int:
     return code
 
 
-def _status_json(found: ClusterStatus) -> dict[str, Any]:
+def _status_json(status: ClusterStatus) -> dict[str, Any]:
     return {
-        "data": str(found.data),
-        "url": found.url,
-        "ready": found.ready,
-        "status": None if found.health is None else found.health.status,
+        "data": str(status.data),
+        "url": status.url,
+        "ready": status.ready,
+        "status": None if status.health is None else status.health.status,
         "nodes": [
-            {"name": each.name, "url": each.url, "pid": each.pid, "log": str(each.log)}
-            for each in found.nodes
+            {"name": node.name, "url": node.url, "pid": node.pid, "log": str(node.log)}
+            for node in status.nodes
         ],
-        "started": found.started,
-        "ended": found.ended,
+        "started": status.started,
+        "ended": status.ended,
     }
 
 
-def _lines(found: ClusterStatus) -> list[str]:
+def _lines(status: ClusterStatus) -> list[str]:
     from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION
 
-    lines = [f"OpenSearch {OPENSEARCH_VERSION} {_state(found)}"]
-    for each in found.nodes:
-        process = "not running" if each.pid is None else f"process {each.pid}"
-        lines.append(f"  {each.name}  {each.url}  {process}, log {each.log}")
-    if found.ready:
-        lines.append(f"An index there: {found.url}/NAME. To end it: arag-search opensearch down")
+    lines = [f"OpenSearch {OPENSEARCH_VERSION} {_state(status)}"]
+    for node in status.nodes:
+        process = "not running" if node.pid is None else f"process {node.pid}"
+        lines.append(f"  {node.name}  {node.url}  {process}, log {node.log}")
+    if status.ready:
+        lines.append(f"An index there: {status.url}/NAME. To end it: arag-search opensearch down")
     return lines
 
 
-def _state(found: ClusterStatus) -> str:
-    """In words: what was done, or else how it is."""
-    every = len(found.nodes)
-    if not found.running:
-        ended = f"; {found.ended} of {every} ended now" if found.ended else ""
+def _state(status: ClusterStatus) -> str:
+    """Describe what was done, or else the state of the cluster."""
+    every = len(status.nodes)
+    if not status.running:
+        ended = f"; {status.ended} of {every} ended now" if status.ended else ""
         return f"does not run{ended}"
-    health = "no answer" if found.health is None else found.health.status
-    started = f"; {found.started} started now" if found.started else ""
-    return f"at {found.url}: {health}, {found.running} of {every} nodes run{started}"
+    health = "no answer" if status.health is None else status.health.status
+    started = f"; {status.started} started now" if status.started else ""
+    return f"at {status.url}: {health}, {status.running} of {every} nodes run{started}"

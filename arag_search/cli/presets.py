@@ -1,4 +1,4 @@
-"""arag-search presets: what there is, and what one of them says."""
+"""arag-search presets: list the presets, or explain one."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ def presets_command(
     from arag_search.cli.output.results import print_json, print_text
 
     if preset is not None:
-        one = load_preset(preset)
+        chosen = load_preset(preset)
         if json:
-            print_json(_preset_json(one), pretty=True)
+            print_json(_preset_json(chosen), pretty=True)
         else:
-            print_text(_explained(one))
+            print_text(_explained(chosen))
         return 0
-    found = [load_preset(name) for name in preset_names()]
+    presets = [load_preset(name) for name in preset_names()]
     if json:
-        print_json([_preset_json(one) for one in found], pretty=True)
+        print_json([_preset_json(entry) for entry in presets], pretty=True)
         return 0
-    width = max(len(one.name) for one in found)
-    for one in found:
-        tools = ", ".join(one.tools)
-        bounds = f"{tools}; {one.max_loops} turns" if tools else "no tools"
-        default = " The default of ask and mcp." if one.name == DEFAULT_PRESET else ""
-        print_text(f"{one.name.ljust(width)}  {one.description}{default}")
-        needs = "; needs vectors" if one.needed_vectors else ""
-        print_text(f"{' ' * width}  {bounds}, prompt {one.prompt}{needs}")
+    width = max(len(entry.name) for entry in presets)
+    for entry in presets:
+        tools = ", ".join(entry.tools)
+        bounds = f"{tools}; {entry.max_loops} turns" if tools else "no tools"
+        default = " The default of ask and mcp." if entry.name == DEFAULT_PRESET else ""
+        print_text(f"{entry.name.ljust(width)}  {entry.description}{default}")
+        needs = "; needs vectors" if entry.needed_vectors else ""
+        print_text(f"{' ' * width}  {bounds}, prompt {entry.prompt}{needs}")
     print_text(f"\nFiles: {preset_folder()}\nExplain one with: arag-search presets NAME")
     return 0
 
 
 def _preset_json(preset: Preset) -> dict[str, object]:
-    """A preset with its fingerprint and the first message it leads to."""
+    """Return a preset with its fingerprint and the first message that it yields."""
     return {
         **preset.model_dump(mode="json"),
         "fingerprint": preset.fingerprint,
@@ -69,7 +69,7 @@ def _preset_json(preset: Preset) -> dict[str, object]:
 
 
 def _explained(preset: Preset) -> str:
-    """Every key with its value and what it means, then the prompt."""
+    """Explain every key with its value and meaning, then show the prompt."""
     from arag_search.agent.presets import Preset, allowed_values
 
     lines = [f"{preset.name}: {preset.description}", f"fingerprint {preset.fingerprint}", ""]
@@ -82,7 +82,7 @@ def _explained(preset: Preset) -> str:
 
 
 def _written(value: object) -> str:
-    """A value as it stands in a file."""
+    """Format a value as in a file."""
     if isinstance(value, tuple):
-        return f"[{', '.join(str(one) for one in cast(tuple[object, ...], value))}]"
+        return f"[{', '.join(str(entry) for entry in cast(tuple[object, ...], value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,33 +26,33 @@ class AskedQuery:
 
 
 def read_queries(path: Path, tool: str) -> list[AskedQuery]:
-    """The queries of a file, or of standard input for ``-``.
+    """Read the queries of a file, or of standard input for ``-``.
 
     A file whose first line starts with ``{`` is JSON lines. A plain line is a query, its id the
     line number; with the keyword tool it is keywords with tabs between. Raises SourceError naming
     file and line, also for two queries with one id.
     """
-    found: dict[str, AskedQuery] = {}
+    queries: dict[str, AskedQuery] = {}
     as_json: bool | None = None
     for number, line in _lines(path):
         if as_json is None:
             as_json = line.lstrip().startswith("{")
         where = f"{path}, line {number}"
         asked = _of_json(line, number, where) if as_json else _plain(line, number, where, tool)
-        if asked.id in found:
+        if asked.id in queries:
             raise SourceError(
                 f'The id "{asked.id}" stands twice.',
-                where=f"{where}, and {found[asked.id].where}",
+                where=f"{where}, and {queries[asked.id].where}",
                 do="Give each query an id of its own.",
             )
-        found[asked.id] = asked
-    if not found:
+        queries[asked.id] = asked
+    if not queries:
         raise SourceError("There are no queries.", where=str(path), allowed=ALLOWED)
-    return list(found.values())
+    return list(queries.values())
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
+    """Yield the lines that are not blank with their numbers."""
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
@@ -113,11 +113,11 @@ def _of_json(line: str, number: int, where: str) -> AskedQuery:
 
 
 def _strings(value: object) -> list[str] | None:
-    """The value, if it is a list of strings."""
+    """Return the value if it is a list of strings, else None."""
     if not isinstance(value, list):
         return None
     items = cast(list[object], value)
-    strings = [one for one in items if isinstance(one, str)]
+    strings = [item for item in items if isinstance(item, str)]
     return strings if len(strings) == len(items) else None
 
 

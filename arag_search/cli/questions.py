@@ -1,4 +1,4 @@
-"""arag-search questions: what a file of questions holds."""
+"""arag-search questions: describe a file of questions."""
 
 from __future__ import annotations
 
@@ -62,25 +62,26 @@ def questions_command(
 
     read = read_questions(file)
     if index is None:
-        found = describe(read)
+        description = describe(read)
     else:
         with open_index(index) as opened:
-            found = describe(read, opened.scan())
+            description = describe(read, opened.scan())
     if json:
-        print_json(found.to_json(), pretty=True)
+        print_json(description.to_json(), pretty=True)
     else:
-        print_text(description_text(found, index))
+        print_text(description_text(description, index))
     return 0
 
 
-def description_text(found: Description, index: str | None) -> str:
-    """A description for reading."""
-    answers, evidence = found.answers, found.evidence
-    shapes = ", ".join(found.shapes)
+def description_text(description: Description, index: str | None) -> str:
+    """Format a description for reading."""
+    answers, evidence = description.answers, description.evidence
+    shapes = ", ".join(description.shapes)
     lines = [
-        f"{found.path}: {found.questions:,} {_questions(found.questions)}, read as {shapes}",
-        *_line("types", _counts(found.types, unnamed="without a type")),
-        *_line("hops", _counts({_hops(hops): count for hops, count in found.hops.items()})),
+        f"{description.path}: {description.questions:,} {_questions(description.questions)}, "
+        f"read as {shapes}",
+        *_line("types", _counts(description.types, unnamed="without a type")),
+        *_line("hops", _counts({_hops(hops): count for hops, count in description.hops.items()})),
         *_line(
             "answers",
             _named(
@@ -104,31 +105,31 @@ def description_text(found: Description, index: str | None) -> str:
             ),
         ),
     ]
-    if found.resolution is not None:
-        lines += _resolution_lines(found.resolution, str(index))
-    lines += _line("fingerprint", found.fingerprints["questions"][:16])
-    for number, question in enumerate(found.examples, 1):
+    if description.resolution is not None:
+        lines += _resolution_lines(description.resolution, str(index))
+    lines += _line("fingerprint", description.fingerprints["questions"][:16])
+    for number, question in enumerate(description.examples, 1):
         lines += ["", f"Example {number}", *_example_lines(question)]
-    lines += ["", *(f"Problem: {one}" for one in found.problems)]
-    return "\n".join(lines if found.problems else [*lines, "No problems found."])
+    lines += ["", *(f"Problem: {problem}" for problem in description.problems)]
+    return "\n".join(lines if description.problems else [*lines, "No problems found."])
 
 
-def _resolution_lines(found: Resolution, index: str) -> list[str]:
-    lines = _line("index", f"{index}, {found.passages:,} passages")
-    if found.questions:
-        lines += _line("resolved by", _counts(found.by_rule))
+def _resolution_lines(resolution: Resolution, index: str) -> list[str]:
+    lines = _line("index", f"{index}, {resolution.passages:,} passages")
+    if resolution.questions:
+        lines += _line("resolved by", _counts(resolution.by_rule))
         lines += _line(
             "found whole",
-            f"{found.whole:,} of {found.questions:,} questions; {found.several:,} of "
-            f"{found.pieces:,} pieces are held by several passages, any of which counts",
+            f"{resolution.whole:,} of {resolution.questions:,} questions; several passages hold "
+            f"{resolution.several:,} of {resolution.pieces:,} pieces, and any of them counts",
         )
-    if found.documents:
+    if resolution.documents:
         lines += _line(
-            "documents", f"{found.documents_found:,} of {found.documents:,} relevant ones"
+            "documents", f"{resolution.documents_found:,} of {resolution.documents:,} relevant ones"
         )
-    for id, name in found.unresolved[:_UNRESOLVED_SHOWN]:
+    for id, name in resolution.unresolved[:_UNRESOLVED_SHOWN]:
         lines += _line("unresolved", f"{name} ({id})")
-    more = len(found.unresolved) - _UNRESOLVED_SHOWN
+    more = len(resolution.unresolved) - _UNRESOLVED_SHOWN
     return lines + (_line("", f"and {more:,} more: --json names them") if more > 0 else [])
 
 
@@ -147,12 +148,12 @@ def _example_lines(question: Question) -> list[str]:
 
 def _hop_text(hop: Hop) -> str:
     asked = hop.question or " · ".join(filter(None, (hop.subject, hop.relation))) or "?"
-    told = f"  [{hop.title}]" if hop.title is not None else ""
-    return f"{asked} -> {hop.answer}{told}"
+    title = f"  [{hop.title}]" if hop.title is not None else ""
+    return f"{asked} -> {hop.answer}{title}"
 
 
 def _line(label: str, text: str) -> list[str]:
-    """A line with its label; none where there is nothing to say."""
+    """Return a line with its label; nothing without a text."""
     return [f"  {label:<{_LABEL_WIDTH}}{text}"] if text else []
 
 

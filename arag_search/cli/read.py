@@ -1,4 +1,4 @@
-"""arag-search read: chunks in full."""
+"""arag-search read: print chunks in full."""
 
 from __future__ import annotations
 
@@ -36,26 +36,30 @@ def read_command(
     from arag_search.tools.chunk_read import chunk_header
 
     with open_index(index, filter=filter) as opened:
-        found = opened.chunk_read(chunk_ids)
+        passages = opened.chunk_read(chunk_ids)
     if json:
         print_json(
             [
                 {
-                    "id": one.chunk.id,
-                    "doc_id": one.chunk.doc_id,
-                    "title": one.chunk.title,
-                    "part": one.chunk.part,
-                    "parts": one.chunk.parts,
-                    "content": one.chunk.content,
-                    "sentences": one.chunk.sentences(),
-                    "metadata": dict(one.chunk.metadata),
-                    "previous_id": one.previous_id,
-                    "next_id": one.next_id,
+                    "id": passage.chunk.id,
+                    "doc_id": passage.chunk.doc_id,
+                    "title": passage.chunk.title,
+                    "part": passage.chunk.part,
+                    "parts": passage.chunk.parts,
+                    "content": passage.chunk.content,
+                    "sentences": passage.chunk.sentences(),
+                    "metadata": dict(passage.chunk.metadata),
+                    "previous_id": passage.previous_id,
+                    "next_id": passage.next_id,
                 }
-                for one in found
+                for passage in passages
             ],
             pretty=True,
         )
         return 0
-    print_text("\n\n".join(f"{chunk_header(one)}\n{one.chunk.content.strip()}" for one in found))
+    print_text(
+        "\n\n".join(
+            f"{chunk_header(passage)}\n{passage.chunk.content.strip()}" for passage in passages
+        )
+    )
     return 0

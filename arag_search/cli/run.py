@@ -20,9 +20,15 @@ from arag_search.cli.options.model import (
     TopP,
     retry_text,
 )
-from arag_search.cli.options.scope import ScopeFilter
-from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.opening import (
+    DEFAULT_TIMEOUT_S,
+    AllowStale,
+    EncoderName,
+    Opening,
+    ScopeFilter,
+    SearchTimeoutSeconds,
+    VectorsFolder,
+)
 from arag_search.cli.output.messages import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -70,13 +76,13 @@ def run_command(
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="Begin no more questions once the run has cost so much; needs --prices.",
+            help="Begin no more questions once the run has reached this cost; needs --prices.",
             metavar="USD",
             show_default=False,
         ),
     ] = None,
     filter: ScopeFilter = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -94,9 +100,9 @@ def run_command(
     2WikiMultiHopQA, MuSiQue, HotpotQA, GraphRAG-Bench, KILT and BEIR are read as they are
     (arag-search questions FILE says what is in one).
 
-    A run that was stopped (Ctrl-C, a crash, --max-cost) is continued by the same command: what is
-    recorded is not asked again, what failed is. The folder takes records of one preset, index,
-    model, question file and encoder.
+    Run the same command again to resume a run that was interrupted (Ctrl-C, a crash) or stopped at
+    --max-cost: recorded questions are not asked again, failed ones are. The folder takes records of
+    one preset, index, model, question file and encoder.
 
     Examples:
 
@@ -114,7 +120,6 @@ def run_command(
     from arag_search.questions.files import load_questions
     from arag_search.runs.prices import Prices
     from arag_search.runs.run import RunOptions, run
-    from arag_search.search.index import open_index
     from arag_search.system.progress import open_progress
 
     options = RunOptions(workers, limit, max_cost, str(questions.absolute()), filter)
@@ -137,16 +142,10 @@ def run_command(
         record_replies=record_replies,
         on_retry=lambda retry: progress.note(retry_text(retry)),
     )
+    opening = Opening(filter, vectors, encoder, allow_stale, search_timeout_s)
     again = same_command(context)
     try:
-        with open_index(
-            index,
-            filter=filter,
-            vectors=vectors,
-            encoder=encoder,
-            allow_stale=allow_stale,
-            search_timeout_s=search_timeout(search_timeout_s),
-        ) as opened:
+        with opening.open(index) as opened:
             outcome = run(
                 opened,
                 asked,
@@ -158,15 +157,15 @@ def run_command(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        print(f"Interrupted. Go on with: {again}", file=sys.stderr)
+        print(f"Interrupted. Resume with: {again}", file=sys.stderr)
         return INTERRUPTED
     finally:
         chosen.close()
-    return _tell(outcome, out, again)
+    return _report(outcome, out, again)
 
 
-def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
-    """Say how the run ended; the exit code."""
+def _report(outcome: RunOutcome, out: Path, again: str) -> int:
+    """Report how the run ended, and return the exit code."""
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import duration
 
@@ -175,11 +174,11 @@ def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
     print_text(f"{tally.total:,} {noun}: {tally.to_text()}, {duration(tally.seconds)}.")
     print_text(f"Next: arag-search score {shlex.quote(str(out))}")
     if outcome.stopped == "interrupted":
-        print(f"Interrupted, {tally.left:,} left. Go on with: {again}", file=sys.stderr)
+        print(f"Interrupted, {tally.left:,} left. Resume with: {again}", file=sys.stderr)
         return INTERRUPTED
     if outcome.stopped == "cost":
         print(
-            f"Stopped at --max-cost, {tally.left:,} left. Go on with a higher one: {again}",
+            f"Stopped at --max-cost, {tally.left:,} left. Resume with a higher one: {again}",
             file=sys.stderr,
         )
     elif tally.failed:
@@ -188,15 +187,15 @@ def _tell(outcome: RunOutcome, out: Path, again: str) -> int:
 
 
 def same_command(context: typer.Context) -> str:
-    """The command that was given, as one can type it again."""
+    """Return the command as one can type it again."""
     words = ["arag-search", str(context.info_name)]
     named: list[str] = []
-    for one in context.command.params:
-        value: Any = context.params.get(str(one.name))
-        if value is None or value == one.default:
+    for parameter in context.command.params:
+        value: Any = context.params.get(str(parameter.name))
+        if value is None or value == parameter.default:
             continue
-        if one.param_type_name == "argument":
+        if parameter.param_type_name == "argument":
             words.append(str(value))
         else:
-            named += [one.opts[0], str(value)]
+            named += [parameter.opts[0], str(value)]
     return shlex.join([*words, *named])

@@ -1,4 +1,4 @@
-"""arag-search score: what a run is worth."""
+"""arag-search score: score a run against gold answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def score_command(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="Print these instead, such as EM,TokensToEvidence,nDCG@10; may be given again.",
+            help="Print these instead, such as EM,TokensToEvidence,nDCG@10; may be repeated.",
             metavar="NAME",
             show_default=False,
         ),
@@ -81,7 +81,7 @@ def score_command(
 
     EM and F1 as in SQuAD, with HotpotQA's rule for yes and no, of the short answer; Contain-Acc as
     in A-RAG, of short answer and explanation; evidence is the share of gold titles among the
-    titles shown. Every question that the run was to answer counts: those that failed or have no
+    titles shown. Every question of the run counts: those that failed or have no
     record yet as 0. Tokens (of corpus text), steps and seconds are means over the records. To a
     question without an answer the right answer is that there is none.
 
@@ -118,21 +118,21 @@ def score_command(
         opened = None
         if index is not None:
             opened = stack.enter_context(open_index(index))
-        found = score(
+        scored = score(
             folder, questions, measures=measures, index=opened, judge=judging, labels=labels
         )
     if json:
-        print_json(found.to_json(), pretty=True)
+        print_json(scored.to_json(), pretty=True)
         return 0
-    print_text(measures_text(found) if found.measures else score_text(found))
+    print_text(measures_text(scored) if scored.measures else score_text(scored))
     if trajectories:
-        print_text(details_text(found))
+        print_text(details_text(scored))
     return 0
 
 
 @contextmanager
 def _judge(name: str, base_url: str | None, repeats: int, cache: Path) -> Generator[Judge]:
-    """The judge that the options name; its model is closed at the end."""
+    """Open the judge that the options name, and close its model at the end."""
     from arag_search.agent.models.choose import OFFLINE, choose_model
     from arag_search.errors import ArgumentError
     from arag_search.evaluation.judging.judge import Judge

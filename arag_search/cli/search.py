@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arag_search.cli.options.search_timeout import DEFAULT_S, SearchTimeoutSeconds, search_timeout
-from arag_search.cli.options.vectors import AllowStale, EncoderName, VectorsFolder
+from arag_search.cli.options.opening import (
+    DEFAULT_TIMEOUT_S,
+    AllowStale,
+    EncoderName,
+    Opening,
+    SearchTimeoutSeconds,
+    VectorsFolder,
+)
 from arag_search.errors import ArgumentError
 from arag_search.tools.registry import SEARCH_TOOLS
 
@@ -23,6 +28,13 @@ _TOOLS = tuple(tool.short_name for tool in SEARCH_TOOLS.values())
 _BY_VECTORS = tuple(tool.short_name for tool in SEARCH_TOOLS.values() if tool.vectors)
 _ENCODED_TOGETHER = 1_000
 
+DefaultOperator = Literal["OR", "AND"]
+Granularity = Literal["chunk", "sentence"]
+OnOff = Literal["on", "off"]
+Matching = Literal["token", "substring"]
+Unit = Literal["passage", "sentence"]
+OutputFormat = Literal["json", "trec"]
+
 # Engines, tools and tokens are imported where a command needs them: --help is to be fast.
 
 
@@ -31,36 +43,6 @@ def tool_name(text: str) -> str:
     if text not in _TOOLS:
         raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _TOOLS))}.")
     return text
-
-
-class DefaultOperator(StrEnum):
-    OR = "OR"
-    AND = "AND"
-
-
-class GranularityName(StrEnum):
-    chunk = "chunk"
-    sentence = "sentence"
-
-
-class OnOff(StrEnum):
-    on = "on"
-    off = "off"
-
-
-class MatchingName(StrEnum):
-    token = "token"
-    substring = "substring"
-
-
-class UnitName(StrEnum):
-    passage = "passage"
-    sentence = "sentence"
-
-
-class OutputFormat(StrEnum):
-    json = "json"
-    trec = "trec"
 
 
 def search_command(
@@ -84,25 +66,25 @@ def search_command(
     ] = 0,
     default_operator: Annotated[
         DefaultOperator, typer.Option(help="What a space between clauses means.")
-    ] = DefaultOperator.OR,
+    ] = "OR",
     granularity: Annotated[
-        GranularityName,
+        Granularity,
         typer.Option(help="Judge the conditions on whole passages, or on single sentences."),
-    ] = GranularityName.chunk,
+    ] = "chunk",
     operators: Annotated[
         OnOff, typer.Option(help="off refuses AND, OR, NOT, - and ! (for ablations).")
-    ] = OnOff.on,
+    ] = "on",
     matching: Annotated[
-        MatchingName,
+        Matching,
         typer.Option(
             help="With --tool keyword: count whole tokens, or scan for substrings as A-RAG's "
             "reference does (slow on large indexes)."
         ),
-    ] = MatchingName.token,
+    ] = "token",
     unit: Annotated[
-        UnitName,
+        Unit,
         typer.Option(help="With --tool hybrid: rank by vectors of passages, or of sentences."),
-    ] = UnitName.passage,
+    ] = "passage",
     vectors: VectorsFolder = None,
     encoder: EncoderName = None,
     allow_stale: AllowStale = False,
@@ -112,7 +94,7 @@ def search_command(
             help="Metadata clauses that every result obeys, such as 'lang:en'.", metavar="CLAUSES"
         ),
     ] = None,
-    search_timeout_s: SearchTimeoutSeconds = DEFAULT_S,
+    search_timeout_s: SearchTimeoutSeconds = DEFAULT_TIMEOUT_S,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the score of each hit by leaf and field.")
     ] = False,
@@ -137,7 +119,7 @@ def search_command(
     ] = None,
     output_format: Annotated[
         OutputFormat, typer.Option(help="With --queries: JSON lines, or a TREC run.")
-    ] = OutputFormat.json,
+    ] = "json",
 ) -> int:
     """Search an index and print the reply that a model would see. The tools semantic, hybrid and
     naive need the vectors that arag-search embed makes.
@@ -164,18 +146,16 @@ def search_command(
         tool,
         top_k,
         offset,
-        default_operator.value,
-        granularity.value,
-        operators.value,
-        matching.value,
-        unit.value,
-        (vectors, encoder, allow_stale),
-        filter,
-        search_timeout(search_timeout_s),
+        default_operator,
+        granularity,
+        operators,
+        matching,
+        unit,
+        Opening(filter, vectors, encoder, allow_stale, search_timeout_s),
         explain,
         max_result_tokens,
         json,
-        output_format.value,
+        output_format,
     )
     if queries is not None:
         if query:
@@ -198,27 +178,24 @@ def search_command(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a search, for any tool. ``vectors`` are folder, encoder, and whether they may
-    be stale."""
+    """The options of a search, for any tool."""
 
     tool: str
     top_k: int
     offset: int
-    default_operator: Literal["OR", "AND"]
-    granularity: Literal["chunk", "sentence"]
-    operators: Literal["on", "off"]
-    matching: Literal["token", "substring"]
-    unit: Literal["passage", "sentence"]
-    vectors: tuple[Path | None, str | None, bool]
-    filter: str | None
-    search_timeout_s: float | None
+    default_operator: DefaultOperator
+    granularity: Granularity
+    operators: OnOff
+    matching: Matching
+    unit: Unit
+    opening: Opening
     explain: bool
     max_result_tokens: int | None
     json: bool
-    output_format: Literal["json", "trec"]
+    output_format: OutputFormat
 
     def check_single(self) -> None:
-        """Raise ArgumentError for an option that would change nothing."""
+        """Raise ArgumentError for an option without effect."""
         only_logical = ("logical",)
         self._check_tool(
             (self.matching != "token", "--matching", ("keyword",)),
@@ -235,7 +212,8 @@ class _Options:
             self._check_bound(self.max_result_tokens)
 
     def check_batch(self) -> None:
-        """The same for a file of queries, whose lines may be keywords with any tool."""
+        """Raise ArgumentError for an option without effect on a file of queries, whose lines may be
+        keywords with any tool."""
         self._check_both()
         if self.max_result_tokens is not None:
             raise _without_effect("--max-result-tokens", "plain output")
@@ -243,18 +221,19 @@ class _Options:
             raise _without_effect("--explain", "--output-format json")
 
     def _check_both(self) -> None:
-        folder, encoder, allow_stale = self.vectors
+        opening = self.opening
         self._check_tool(
             (self.explain, "--explain", ("logical", "keyword")),
             (self.unit != "passage", "--unit", ("hybrid",)),
-            (folder is not None, "--vectors", _BY_VECTORS),
-            (encoder is not None, "--encoder", _BY_VECTORS),
-            (allow_stale, "--allow-stale", _BY_VECTORS),
+            (opening.vectors is not None, "--vectors", _BY_VECTORS),
+            (opening.encoder is not None, "--encoder", _BY_VECTORS),
+            (opening.allow_stale, "--allow-stale", _BY_VECTORS),
             (self.offset > 0, "--offset", ("logical", "keyword", "semantic", "hybrid")),
         )
 
     def _check_tool(self, *options: tuple[bool, str, tuple[str, ...]]) -> None:
-        """Of each option whether it is given, its name, and the tools that it is for."""
+        """Raise ArgumentError for an option without effect; each has a flag that it is set, its
+        name, and its tools."""
         for is_given, name, tools in options:
             if is_given and self.tool not in tools:
                 raise _without_effect(name, f"--tool {' or '.join(tools)}")
@@ -286,25 +265,11 @@ class _Options:
         """Whether the tool shows whole passages."""
         return self.tool in ("hybrid", "naive")
 
-    def open(self, location: str) -> Index:
-        """Open the index as the options say."""
-        from arag_search.search.index import open_index
-
-        folder, encoder, allow_stale = self.vectors
-        return open_index(
-            location,
-            filter=self.filter,
-            vectors=folder,
-            encoder=encoder,
-            allow_stale=allow_stale,
-            search_timeout_s=self.search_timeout_s,
-        )
-
     def search(
         self, index: Index, query: str | tuple[str, ...], *, snippets: bool = True
     ) -> SearchResult:
-        """Run one query: a tuple is keywords, a string is for the tool, a logical one for
-        keyword."""
+        """Run one query: a tuple is keywords, a string is for the tool, and a logical query with
+        the keyword tool."""
         if not isinstance(query, str):
             return index.keyword_search(
                 query,
@@ -361,7 +326,7 @@ def _run_one(location: str, words: list[str], options: _Options) -> int:
     from arag_search.tools.search import ReplyStyle, reply
 
     query = tuple(words) if options.tool == "keyword" else " ".join(words)
-    with options.open(location) as index:
+    with options.opening.open(location) as index:
         try:
             result = options.search(index, query)
         except QueryError as error:
@@ -398,31 +363,39 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
     asked = read_queries(path, options.tool)
     trec = options.output_format == "trec"
     refused = stopped = 0
-    with options.open(location) as index:
-        for at, one in enumerate(asked):
+    with options.opening.open(location) as index:
+        for at, asked_query in enumerate(asked):
             if options.tool in _BY_VECTORS and at % _ENCODED_TOGETHER == 0:
                 some = asked[at : at + _ENCODED_TOGETHER]
-                index.encode_queries([one.query for one in some if isinstance(one.query, str)])
+                index.encode_queries(
+                    [
+                        asked_query.query
+                        for asked_query in some
+                        if isinstance(asked_query.query, str)
+                    ]
+                )
             try:
-                result = options.search(index, one.query, snippets=not trec)
+                result = options.search(index, asked_query.query, snippets=not trec)
             except QueryError as error:
                 refused += 1
                 if trec:
-                    print(f"{one.where}: {error}", file=sys.stderr)
+                    print(f"{asked_query.where}: {error}", file=sys.stderr)
                 else:
-                    print_json(problems_json(error, options.offset, one.id))
+                    print_json(problems_json(error, options.offset, asked_query.id))
                 continue
             except QueryTimeoutError as error:
                 stopped += 1
-                print(f"{one.where}: {error}", file=sys.stderr)
+                print(f"{asked_query.where}: {error}", file=sys.stderr)
                 if not trec:
-                    print_json(stopped_json(error, one.query, options.offset, one.id))
+                    print_json(
+                        stopped_json(error, asked_query.query, options.offset, asked_query.id)
+                    )
                 continue
             if not trec:
-                print_json(result_json(result, one.id))
+                print_json(result_json(result, asked_query.id))
                 continue
             for rank, hit in enumerate(result.hits, options.offset + 1):
-                names = f"{_one_word(one.id)} Q0 {_one_word(hit.id)}"
+                names = f"{_one_word(asked_query.id)} Q0 {_one_word(hit.id)}"
                 print_bytes(f"{names} {rank} {hit.score:.6f} arag-search\n".encode())
     if refused:
         have = "has" if refused == 1 else "have"
@@ -434,5 +407,5 @@ def _run_batch(location: str, path: Path, options: _Options) -> int:
 
 
 def _one_word(name: str) -> str:
-    """The name without blanks, which part the columns of a TREC run."""
+    """Return the name without blanks, which separate the columns of a TREC run."""
     return "_".join(name.split())

@@ -1,4 +1,4 @@
-"""arag-search show: what happened with one question of a run."""
+"""arag-search show: one question of a run, step by step."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def show_command(
 ) -> int:
     """Show one question of a run, step by step.
 
-    Every step is printed as the model saw it, then its answer and the totals. Of a question that
-    was asked again the last record is shown.
+    Every step is printed as the model saw it, then its answer and the totals. If a question was
+    asked more than once, its last record is shown.
     """
     from arag_search.cli.output.results import print_json, print_text
     from arag_search.cli.trajectories import trajectory_text

@@ -21,7 +21,7 @@ _MAIN_ARGUMENTS = ("query", "keywords", "chunk_ids")
 
 
 def step_line(step: Step) -> str:
-    """One step on one line: tool, what it was asked, hits, tokens."""
+    """Describe one step on one line: tool, arguments, hits, tokens."""
     return (
         f"{step.step:>2}  {step.tool_name}  {one_line(call_text(step.tool_input))}  "
         f"({hits_text(step)}, {step.result_tokens:,} tokens, {step.seconds:.1f} s)"
@@ -29,27 +29,27 @@ def step_line(step: Step) -> str:
 
 
 def call_text(arguments: Any) -> str:
-    """The arguments of a call, the main one first and by itself."""
+    """Format the arguments of a call, the main one first and without its name."""
     if not isinstance(arguments, Mapping):
         return str(arguments)
-    given = dict(cast(Mapping[str, object], arguments))
-    main = [given.pop(name) for name in _MAIN_ARGUMENTS if name in given]
-    words = [one if isinstance(one, str) else _items(one) for one in main]
-    return " ".join([*words, *(f"{name}={_items(value)}" for name, value in given.items())])
+    values = dict(cast(Mapping[str, object], arguments))
+    main = [values.pop(name) for name in _MAIN_ARGUMENTS if name in values]
+    words = [item if isinstance(item, str) else _items(item) for item in main]
+    return " ".join([*words, *(f"{name}={_items(value)}" for name, value in values.items())])
 
 
 def _items(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(str(one) for one in cast(list[object], value))
+        return ", ".join(str(item) for item in cast(list[object], value))
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def answer_text(record: Record, index: Index) -> str:
-    """The answer, why, and the passages that it rests on."""
+    """Format the answer, its reason, and the passages that it rests on."""
     lines = [record.answer_short or record.answer]
     if record.explanation:
         lines += ["", record.explanation]
-    cited = [one for one in record.cited_ids if one not in record.wrong_ids]
+    cited = [chunk_id for chunk_id in record.cited_ids if chunk_id not in record.wrong_ids]
     if cited:
         lines += ["", "Evidence:"]
         words = _words(f"{record.answer_short} {record.question}")
@@ -63,21 +63,25 @@ def answer_text(record: Record, index: Index) -> str:
 
 
 def _evidence(chunk: Chunk, words: frozenset[str], answer: str) -> str:
-    """The sentences that hold the answer or, after those, most of the words, in text order."""
+    """Return the sentences that hold the answer or, after those, most of the words, in text
+    order."""
     sentences = chunk.sentences()
-    points = [(answer.casefold() in one.casefold(), len(words & _words(one))) for one in sentences]
+    points = [
+        (answer.casefold() in sentence.casefold(), len(words & _words(sentence)))
+        for sentence in sentences
+    ]
     best = sorted(range(len(sentences)), key=lambda at: points[at], reverse=True)
     chosen = sorted(at for at in best[:_EVIDENCE_SENTENCES] if any(points[at]) or at == best[0])
     return cut_to(one_line(join_sentences(sentences, chosen)), MAX_EVIDENCE_TOKENS)
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text that are long enough to tell sentences apart."""
-    return frozenset(one for one in analysis.terms(text) if len(one) >= _WORD_CHARACTERS)
+    """Return the words of a text that are long enough to distinguish sentences."""
+    return frozenset(term for term in analysis.terms(text) if len(term) >= _WORD_CHARACTERS)
 
 
 def totals_line(record: Record, model: str) -> str:
-    """What a question took."""
+    """Format the totals of a question."""
     steps, usage = len(record.trajectory), record.usage
     counted = " (counted by us)" if usage.source == "counted" else ""
     forced = ", answer forced" if record.status == "forced" else ""
@@ -91,12 +95,12 @@ def totals_line(record: Record, model: str) -> str:
 
 
 def trajectory_text(record: Record, model: str) -> str:
-    """All of a record, for reading: question, every step in full, answer, totals."""
+    """Format a whole record: question, every step in full, answer, totals."""
     lines = [f"Question {record.question_id}: {record.question}"]
     for step in record.trajectory:
         lines.append("")
         if step.reasoning:
-            lines += [one for one in step.reasoning.splitlines() if one.strip()]
+            lines += [line for line in step.reasoning.splitlines() if line.strip()]
         lines.append(f"> {step.tool_name} {call_text(step.tool_input)}")
         lines.append(step.tool_output)
         lines.append(

@@ -1,4 +1,4 @@
-"""arag-search unavailable: questions whose evidence is taken away."""
+"""arag-search unavailable: questions without their evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def unavailable_command(
     out: Annotated[Path, typer.Option(help="A folder for both files.", metavar="DIR")],
     limit: Annotated[
         int | None,
-        typer.Option(help="At most so many questions.", metavar="N", min=1, show_default=False),
+        typer.Option(
+            help="The largest number of questions.", metavar="N", min=1, show_default=False
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -32,10 +34,10 @@ def unavailable_command(
     Chooses the questions whose answer must be read: not yes or no, not in the question, with all
     evidence in the index. Writes them to DIR/questions.jsonl, as not answerable, and to
     DIR/filter.txt a scope that leaves out the documents that hold any of their evidence. Scores of
-    what is left are computed from the statistics of the whole corpus: nothing is deleted.
+    the other documents use the statistics of the whole corpus: nothing is deleted.
 
-    The answers are searched in all passages that are left; questions with one that still stands
-    there have a type of their own, so that a score reports them apart.
+    The answers are searched in all remaining passages; questions whose answer is still there have a
+    type of their own, so that a score reports them separately.
 
     Example:
 
@@ -52,16 +54,16 @@ def unavailable_command(
 
     questions = load_questions(file)
     with open_index(index) as opened:
-        found = take_away(questions, opened.scan(), limit)
-    _write(found, out)
+        taken = take_away(questions, opened.scan(), limit)
+    _write(taken, out)
     if json:
-        print_json(_json(found, out), pretty=True)
+        print_json(_json(taken, out), pretty=True)
     else:
-        print_text(_text(found, index, out))
+        print_text(_text(taken, index, out))
     return 0
 
 
-def _write(found: TakenAway, out: Path) -> None:
+def _write(taken: TakenAway, out: Path) -> None:
     import orjson
 
     from arag_search.errors import ArgumentError
@@ -69,12 +71,13 @@ def _write(found: TakenAway, out: Path) -> None:
     from arag_search.system.durable import write_atomically
 
     lines = [
-        orjson.dumps(plain_record(one), option=orjson.OPT_APPEND_NEWLINE) for one in found.questions
+        orjson.dumps(plain_record(question), option=orjson.OPT_APPEND_NEWLINE)
+        for question in taken.questions
     ]
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(out / QUESTIONS_FILE, b"".join(lines))
-        write_atomically(out / FILTER_FILE, found.filter.encode() + b"\n")
+        write_atomically(out / FILTER_FILE, taken.filter.encode() + b"\n")
     except OSError as error:
         raise ArgumentError(
             f"The files cannot be written ({error.strerror}).",
@@ -84,30 +87,30 @@ def _write(found: TakenAway, out: Path) -> None:
         ) from error
 
 
-def _counts(found: TakenAway) -> dict[str, int]:
+def _counts(taken: TakenAway) -> dict[str, int]:
     from arag_search.evaluation.unavailable import GONE, STILL_PRESENT
 
-    return {type: found.count(type) for type in (GONE, STILL_PRESENT)}
+    return {type: taken.count(type) for type in (GONE, STILL_PRESENT)}
 
 
-def _json(found: TakenAway, out: Path) -> dict[str, Any]:
+def _json(taken: TakenAway, out: Path) -> dict[str, Any]:
     return {
-        "questions": {"file": str(out / QUESTIONS_FILE), **_counts(found)},
-        "left_out": dict(found.left_out),
-        "filter": {"file": str(out / FILTER_FILE), "documents": list(found.documents)},
-        "passages": {"all": found.passages, "removed": found.removed},
+        "questions": {"file": str(out / QUESTIONS_FILE), **_counts(taken)},
+        "left_out": dict(taken.left_out),
+        "filter": {"file": str(out / FILTER_FILE), "documents": list(taken.documents)},
+        "passages": {"all": taken.passages, "removed": taken.removed},
     }
 
 
-def _text(found: TakenAway, index: str, out: Path) -> str:
-    types = ", ".join(f"{type} {count:,}" for type, count in _counts(found).items())
-    left_out = ", ".join(f"{reason} {count:,}" for reason, count in found.left_out.items())
+def _text(taken: TakenAway, index: str, out: Path) -> str:
+    types = ", ".join(f"{type} {count:,}" for type, count in _counts(taken).items())
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in taken.left_out.items())
     again = shlex.join(["arag-search", "run", index, str(out / QUESTIONS_FILE)])
     lines = [
-        f"{len(found.questions):,} questions: {types}.",
+        f"{len(taken.questions):,} questions: {types}.",
         *([f"Left out: {left_out}."] if left_out else []),
-        f"{len(found.documents):,} documents are out of scope, {found.removed:,} of "
-        f"{found.passages:,} passages; statistics are those of the whole corpus.",
+        f"{len(taken.documents):,} documents are out of scope, {taken.removed:,} of "
+        f"{taken.passages:,} passages; statistics are those of the whole corpus.",
         f'Next: {again} --filter "$(cat {shlex.quote(str(out / FILTER_FILE))})" --preset PRESET '
         "--out RUN",
     ]

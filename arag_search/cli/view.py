@@ -1,4 +1,4 @@
-"""arag-search view: a run, or two, as a page for a browser."""
+"""arag-search view: one run, or two, as a page for a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def view_command(
     compare: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of another run, to be shown beside it.",
+            help="The folder of another run to show next to it.",
             metavar="DIR",
             show_default=False,
         ),
@@ -51,9 +51,9 @@ def view_command(
     """Make a page that shows a run in a browser, question by question.
 
     One file that needs no network and no server: figures with intervals, a table of questions to
-    sort and filter, and of each question the queries as they were understood, what they found, when
-    the evidence was met, what it cost, and the answer with what it cites. A run that goes on, or
-    was stopped, is shown as far as it is.
+    sort and filter, and for each question the queries as they were understood, their results, when
+    the evidence was shown, the cost, and the answer with its citations. A run that is still going,
+    or was interrupted, is shown as far as it is recorded.
 
     Examples:
 
@@ -84,7 +84,7 @@ def view_command(
 
 
 def _open(path: Path) -> None:
-    """Let the browser show a page. Raises RunError where there is none."""
+    """Open a page in the browser. Raises RunError if there is none."""
     import webbrowser
 
     from arag_search.errors import RunError

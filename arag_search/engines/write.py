@@ -19,11 +19,11 @@ pickled if there are worker processes. Raises BuildError for a chunk that cannot
 @dataclass(slots=True)
 class BulkCounts:
     """Counts of what was sent to a server: documents written (``created``), documents that it had
-    already (``there``), documents and requests that were sent again (``rejected``, ``retries``),
+    already (``existing``), documents and requests that were sent again (``rejected``, ``retries``),
     and bytes of requests that were answered."""
 
     created: int = 0
-    there: int = 0
+    existing: int = 0
     rejected: int = 0
     retries: int = 0
     bytes: int = 0

@@ -1,8 +1,8 @@
 """Chunks and documents by address: ``arag://INDEX/chunk/ID``, ``arag://INDEX/document/ID``.
 
-An id is percent-encoded, its slashes too. The ids ``.`` and ``..`` have no address: however they
-are written, they are steps of a path. What an address gives is a text, bounded as the replies of
-chunk_read are.
+An id is percent-encoded, including its slashes. The ids ``.`` and ``..`` have no address: however
+they are written, they are steps of a path. An address yields a text with the bounds of chunk_read's
+replies.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _SHOWN_CHARACTERS = 80
 
 
 def template_of(index: str, kind: Kind) -> str:
-    """The addresses of all chunks or documents of an index, as a URI template (RFC 6570)."""
+    """Return the addresses of all chunks or documents of an index as a URI template (RFC 6570)."""
     return f"{_template_start(index, kind)}{{id}}"
 
 
 def read_address(address: str, served: Mapping[str, ServedIndex]) -> str:
-    """The text behind an address.
+    """Read the text at an address.
 
-    Raises ArgumentError for what is no address of the served indexes, UnknownChunkError and
+    Raises ArgumentError for an address that is not one of the served indexes, UnknownChunkError and
     UnknownDocumentError for ids that they do not hold, or not in their scope.
     """
-    for one in served.values():
+    for index in served.values():
         for kind in KINDS:
-            start = _template_start(one.name, kind)
+            start = _template_start(index.name, kind)
             if address[: len(start)].lower() == start.lower():
                 id_ = unquote(address[len(start) :])
-                return _chunk(one, id_) if kind == "chunk" else _document(one, id_)
+                return _chunk(index, id_) if kind == "chunk" else _document(index, id_)
     shown = address if len(address) <= _SHOWN_CHARACTERS else f"{address[:_SHOWN_CHARACTERS]}..."
     templates = [template_of(name, kind) for name in served for kind in KINDS]
     raise ArgumentError(
@@ -66,7 +66,7 @@ def _chunk(served: ServedIndex, id_: str) -> str:
 
 
 def _document(served: ServedIndex, doc_id: str) -> str:
-    """The first chunks of a document, as many as chunk_read shows at once."""
+    """Return the first chunks of a document, as many as chunk_read shows at once."""
     ids, total = _chunks_of(served.index, doc_id)
     if not ids:
         raise UnknownDocumentError(
@@ -84,14 +84,14 @@ def _document(served: ServedIndex, doc_id: str) -> str:
 
 
 def _chunks_of(index: Index, doc_id: str) -> tuple[list[str], int]:
-    """The ids of the first chunks of a document, in order, and how many it has."""
+    """Return the ids of the first chunks of a document, in order, and the number of its chunks."""
     try:
-        found = index.logical_search(
+        result = index.logical_search(
             f"{DOC_ID}:{keyword_text(doc_id)}", top_k=MAX_IDS, snippets=False, feedback=False
         )
     except QueryError:  # nothing that can be an id: empty, or longer than a query may be
         return [], 0
-    return [hit.id for hit in found.hits], found.total or 0
+    return [hit.id for hit in result.hits], result.total or 0
 
 
 def _reader(index: Index) -> ChunkRead:

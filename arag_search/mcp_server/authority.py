@@ -1,7 +1,7 @@
 """Names of hosts as headers have them: ``host[:port]``, and an origin around it (RFC 9110, 6454).
 
-They are read strictly and compared as a whole. Whatever else stands in such a header, such as a
-user before an @, is no name at all.
+They are read strictly and compared as a whole. A header with anything else, such as a user before
+an @, has no valid name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _ORIGIN = re.compile(r"https?://(.*)", re.IGNORECASE)
 
 
 def canonical_name(host: str) -> str | None:
-    """The name or address in lower case, an IPv6 address in its short form and in brackets (which
-    may be absent in ``host``); None for what is neither."""
+    """Return the name or address in lower case, an IPv6 address in its short form and in brackets
+    (which ``host`` may lack); None for anything else."""
     name = host.lower()
     if _NAME.fullmatch(name):
         return name
@@ -29,7 +29,7 @@ def canonical_name(host: str) -> str | None:
 
 
 def name_in_host(value: str) -> str | None:
-    """The canonical name in a header Host, ``host[:port]``; None where it is anything else."""
+    """Return the canonical name in a Host header, ``host[:port]``, or None for anything else."""
     match = _AUTHORITY.fullmatch(value)
     if match is None or int(match[2] or 0) > MAX_PORT:
         return None
@@ -37,6 +37,6 @@ def name_in_host(value: str) -> str | None:
 
 
 def name_in_origin(value: str) -> str | None:
-    """The canonical name in a header Origin, of http or https; None where it is anything else."""
+    """Return the canonical name in an Origin header of http or https, or None for anything else."""
     match = _ORIGIN.fullmatch(value)
     return None if match is None else name_in_host(match[1])

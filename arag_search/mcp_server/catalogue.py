@@ -22,7 +22,7 @@ from arag_search.tools.base import (
 
 RESET = "reset"
 INDEX = "index"
-"""The argument that names an index, where there are several."""
+"""The argument that names an index if there are several."""
 _RESET_DONE = "A new question begins: nothing counts as read."
 
 
@@ -47,11 +47,11 @@ class Call:
 class Catalogue:
     """The tools of the served indexes, all of the same preset.
 
-    With several indexes each tool takes the name of one as the argument ``index``.
+    With several indexes each tool takes the name of an index as the argument ``index``.
     """
 
     def __init__(self, served: Sequence[ServedIndex]) -> None:
-        self.served = {one.name: one for one in served}
+        self.served = {index.name: index for index in served}
         self._first = served[0]
         self.offered = (
             *(self._offered(name) for name in self._first.tools),
@@ -64,9 +64,9 @@ class Catalogue:
         return len(self.served) > 1
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Call | ToolResult:
-        """What is to be called, or the result that says what is wrong with tool or index."""
+        """Return the call to run, or the result that describes a wrong tool or index."""
         if name not in self._first.tools:
-            return no_such_tool(name, [one.name for one in self.offered])
+            return no_such_tool(name, [tool.name for tool in self.offered])
         if not self.has_several:
             return Call(self._first, self._first.tools[name], arguments)
         schema = {"enum": list(self.served)}
@@ -80,13 +80,13 @@ class Catalogue:
         return Call(served, served.tools[name], others)
 
     def reset_result(self, arguments: Mapping[str, object]) -> ToolResult:
-        """What ``reset`` answers; it takes no arguments."""
+        """Return the reply of ``reset``, which takes no arguments."""
         if arguments:
-            return error_result(not_run([unknown_argument(one, []) for one in arguments]))
+            return error_result(not_run([unknown_argument(argument, []) for argument in arguments]))
         return ToolResult(_RESET_DONE, "ok", (), None, True, 0, count_tokens(_RESET_DONE), 0.0)
 
     def _offered(self, name: str) -> OfferedTool:
-        tools = {one.name: one.tools[name] for one in self.served.values()}
+        tools = {index.name: index.tools[name] for index in self.served.values()}
         first = next(iter(tools.values()))
         if not self.has_several:
             return OfferedTool(name, first.description, first.parameters)
@@ -100,14 +100,16 @@ class Catalogue:
         required = [INDEX]
         for tool in tools.values():
             properties = {**properties, **tool.parameters["properties"]}
-            required += [one for one in tool.parameters["required"] if one not in required]
+            required += [
+                argument for argument in tool.parameters["required"] if argument not in required
+            ]
         descriptions = {of: tool.description for of, tool in tools.items()}
         return OfferedTool(name, merged_description(descriptions), _schema(properties, required))
 
 
 def merged_description(descriptions: Mapping[str, str]) -> str:
-    """One description of a tool over several indexes: the lines that all share, then those of each
-    index, with its name before them."""
+    """Merge the descriptions of a tool over several indexes: first the lines that all share, then
+    those of each index after its name."""
     lines = {of: text.splitlines() for of, text in descriptions.items()}
     first = next(iter(lines.values()))
     shared = [line for line in first if all(line in others for others in lines.values())]

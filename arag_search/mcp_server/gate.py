@@ -1,4 +1,4 @@
-"""What every request over HTTP passes before the protocol: path, Host, Origin, type and token.
+"""The checks of every HTTP request before the protocol: path, Host, Origin, type and token.
 
 Web pages are kept out by Host and Origin (a page in a browser on this machine could reach loopback
 otherwise), other machines by a token.
@@ -19,7 +19,7 @@ from arag_search.mcp_server.authority import name_in_host, name_in_origin
 from arag_search.mcp_server.listening import PATH, Listening
 
 _UNREAD = (400, 401, 403, 404, 408, 413, 421, 503)
-"""Answers that may be given before a request is there."""
+"""Statuses of answers that may be sent before a request is complete."""
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _KNOWN_NAMES = "names of loopback, and those that the server was started with"
 _NAME_IT = "start the server with --allow-host NAME"
@@ -28,7 +28,7 @@ _SHOWN_CHARACTERS = 80
 
 
 class Gate:
-    """An ASGI application: lets requests through to the sessions, or says why not."""
+    """An ASGI application that lets requests through to the sessions, or explains why not."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Gate:
         return _refused(404, ArgumentError("There is nothing at this path.", allowed=PATH))
 
     def _wrong_header(self, request: Request) -> Response | None:
-        """Judge type, Host and Origin. Several of one kind are judged as none: readers differ in
-        which of them they take."""
+        """Check type, Host and Origin. Duplicates count as missing: readers differ in which of them
+        they take."""
         headers = request.headers
         types = [
             value.partition(";")[0].strip().lower() for value in headers.getlist("content-type")
@@ -112,7 +112,7 @@ class Gate:
         return _refused(401, error, {"WWW-Authenticate": "Bearer"})
 
     def _bounded(self, receive: Receive) -> Receive:
-        """The same, for at most so long until the whole request is there."""
+        """Return a ``receive`` with a deadline for the whole request."""
         deadline = anyio.current_time() + self._read_timeout_s
         is_complete = False
 
@@ -134,8 +134,8 @@ class _TooSlow(Exception):
 
 
 def _closing(send: Send) -> Send:
-    """The same, ending the connection after a request that was not read whole: its rest would be
-    waited for otherwise."""
+    """Return a ``send`` that closes the connection after a request that was not read to its end,
+    whose rest would be waited for otherwise."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] in _UNREAD:

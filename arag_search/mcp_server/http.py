@@ -1,4 +1,4 @@
-"""The protocol over HTTP, and how much of everything clients may take."""
+"""The protocol over HTTP, with bounds on the resources of clients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from arag_search.mcp_server.sessions import Sessions
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_CONNECTIONS = 512
-"""One more takes the place of that which has waited for a request the longest; where all are being
+"""One more replaces the connection that has waited for a request the longest; if all are being
 answered, it gets status 503. A client holds one for its stream and one for its requests."""
 MAX_SESSIONS = 256
-"""One more takes the place of that which has been idle the longest."""
+"""One more replaces the session that has been idle the longest."""
 IDLE_SESSION_S = 30 * 60.0
 """Seconds without a request, or an open stream, after which a session is forgotten."""
 READ_TIMEOUT_S = 30.0
@@ -71,7 +71,7 @@ async def serve_http(
     )
     web = _WebServer(config)
     logger = logging.getLogger("mcp.server.streamable_http")
-    logger.addFilter(_tells_more_than_an_end)
+    logger.addFilter(_is_more_than_an_end)
     try:
         async with anyio.create_task_group() as group:
             async with manager.run():
@@ -80,12 +80,12 @@ async def serve_http(
             # The sessions have ended, so that no connection waits for an open stream.
             web.should_exit = True
     finally:
-        logger.removeFilter(_tells_more_than_an_end)
+        logger.removeFilter(_is_more_than_an_end)
 
 
-def _tells_more_than_an_end(record: logging.LogRecord) -> bool:
-    """Whether a line of the SDK's log is about more than streams that ended with their session: it
-    tells of every one, with a traceback."""
+def _is_more_than_an_end(record: logging.LogRecord) -> bool:
+    """Return whether a line of the SDK's log is about more than streams that ended with their
+    session, which it logs with a traceback each."""
     error = record.exc_info[1] if record.exc_info else None
     return error is None or not _is_end_of_stream(error)
 
@@ -98,7 +98,7 @@ def _is_end_of_stream(error: BaseException) -> bool:
 
 
 class _WebServer(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """A web server that leaves signals to its caller."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -1,4 +1,4 @@
-"""An open socket of HTTP, and who may come in by it: by which names, and with which token."""
+"""An open HTTP socket and its access rules: the names of the server, and the token."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SET_A_TOKEN = "Put a long random token into a variable, and name it with --toke
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """An open socket, and who may come in by it.
+    """An open socket and its access rules.
 
-    ``names`` are those that a client may call the server by, besides loopback's, in lower case.
-    ``token`` is what it must show; None where nothing is asked.
+    ``names`` are those that a client may call the server by, in addition to loopback's, in lower
+    case. ``token`` is the one that it must show; None if none is required.
     """
 
     socket: socket.socket
@@ -41,7 +41,7 @@ class Listening:
 
     @property
     def url(self) -> str:
-        """Where clients find the server."""
+        """The address of the server for clients."""
         host, port = self.socket.getsockname()[:2]
         return f"http://{_bracketed(host)}:{port}{PATH}"
 
@@ -56,7 +56,7 @@ def listen(
     loopback without a token, for what is no name, a variable without a good token, and a port that
     cannot be had.
     """
-    names = [_name(one) for one in allowed_hosts]
+    names = [_name(host) for host in allowed_hosts]
     if token_env is None:
         _check_loopback(host, names)
     if not 0 <= port <= MAX_PORT:
@@ -89,12 +89,12 @@ def _check_loopback(host: str, names: Sequence[str]) -> None:
             )
 
 
-def _name(given: str) -> str:
-    """A name or address as the header Host has it, without the port."""
-    name = canonical_name(given)
+def _name(host: str) -> str:
+    """Return a name or address as in a Host header, without the port."""
+    name = canonical_name(host)
     if name is None:
         raise ArgumentError(
-            f'"{given}" is no name of a host.',
+            f'"{host}" is no name of a host.',
             where="--allow-host",
             allowed="a name or an IP address, without scheme, port and path",
             do="Write it so, such as: --allow-host search.example.org",
@@ -107,7 +107,7 @@ def _bracketed(host: str) -> str:
 
 
 def _token_in(variable: str) -> str:
-    """The token in a variable. Raises ArgumentError, which never shows it."""
+    """Return the token in a variable. Raises ArgumentError, which never shows it."""
     token = os.environ.get(variable, "").strip()
     if len(token) >= MIN_TOKEN_CHARACTERS and _TOKEN.fullmatch(token):
         return token

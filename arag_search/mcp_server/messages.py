@@ -1,4 +1,4 @@
-"""What a client sends, read: one JSON-RPC message, or what is wrong with it."""
+"""Messages of clients: a JSON-RPC message, or an error in its place."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ID_IN_FLIGHT = ArgumentError(
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """What to answer instead of a message; ``id`` is None where the sender named none."""
+    """The answer to an invalid message; ``id`` is None if the sender named none."""
 
     id: types.RequestId | None
     error: types.ErrorData
 
     def answer(self, id_: types.RequestId) -> types.JSONRPCError:
-        """The error of the protocol, for the request of this id."""
+        """Return the protocol's error for the request of this id."""
         return types.JSONRPCError(jsonrpc="2.0", id=id_, error=self.error)
 
 
@@ -49,7 +49,7 @@ def read_message(data: bytes) -> types.JSONRPCMessage | BadMessage:
 
 
 def id_in_flight(id_: types.RequestId) -> BadMessage:
-    """The answer to a request with the id of another one that is not answered yet."""
+    """Return the answer to a request whose id is that of an unanswered request."""
     return BadMessage(id_, types.ErrorData(code=types.INVALID_REQUEST, message=str(_ID_IN_FLIGHT)))
 
 
@@ -64,7 +64,7 @@ def _bad_message(data: bytes) -> BadMessage:
 
 
 def _id_in(loaded: object) -> types.RequestId | None:
-    """The id of a request that is otherwise wrong; None where it has none."""
+    """Return the id of an otherwise invalid request, or None if it has none."""
     id_ = cast(dict[str, object], loaded).get("id") if isinstance(loaded, dict) else None
     if isinstance(id_, bool) or not isinstance(id_, int | str):
         return None

@@ -1,4 +1,4 @@
-"""Connections that begin a request and do not get on with it: for how long, and how many."""
+"""Bounds on the time and the number of connections that begin a request and do not finish it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def paced(read_timeout_s: float, max_connections: int) -> type[H11Protocol]:
-    """The protocol of uvicorn's connections, which ends one that has been waiting for the head of
-    a request for so many seconds.
+    """Return a protocol for uvicorn's connections that ends one that has been waiting for the head
+    of a request for ``read_timeout_s`` seconds.
 
-    They begin with the connection, and after a request was answered with the first byte of the
-    next; further bytes do not renew them. A connection that is idle between requests is left to
+    The time begins with the connection and, after an answered request, with the first byte of the
+    next one; further bytes do not renew it. A connection that is idle between requests is left to
     uvicorn's own timer, and the body of a request to whoever reads it.
 
-    Where there are more than ``max_connections``, the one that has waited the longest for the rest
-    of a request, or for the next one, makes room.
+    Beyond ``max_connections``, the connection that has waited the longest for the rest of a
+    request, or for the next one, is closed.
     """
     waiting: dict[Paced, None] = {}  # the one that began to wait last is the last
 
@@ -51,7 +51,7 @@ def paced(read_timeout_s: float, max_connections: int) -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def _note_state(self) -> None:
-            """Note whether a whole request is there and its answer is not."""
+            """Note whether a request is complete but not answered."""
             if self.cycle and not (self.cycle.response_complete or self.cycle.more_body):
                 waiting.pop(self, None)
             else:

@@ -1,7 +1,8 @@
-"""The protocol: requests of a client -> tools, passages and prompt, and back.
+"""The protocol: requests of a client for tools, passages and the prompt, and their answers.
 
-Two kinds of failure. What the model got wrong comes back as the result of a tool, marked as an
-error, with the whole message. What it cannot mend is an error of the protocol; the server lives on.
+There are two kinds of failure. A mistake of the model is returned as the result of a tool, marked
+as an error, with the whole message. A failure that the model cannot correct is an error of the
+protocol; the server keeps running.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from arag_search.mcp_server.workers import Workers
 from arag_search.tools.base import ToolResult
 
 RESOURCE_NOT_FOUND = -32002
-"""The protocol's code for an address with nothing behind it."""
+"""The protocol's code for an address without content."""
 NAME = "arag-search"
 META = "arag_search"
 """The key of a result's ``_meta`` that holds the numbers of a ToolResult: not what a model sees."""
@@ -46,7 +47,7 @@ _Request = TypeVar("_Request")
 
 
 def build_server(catalogue: Catalogue, preset: Preset, workers: Workers) -> Server[Session, Any]:
-    """A server of the SDK that answers from the catalogue. Each connection has a Session."""
+    """Build a server of the SDK that answers from the catalogue. Each connection has a Session."""
     instructions = files(__package__ or "").joinpath("instructions.md").read_text("utf-8").strip()
     server: Server[Session, Any] = Server(
         NAME, version(NAME), instructions=instructions, lifespan=_session
@@ -55,12 +56,12 @@ def build_server(catalogue: Catalogue, preset: Preset, workers: Workers) -> Serv
     # The SDK's decorator for tools would turn every exception into a result.
     server.request_handlers |= {
         types.ListToolsRequest: answers.list_tools,
-        types.CallToolRequest: _told(answers.call_tool),
+        types.CallToolRequest: _as_protocol_error(answers.call_tool),
         types.ListResourcesRequest: answers.list_resources,
         types.ListResourceTemplatesRequest: answers.list_templates,
-        types.ReadResourceRequest: _told(answers.read_resource),
+        types.ReadResourceRequest: _as_protocol_error(answers.read_resource),
         types.ListPromptsRequest: answers.list_prompts,
-        types.GetPromptRequest: _told(answers.get_prompt),
+        types.GetPromptRequest: _as_protocol_error(answers.get_prompt),
     }
     return server
 
@@ -72,7 +73,7 @@ async def _session(server: Server[Session, Any]) -> AsyncGenerator[Session]:
 
 
 class _Answers:
-    """What each request of a client is answered with."""
+    """The answers to the requests of a client."""
 
     def __init__(
         self,
@@ -89,12 +90,12 @@ class _Answers:
     async def list_tools(self, _: types.ListToolsRequest) -> types.ServerResult:
         tools = [
             types.Tool(
-                name=one.name,
-                description=one.description,
-                inputSchema=dict(one.parameters),
+                name=tool.name,
+                description=tool.description,
+                inputSchema=dict(tool.parameters),
                 annotations=_READ_ONLY,
             )
-            for one in self.catalogue.offered
+            for tool in self.catalogue.offered
         ]
         return types.ServerResult(types.ListToolsResult(tools=tools))
 
@@ -106,10 +107,9 @@ class _Answers:
             if result.status == "ok":
                 session.reset()
             return _tool_answer(result)
-        found = self.catalogue.call(name, arguments)
-        if isinstance(found, Call):
-            found = await self._run(found, session)
-        return _tool_answer(found)
+        call = self.catalogue.call(name, arguments)
+        result = await self._run(call, session) if isinstance(call, Call) else call
+        return _tool_answer(result)
 
     async def _run(self, call: Call, session: Session) -> ToolResult:
         before = session.read_set(call.served.name)
@@ -153,18 +153,18 @@ class _Answers:
         return types.ServerResult(types.ListPromptsResult(prompts=[prompt]))
 
     async def get_prompt(self, request: types.GetPromptRequest) -> types.ServerResult:
-        given = request.params.arguments or {}
+        arguments = request.params.arguments or {}
         if request.params.name != self.preset.name:
             raise ArgumentError(
                 f'There is no prompt "{request.params.name[:80]}".', allowed=self.preset.name
             )
-        unknown = [name for name in given if name != QUESTION]
+        unknown = [name for name in arguments if name != QUESTION]
         if unknown:
             raise ArgumentError(
                 f'The prompt has no argument "{unknown[0][:80]}".', allowed=QUESTION
             )
-        question = given.get(QUESTION, "").strip()
-        text = "\n\n".join(one for one in (self.preset.system_prompt, question) if one)
+        question = arguments.get(QUESTION, "").strip()
+        text = "\n\n".join(part for part in (self.preset.system_prompt, question) if part)
         message = types.PromptMessage(
             role="user", content=types.TextContent(type="text", text=text)
         )
@@ -174,7 +174,7 @@ class _Answers:
 
 
 def _tool_answer(result: ToolResult) -> types.ServerResult:
-    """The result as a client gets it.
+    """Convert a result for a client.
 
     Numbers go to ``_meta``: several clients show a model structured content instead of the text.
     """
@@ -189,10 +189,11 @@ def _tool_answer(result: ToolResult) -> types.ServerResult:
     )
 
 
-def _told(
+def _as_protocol_error(
     answer: Callable[[_Request], Awaitable[types.ServerResult]],
 ) -> Callable[[_Request], Awaitable[types.ServerResult]]:
-    """The same, with what it raises as an error of the protocol: our message, and no traceback."""
+    """Return the handler with its exceptions converted to errors of the protocol: our message, and
+    no traceback."""
 
     @functools.wraps(answer)
     async def answered(request: _Request) -> types.ServerResult:

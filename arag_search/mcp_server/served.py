@@ -1,4 +1,4 @@
-"""The indexes that a server serves, each under a name that clients say."""
+"""The served indexes, each under a name that clients use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ServedIndex:
 
     @staticmethod
     def of(name: str, index: Index, preset: Preset) -> ServedIndex:
-        """The index with the tools of the preset.
+        """Build the index with the tools of the preset.
 
         Raises ConfigError for a preset without tools, NotServedError for an index that cannot do
         what they need.
@@ -46,8 +46,8 @@ class ServedIndex:
 
 
 def served_preset(preset: str | None, tools: str | None) -> Preset:
-    """The preset of a name or path, the default one, or that with these tools instead, separated
-    by commas. Where none of them reads passages, searches show passages whole.
+    """Return the preset of a name or path, the default one, or that with these tools instead,
+    separated by commas. If none of them reads passages, searches show passages whole.
 
     Raises ArgumentError where both are given, and ConfigError.
     """
@@ -55,43 +55,43 @@ def served_preset(preset: str | None, tools: str | None) -> Preset:
         raise ArgumentError(
             "--preset and --tools are both given.", allowed="one of them", do="Leave one out."
         )
-    found = load_preset(DEFAULT_PRESET if preset is None else preset)
+    loaded = load_preset(DEFAULT_PRESET if preset is None else preset)
     if tools is None:
-        return found
+        return loaded
     names = [name.strip() for name in tools.split(",")]
     changes: dict[str, object] = {"tools": names}
     if READ_TOOLS.isdisjoint(names):
         changes |= {"full_text": True, "max_result_tokens": FULL_TEXT_RESULT_TOKENS}
-    return changed_preset(found, changes, "--tools")
+    return changed_preset(loaded, changes, "--tools")
 
 
-def named_locations(given: Sequence[str]) -> dict[str, str]:
-    """Locations by name, from ``NAME=LOCATION`` or a bare location, which is named after its last
-    part. A folder whose own name has an equals sign is written with ``./`` before it.
+def named_locations(texts: Sequence[str]) -> dict[str, str]:
+    """Return locations by name, from ``NAME=LOCATION`` or a bare location, which is named after its
+    last part. A folder with an equals sign in its name is written with ``./`` before it.
 
     Raises ArgumentError for two of the same name: names differ by more than case, since they stand
     in addresses.
     """
-    found: dict[str, str] = {}
-    for one in given:
-        match = _NAMED.fullmatch(one)
-        name, location = (match[1], match[2]) if match else (_name_of(one), one)
+    locations: dict[str, str] = {}
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        name, location = (match[1], match[2]) if match else (_name_of(text), text)
         if not location:
             raise ArgumentError(
-                f'The index "{name}" has no location.', where=one, allowed="INDEX or NAME=INDEX"
+                f'The index "{name}" has no location.', where=text, allowed="INDEX or NAME=INDEX"
             )
-        if name.lower() in map(str.lower, found):
+        if name.lower() in map(str.lower, locations):
             raise ArgumentError(
                 f'Two indexes are named "{name}".',
-                where=one,
+                where=text,
                 allowed="names that differ by more than case",
                 do="Name them: arag-search mcp one=INDEX two=INDEX",
             )
-        found[name] = location
-    return found
+        locations[name] = location
+    return locations
 
 
 def _name_of(location: str) -> str:
-    """A name for a location that was given none."""
+    """Return a name for a location without one."""
     last = parse_address(location).name if is_address(location) else Path(location).resolve().name
     return _NOT_OF_NAMES.sub("-", last).strip("-._")[:64] or _UNNAMED

@@ -1,4 +1,4 @@
-"""A server from its start to its end: by its client, or by a signal."""
+"""A server from its start until its client or a signal ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Serve = Callable[[anyio.Event], Awaitable[None]]
 
 
 def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
-    """Serves the one client at the other ends of standard input and output."""
+    """Return a function that serves the one client at standard input and output."""
 
     async def serve(stopping: anyio.Event) -> None:
         async with (
@@ -40,7 +40,7 @@ def over_stdio(server: Server[Session, Any], channel: Channel) -> Serve:
 
 
 def over_http(server: Server[Session, Any], listening: Listening) -> Serve:
-    """Serves any number of clients."""
+    """Return a function that serves any number of clients."""
 
     async def serve(stopping: anyio.Event) -> None:
         await serve_http(server, listening, stopping)
@@ -49,14 +49,14 @@ def over_http(server: Server[Session, Any], listening: Listening) -> Serve:
 
 
 def run_until_signalled(serve: Serve) -> int:
-    """Serve until there are no clients left, SIGTERM or Ctrl-C; the exit code, 0 or 128 + signal.
-    A second signal ends the process."""
+    """Serve until no clients are left, or until SIGTERM or Ctrl-C, and return the exit code: 0 or
+    128 + signal. A second signal ends the process."""
     number = anyio.run(_until_signalled, serve)
     return 128 + number if number else 0
 
 
 async def _until_signalled(serve: Serve) -> int:
-    """Serve; the number of the signal that ended it, else 0."""
+    """Serve, and return the number of the signal that ended it, else 0."""
     stopping = anyio.Event()
     number = 0
     async with anyio.create_task_group() as group:
@@ -64,10 +64,10 @@ async def _until_signalled(serve: Serve) -> int:
         async def watch() -> None:
             nonlocal number
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for each in signals:
+                async for received in signals:
                     if number:
-                        os._exit(128 + each)  # asked twice
-                    number = each
+                        os._exit(128 + received)  # asked twice
+                    number = received
                     stopping.set()
 
         group.start_soon(watch)

@@ -1,7 +1,7 @@
-"""The sessions of the protocol over HTTP: how many there are, and what each is being asked.
+"""The sessions of the protocol over HTTP: their number, and their open requests.
 
-When there are as many as there may be, a newcomer takes the place of the one that has been idle the
-longest. A session is idle while no request of it is in flight and no stream of it is open.
+If the limit is reached, a new session replaces the one that has been idle the longest. A session is
+idle while no request of it is in flight and no stream of it is open.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Request(NamedTuple):
 
     @property
     def id(self) -> types.RequestId | None:
-        """The id that the client gave to what it asks; None where it asks nothing."""
+        """The id of the client's request; None if the message is not a request."""
         root = None if self.message is None else self.message.root
         return root.id if isinstance(root, types.JSONRPCRequest) else None
 
@@ -70,8 +70,8 @@ class _Request(NamedTuple):
 class Sessions:
     """An ASGI application: passes requests to the SDK's sessions, at most ``most`` at a time.
 
-    It knows every session that there is. Those that the SDK has ended by itself it learns of when
-    they are next asked, or dropped: they have been idle the longest.
+    It knows every session. It learns of sessions that the SDK has ended by itself when they are
+    next used, or dropped: they have been idle the longest.
     """
 
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
@@ -184,7 +184,7 @@ class Sessions:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(_: Message) -> None:
-            """Nobody is there to be answered."""
+            """Discard the answer, because no client waits for it."""
 
         await self._manager.handle_request(scope, receive, send)
 
@@ -219,7 +219,7 @@ class _Answer:
 
 
 def _refused(bad: BadMessage) -> Response:
-    """The answer to a message that no session is asked."""
+    """Return the response to a message that reaches no session."""
     error = bad.answer(_WITHOUT_ID if bad.id is None else bad.id)
     text = error.model_dump_json(by_alias=True, exclude_none=True)
     return Response(text, 400, media_type="application/json")

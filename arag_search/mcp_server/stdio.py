@@ -1,8 +1,8 @@
 """The protocol over standard input and output, which nothing else may touch.
 
-A client reads every byte of this process's standard output as protocol. So before anything else
-happens the two descriptors are put aside, and what libraries, Java or warnings print goes to
-standard error.
+A client reads every byte of this process's standard output as protocol. Therefore, before anything
+else happens, the two descriptors are set aside, and whatever libraries, Java or warnings print goes
+to standard error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REFUSAL = ServerMessageMetadata()
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
-"""What a server of the SDK reads from and writes to."""
+"""The streams that a server of the SDK reads from and writes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Channel:
         os.close(self.writing)
 
 
-def take_over() -> Channel:
-    """Keep standard input and output for the protocol. For everybody else, child processes and Java
-    too, the input is empty from now on, and output goes to standard error.
+def claim_stdio() -> Channel:
+    """Claim standard input and output for the protocol. For everybody else, including child
+    processes and Java, the input is empty from now on, and output goes to standard error.
 
-    Raises ArgumentError where one of them is closed.
+    Raises ArgumentError if one of them is closed.
     """
     try:
         channel = Channel(os.dup(0), os.dup(1))
@@ -77,7 +77,7 @@ def take_over() -> Channel:
 
 @asynccontextmanager
 async def stdio_streams(channel: Channel) -> AsyncGenerator[Streams]:
-    """Streams for a server, which end when the input does and what was asked is answered."""
+    """Open streams for a server, which end when the input does and all requests are answered."""
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     open_requests, receiving, sent = _OpenRequests(), anyio.CancelScope(), anyio.Event()
@@ -114,8 +114,8 @@ class _OpenRequests:
         self._is_heard = True
 
     def asked(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage | BadMessage:
-        """Note the request. The message, or what is wrong with it where its id is of another one
-        that has no reply yet."""
+        """Note the request, and return the message; or an error if another request with its id has
+        no reply yet."""
         if isinstance(message.root, types.JSONRPCRequest):
             if message.root.id in self._ids:
                 return id_in_flight(message.root.id)
@@ -132,7 +132,7 @@ class _OpenRequests:
         self._change()
 
     async def done(self) -> None:
-        """Wait until all are answered, or nobody is left to be."""
+        """Wait until all are answered, or the client has gone."""
         while self._ids and self._is_heard:
             await self._changed.wait()
 
@@ -154,7 +154,7 @@ async def _receive(
                 message = open_requests.asked(message)
             try:
                 if isinstance(message, BadMessage):
-                    await to_client.send(SessionMessage(_told(message), _REFUSAL))
+                    await to_client.send(SessionMessage(_refusal_of(message), _REFUSAL))
                 else:
                     await to_server.send(SessionMessage(message))
             except anyio.BrokenResourceError:  # nobody is left at the other end
@@ -169,19 +169,19 @@ async def _send(
     open_requests: _OpenRequests,
 ) -> None:
     async with from_server:
-        async for each in from_server:
-            text = each.message.model_dump_json(by_alias=True, exclude_none=True)
+        async for message in from_server:
+            text = message.message.model_dump_json(by_alias=True, exclude_none=True)
             try:
                 await _write(writing, text.encode() + b"\n")
             except OSError:  # the client has gone; its end of the input tells the server
                 open_requests.nobody_listens()
                 return
-            if each.metadata is not _REFUSAL:
-                open_requests.answered(each.message)
+            if message.metadata is not _REFUSAL:
+                open_requests.answered(message.message)
 
 
 async def _lines(reading: int) -> AsyncGenerator[bytes | None]:
-    """Lines that are not blank, without their ends; None for one that is too long."""
+    """Yield lines that are not blank, without their ends, and None for a line that is too long."""
     begun, is_too_long = bytearray(), False
     while True:
         await _ready(anyio.wait_readable, reading)
@@ -218,7 +218,7 @@ async def _ready(wait: Callable[[int], Any], descriptor: int) -> None:
 
 
 def _parsed(line: bytes | None) -> types.JSONRPCMessage | BadMessage:
-    """The message in a line, or what is wrong with it."""
+    """Parse the message in a line, or return what is wrong with it."""
     if line is not None:
         return read_message(line)
     text = str(
@@ -230,8 +230,9 @@ def _parsed(line: bytes | None) -> types.JSONRPCMessage | BadMessage:
     return BadMessage(None, types.ErrorData(code=types.INVALID_REQUEST, message=text))
 
 
-def _told(bad: BadMessage) -> types.JSONRPCMessage:
-    """What to send to who sent a bad message: the answer to a request, else a line of the log."""
+def _refusal_of(bad: BadMessage) -> types.JSONRPCMessage:
+    """Return the message for the sender of a bad one: the answer to a request, else a line of the
+    log."""
     if bad.id is not None:
         return types.JSONRPCMessage(bad.answer(bad.id))
     note = types.LoggingMessageNotification(

@@ -1,4 +1,4 @@
-"""Calls that block, in threads: so many at once, so many waiting, each in bounded time."""
+"""Blocking calls in threads, with bounds on running calls, waiting calls and time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 8
 WAITING = 248
 """Calls that may wait for their turn; a further one is refused."""
 TIMEOUT_S = 120.0
-"""Seconds until a call is given up, its wait included. Longer than an engine goes on trying."""
+"""Seconds until a call is given up, including its wait; longer than an engine keeps trying."""
 GRACE_S = 5.0
 """Seconds that calls at work are waited for at the end."""
 
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 class Workers:
-    """Runs calls in a few threads that live as long as it does.
+    """A few threads that run calls.
 
     A query ends by itself (``--search-timeout-s``), and cannot be stopped from outside: a call that
     was cancelled, or took too long, is no longer waited for, but keeps its place until the engine
@@ -45,8 +45,8 @@ class Workers:
         return len(self._calls)
 
     async def run(self, call: Callable[[], _Result]) -> _Result:
-        """The call's result, or what it raises. Raises UnavailableError where there is no place
-        left for it, and where it takes too long."""
+        """Run a call and return its result, or raise its exception. Raises UnavailableError if no
+        place is left for it, or it takes too long."""
         if self.busy >= self.most:
             raise UnavailableError(
                 f"{self.busy} calls are running or waiting.",
@@ -64,7 +64,7 @@ class Workers:
         )
 
     def close(self, grace_s: float = GRACE_S) -> bool:
-        """Take no more calls, drop those that wait, and wait for the others for at most so many
-        seconds; whether all are done."""
+        """Take no more calls, drop those that wait, and wait at most ``grace_s`` seconds for the
+        others; return whether all are done."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         return not wait(list(self._calls), grace_s).not_done

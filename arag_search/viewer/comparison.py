@@ -1,4 +1,4 @@
-"""Two runs side by side: whether they can be compared, and how far each question differs."""
+"""Two runs side by side: whether they can be compared, and the difference of each question."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ DIFFERENCES = {
     "none": "no answer in either",
     "one": "in one run only",
 }
-"""How the two answers to a question differ; in this order questions are shown."""
+"""The differences of two answers to a question, in the order in which questions are shown."""
 
 
 def union(runs: Sequence[LoadedRun], folders: Sequence[str]) -> tuple[Question, ...]:
-    """The questions of all runs as they are shown: as the first run that has one was given it, in
-    the order of the first.
+    """Return the questions of all runs as the first run that has each of them was given it, in the
+    order of the first run.
 
     Raises RunError where two runs share none, or ask something else under the same id.
     """
-    found = {question.id: question for run in reversed(runs) for question in run.questions}
-    ordered = {one.id: found[one.id] for run in runs for one in run.questions}
+    questions = {question.id: question for run in reversed(runs) for question in run.questions}
+    ordered = {question.id: questions[question.id] for run in runs for question in run.questions}
     if len(runs) == 2:
         _check_comparable(runs[0], runs[1], " and ".join(folders))
     return tuple(ordered.values())
 
 
 def _check_comparable(first: LoadedRun, second: LoadedRun, where: str) -> None:
-    texts = {one.id: one.text for one in first.questions}
-    shared = [one for one in second.questions if one.id in texts]
+    texts = {question.id: question.text for question in first.questions}
+    shared = [question for question in second.questions if question.id in texts]
     if not shared:
         raise RunError(
             "The two runs share no question.",
             where=where,
             allowed="two runs over the same questions, or with some of the same ids",
         )
-    other = [one.id for one in shared if one.text != texts[one.id]]
+    other = [question.id for question in shared if question.text != texts[question.id]]
     if other:
         more = f" and {len(other) - 3} more" if len(other) > 3 else ""
         raise RunError(
@@ -54,16 +54,16 @@ def _check_comparable(first: LoadedRun, second: LoadedRun, where: str) -> None:
 
 
 def notes_on(first: LoadedRun, second: LoadedRun) -> list[str]:
-    """What makes the two runs differ in more than their preset or model."""
+    """Return notes on differences of the two runs other than preset or model."""
     notes: list[str] = []
-    indexes = [each.description.fingerprints.get("index") for each in (first, second)]
+    indexes = [run.description.fingerprints.get("index") for run in (first, second)]
     if indexes[0] != indexes[1]:
         notes.append(
             "The runs searched different indexes, or scopes of one: passages with the same id may "
             "differ."
         )
-    mine = {each.id: each for each in first.questions}
-    theirs = {each.id: each for each in second.questions}
+    mine = {question.id: question for question in first.questions}
+    theirs = {question.id: question for question in second.questions}
     shared = mine.keys() & theirs.keys()
     if mine.keys() != theirs.keys():
         these = "it" if len(shared) == 1 else "these"
@@ -79,8 +79,8 @@ def notes_on(first: LoadedRun, second: LoadedRun) -> list[str]:
     return notes
 
 
-def _counted(number: int, one: str, many: str) -> str:
-    return f"1 question {one}" if number == 1 else f"{number:,} questions {many}"
+def _counted(number: int, singular: str, many: str) -> str:
+    return f"1 question {singular}" if number == 1 else f"{number:,} questions {many}"
 
 
 def _gold(question: Question) -> tuple[object, ...]:
@@ -88,7 +88,7 @@ def _gold(question: Question) -> tuple[object, ...]:
 
 
 def difference(shown: Sequence[Mapping[str, Any] | None]) -> str:
-    """A key of DIFFERENCES, given what each of two runs made of a question. Only one is right where
+    """Return a key of DIFFERENCES for the results of two runs on a question. Only one is right if
     both were judged, each by the gold answers of its run."""
     first, second = shown
     if first is None or second is None:

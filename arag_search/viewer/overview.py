@@ -1,4 +1,4 @@
-"""What the runs of a page are worth: means with intervals, differences of two, categories."""
+"""The overview of the runs of a page: means with intervals, differences of two runs, categories."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MEASURES = tuple(
         names.COST,
     )
 )
-"""What the overview shows of what could be measured."""
+"""The measures that the overview shows if they could be measured."""
 
 RESAMPLES = 2_000
-"""Fewer than the bench draws: here nothing is claimed."""
+"""Fewer than the bench draws, because nothing is claimed here."""
 _DRAWS = "view"
 NO_INTERVALS = (
     'There are no intervals, which numpy is needed for: pip install "arag-search[semantic]".'
@@ -39,7 +39,7 @@ NO_INTERVALS = (
 
 
 def overview(scores: Sequence[Score]) -> dict[str, Any]:
-    """The figures of one run, or of two with their differences."""
+    """Compute the figures of one run, or of two with their differences."""
     return {
         "level": LEVEL,
         "measures": [
@@ -54,27 +54,27 @@ def overview(scores: Sequence[Score]) -> dict[str, Any]:
 
 
 def notes_on_intervals() -> list[str]:
-    """What is to be said where there are none."""
+    """Return the note for missing intervals."""
     return [] if _has_numpy() else [NO_INTERVALS]
 
 
 def _types(score: Score) -> list[dict[str, Any]]:
-    """Means over all questions, then over those of each type."""
+    """Return the means over all questions, then over those of each type."""
     return [
         {
-            "type": one.type,
-            "questions": one.questions,
-            "values": dict(one.values),
-            "counted": dict(one.counted),
+            "type": means.type,
+            "questions": means.questions,
+            "values": dict(means.values),
+            "counted": dict(means.counted),
         }
-        for one in score.means
+        for means in score.means
     ]
 
 
 def _measured(measure: str, scores: Sequence[Score]) -> dict[str, Any]:
-    """One measure: of each run its mean with how many questions it is over, and of two runs the
-    mean difference over the questions that both have."""
-    found: dict[str, Any] = {
+    """Return one measure: for each run its mean and the number of its questions, and for two runs
+    the mean difference over the questions that both have."""
+    measured: dict[str, Any] = {
         "runs": [
             {
                 **_estimate(_table([score], measure), [1.0]),
@@ -86,20 +86,20 @@ def _measured(measure: str, scores: Sequence[Score]) -> dict[str, Any]:
     }
     if len(scores) == 2:
         paired = _table(scores, measure)
-        found["difference"] = {**_estimate(paired, [-1.0, 1.0]), "counted": len(paired)}
-    return found
+        measured["difference"] = {**_estimate(paired, [-1.0, 1.0]), "counted": len(paired)}
+    return measured
 
 
 def _table(scores: Sequence[Score], measure: str) -> dict[str, tuple[str | None, list[float]]]:
-    """Type and values of each question that has one in all of the runs."""
+    """Return type and values of each question that has a value in all of the runs."""
     first = scores[0]
-    found: dict[str, tuple[str | None, list[float]]] = {}
-    for one in first.questions:
-        values = [_value(score.values, one.id, measure) for score in scores]
+    table: dict[str, tuple[str | None, list[float]]] = {}
+    for question in first.questions:
+        values = [_value(score.values, question.id, measure) for score in scores]
         known = [value for value in values if value is not None]
         if len(known) == len(values):
-            found[one.id] = (one.type, known)
-    return found
+            table[question.id] = (question.type, known)
+    return table
 
 
 def _value(values: Mapping[str, Mapping[str, float | None]], id: str, name: str) -> float | None:
@@ -109,7 +109,7 @@ def _value(values: Mapping[str, Mapping[str, float | None]], id: str, name: str)
 def _estimate(
     table: Mapping[str, tuple[str | None, list[float]]], weights: Sequence[float]
 ) -> dict[str, float | None]:
-    """The mean of the weighted sum of the columns, with the bounds of its interval."""
+    """Estimate the mean of the weighted sum of the columns, with the bounds of its interval."""
     if not table:
         return {"value": None, "low": None, "high": None}
     types = [type for type, _ in table.values()]
@@ -119,8 +119,8 @@ def _estimate(
     ]
     if not _has_numpy():
         return {"value": sum(sums) / len(sums), "low": None, "high": None}
-    found = _interval(sums, types)
-    return {"value": found.value, "low": found.low, "high": found.high}
+    interval = _interval(sums, types)
+    return {"value": interval.value, "low": interval.low, "high": interval.high}
 
 
 def _interval(values: Sequence[float], types: Sequence[str | None]) -> Interval:

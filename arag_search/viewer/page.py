@@ -22,10 +22,10 @@ SCRIPTS = (
     "question.js",
     "app.js",
 )
-"""Joined in this order."""
+"""The scripts, joined in this order."""
 
 GENERATOR = "arag-search view"
-"""What a page says that it is made by."""
+"""The generator that a page names."""
 _ESCAPED = {
     b"<": b"\\u003c",
     b">": b"\\u003e",
@@ -36,7 +36,7 @@ _ESCAPED = {
 
 
 def page(title: str, data: Mapping[str, Any]) -> bytes:
-    """The page that shows the data, in UTF-8."""
+    """Return the page for the data, in UTF-8."""
     from jinja2 import Environment
     from markupsafe import Markup
 
@@ -54,13 +54,13 @@ def page(title: str, data: Mapping[str, Any]) -> bytes:
 
 
 def is_page(beginning: bytes) -> bool:
-    """Whether a file that begins so was made here."""
+    """Return whether a file with this beginning is a page of ours."""
     return f'<meta name="generator" content="{GENERATOR}">'.encode() in beginning
 
 
 def json_in_html(data: Mapping[str, Any]) -> bytes:
-    """JSON that can stand in a script element, and in a line of JavaScript, whatever it holds: the
-    characters that mean something there stand in strings only, and are escaped."""
+    """Return JSON that is safe in a script element and in a line of JavaScript: characters with a
+    meaning there only occur in strings, and are escaped."""
     written = orjson.dumps(data)
     for character, escaped in _ESCAPED.items():
         written = written.replace(character, escaped)
@@ -68,7 +68,8 @@ def json_in_html(data: Mapping[str, Any]) -> bytes:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded; the one style and the one script are known by their hash."""
+    """Return a policy under which nothing is loaded; the one style and the one script are allowed
+    by their hash."""
     return "; ".join(
         (
             "default-src 'none'",

@@ -1,5 +1,5 @@
-"""The questions of one run as a page shows them: what each is worth, its steps, its evidence, its
-answer with what it cites."""
+"""The questions of one run as a page shows them: scores, steps, evidence, and the answer with its
+citations."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from arag_search.viewer.texts import Texts
 
 
 class Questions:
-    """Makes the questions of one scored run ready to be shown."""
+    """The questions of one scored run, converted for the page."""
 
     def __init__(self, run: LoadedRun, score: Score, texts: Texts, schema: Schema) -> None:
         self._run = run
         self._score = score
-        self._scores = {one.id: one for one in score.questions}
-        self._asked = {one.id: one for one in run.questions}
+        self._scores = {question.id: question for question in score.questions}
+        self._asked = {question.id: question for question in run.questions}
         self._steps = Steps(texts, schema)
 
     def of(self, id: str) -> dict[str, Any] | None:
-        """What the run made of the question with this id, as it was given it; None where it was not
-        to answer it."""
+        """Return the result of the run on the question with this id, as it was given it; None if it
+        was not to answer it."""
         question = self._asked.get(id)
         if question is None:
             return None
         score = self._scores[id]
         record = self._run.records.get(question.id)
-        found = _worth(question, score)
-        found["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
-        found["failureKind"] = self._score.failures.get(question.id)
-        found["evidence"] = self._evidence(question, record)
+        entry = _worth(question, score)
+        entry["recall"] = self._score.values[question.id][names.EVIDENCE_RECALL.name]
+        entry["failureKind"] = self._score.failures.get(question.id)
+        entry["evidence"] = self._evidence(question, record)
         foreign = self._run.foreign.get(question.id)
         if foreign is not None and "question" in foreign.differences and record is None:
-            found["asked"] = foreign.record.question
+            entry["asked"] = foreign.record.question
         if record is not None:
-            found |= _answer(record)
-            found["isReadFromText"] = record.is_read_from_text
-            found["doubts"] = list(self._score.doubts.get(id, ()))
-            found["steps"] = self._steps.of(record)
-        return found
+            entry |= _answer(record)
+            entry["isReadFromText"] = record.is_read_from_text
+            entry["doubts"] = list(self._score.doubts.get(id, ()))
+            entry["steps"] = self._steps.of(record)
+        return entry
 
     def _evidence(self, question: Question, record: Record | None) -> list[list[list[Any]]]:
-        """For every set of evidence that would do: of each piece its name, and the steps at which
-        it was first shown, its text first visible, and it first read."""
+        """Return, for every sufficient set of evidence, the name of each piece and the steps at
+        which it was first shown, its text first visible, and it first read."""
         located = self._score.located
         if record is None:
             return []
@@ -61,21 +61,23 @@ class Questions:
             met = sightings_by_title(question, record)
         else:
             met = sightings_by_passage(located.sets[question.id], record)
-        return [_sightings(each) for each in met]
+        return [_sightings(pieces) for pieces in met]
 
 
-def _sightings(each: Sequence[Sighting]) -> list[list[Any]]:
-    return [[one.name, one.shown, one.visible, one.read] for one in each]
+def _sightings(sightings: Sequence[Sighting]) -> list[list[Any]]:
+    return [
+        [sighting.name, sighting.shown, sighting.visible, sighting.read] for sighting in sightings
+    ]
 
 
 def _worth(question: Question, score: QuestionScore) -> dict[str, Any]:
-    """Whether an answer is right is what Contain-Acc says, as where answers are called wrong; None
-    without a gold answer."""
-    is_told = bool(question.answers) or not question.answerable
+    """Return whether an answer is right by Contain-Acc, as in lists of wrong answers; None without
+    a gold answer."""
+    has_answer = bool(question.answers) or not question.answerable
     return {
         "status": score.status,
-        "right": score.contain_accuracy >= 1 if is_told else None,
-        "exact": score.exact_match >= 1 if is_told else None,
+        "right": score.contain_accuracy >= 1 if has_answer else None,
+        "exact": score.exact_match >= 1 if has_answer else None,
         "refused": score.refused,
         "retrieved": score.retrieved_tokens,
         "stepCount": score.steps,
@@ -101,6 +103,6 @@ def _answer(record: Record) -> dict[str, Any]:
 
 
 def _first_shown(chunk_id: str, record: Record) -> int | None:
-    """The place of the step that showed a passage first; None where none did."""
+    """Return the place of the step that first showed a passage, or None."""
     shown = (place for place, step in enumerate(record.trajectory) if chunk_id in step.hit_ids)
     return next(shown, None)

@@ -1,4 +1,4 @@
-"""How the query of a step was read, told only where the reply of the step says the same."""
+"""The reading of a step's query, shown only if the reply of the step says the same."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from arag_search.tools.reply_text import parts_of
 class Reading:
     """A query as it was understood.
 
-    ``typed`` is what was asked for, as text, and ``argument`` where that stood. ``pieces`` are of
-    its canonical text, none where it was refused or what the reply says of it is something else.
-    ``leaves`` are what it looks for. ``problems`` are why it was refused, ``mended`` is what was to
-    be written instead.
+    ``typed`` is the query as text, and ``argument`` its argument. ``pieces`` are those of its
+    canonical text; there are none if it was refused, or if the reply reads it differently.
+    ``leaves`` are its clauses. ``problems`` are the reasons of a refusal, ``mended`` is the
+    corrected query.
     """
 
     typed: str
@@ -40,19 +40,20 @@ class Reading:
 
 
 def reading_of(step: Step, schema: Schema) -> Reading | None:
-    """The query of a step; None where it has none, or nothing that its tool could read."""
-    given = arguments_of(step)
+    """Return the reading of the query of a step; None if it has no query, or none that its tool
+    could read."""
+    arguments = arguments_of(step)
     tool = TOOLS.get(step.tool_name)
     form = tool.query_form if tool is not None else None
     if form == "keywords":
-        keywords = _texts(given.get("keywords"))
+        keywords = _texts(arguments.get("keywords"))
         return _keywords(keywords) if keywords else None
-    query = given.get("query")
+    query = arguments.get("query")
     if not isinstance(query, str):
         return None
     if form == "logical":
         return _logical(
-            query, "AND" if given.get("default_operator") == "AND" else "OR", step, schema
+            query, "AND" if arguments.get("default_operator") == "AND" else "OR", step, schema
         )
     if form == "words":
         tree, _ = words_query(query)
@@ -61,8 +62,8 @@ def reading_of(step: Step, schema: Schema) -> Reading | None:
 
 
 def _logical(query: str, default_operator: Operator, step: Step, schema: Schema) -> Reading:
-    """Parsed with and without operators, which the preset decides: the reply tells above its
-    passages which it was."""
+    """Parse with and without operators, which the preset decides: the reply shows above its
+    passages which of them it was."""
     above = parts_of(step.tool_output, step.spans()).above
     for operators in (True, False):
         try:
@@ -84,24 +85,26 @@ def _text_leaves(tree: Node | None) -> tuple[TextLeaf, ...]:
 
 
 def _texts(value: object) -> list[str]:
-    """The texts in a list of nothing else; none where it is something else."""
-    found = cast(list[object], value) if isinstance(value, list) else []
-    texts = [one for one in found if isinstance(one, str)]
-    return texts if len(texts) == len(found) else []
+    """Return the list if it holds only texts, else an empty list."""
+    items = cast(list[object], value) if isinstance(value, list) else []
+    texts = [item for item in items if isinstance(item, str)]
+    return texts if len(texts) == len(items) else []
 
 
 def _keywords(keywords: Sequence[str]) -> Reading:
-    """Each keyword is looked for as a phrase."""
+    """Read each keyword as a phrase."""
     leaves: list[TextLeaf] = []
-    for one in keywords:
+    for keyword in keywords:
         try:
-            if analysis.terms(one):
-                leaves.append(Phrase(one))
+            if analysis.terms(keyword):
+                leaves.append(Phrase(keyword))
         except ArgumentError:  # half a character, which no text holds
             continue
     spaced = [
-        piece for one in keywords for piece in (Piece("blank", " "), Piece("phrase", quoted(one)))
+        piece
+        for keyword in keywords
+        for piece in (Piece("blank", " "), Piece("phrase", quoted(keyword)))
     ]
     shown = tuple(spaced[1:])
-    typed = "".join(one.text for one in shown)
+    typed = "".join(piece.text for piece in shown)
     return Reading(typed, "keywords", pieces=shown, leaves=tuple(leaves))

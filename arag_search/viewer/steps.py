@@ -18,22 +18,22 @@ from arag_search.viewer.texts import Texts, utf16_places
 
 
 class Steps:
-    """Makes steps ready to be shown. ``schema`` is that of the index, open where it is not
-    known; ``texts`` takes what is shown of passages."""
+    """A converter of steps for the page. ``schema`` is that of the index, open if it is not known;
+    ``texts`` takes the shown texts of passages."""
 
     def __init__(self, texts: Texts, schema: Schema) -> None:
         self._texts = texts
         self._schema = schema
 
     def of(self, record: Record) -> list[dict[str, Any]]:
-        """The steps of a record, in order."""
+        """Convert the steps of a record, in order."""
         return [self._step(step) for step in record.trajectory]
 
     def _step(self, step: Step) -> dict[str, Any]:
         reading = reading_of(step, self._schema)
         parts = parts_of(step.tool_output, step.spans())
         leaves = reading.leaves if reading is not None else ()
-        found: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "tool": step.tool_name,
             "arguments": _arguments(step, reading),
             "query": None if reading is None else _reading(reading),
@@ -44,31 +44,31 @@ class Steps:
             "result": step.result_tokens,
             "seconds": step.seconds,
             "above": parts.above,
-            "passages": [self._passage(one, leaves) for one in parts.passages],
+            "passages": [self._passage(part, leaves) for part in parts.passages],
         }
         if parts.joined() != step.tool_output:
-            found["reply"] = self._texts.number(step.tool_output)
-        return found
+            shown["reply"] = self._texts.number(step.tool_output)
+        return shown
 
-    def _passage(self, one: ReplyPart, leaves: tuple[TextLeaf, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "id": one.id,
-            "title": self._texts.number(one.title),
-            "header": one.header,
-            "text": self._texts.number(one.text),
-            "titleMarks": utf16_places(one.title, marks(one.title, leaves, "title")),
-            "textMarks": utf16_places(one.text, marks(one.text, leaves, "content")),
-            "about": one.about,
-            "below": one.below,
+    def _passage(self, part: ReplyPart, leaves: tuple[TextLeaf, ...]) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "id": part.id,
+            "title": self._texts.number(part.title),
+            "header": part.header,
+            "text": self._texts.number(part.text),
+            "titleMarks": utf16_places(part.title, marks(part.title, leaves, "title")),
+            "textMarks": utf16_places(part.text, marks(part.text, leaves, "content")),
+            "about": part.about,
+            "below": part.below,
         }
-        if one.left_out is not None:
-            found["before"] = one.left_out
-        return {name: value for name, value in found.items() if value not in ("", [])}
+        if part.left_out is not None:
+            content["before"] = part.left_out
+        return {name: value for name, value in content.items() if value not in ("", [])}
 
 
 def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:
-    """Names and values of what a tool was called with beside what is shown as the query; the text
-    of what is no JSON object under an empty name."""
+    """Return names and values of the arguments of a call without the query; the text of an argument
+    that is not a JSON object has an empty name."""
     if not isinstance(step.tool_input, Mapping):
         return [["", _text(step.tool_input)]]
     query = None if reading is None else reading.argument
@@ -76,7 +76,7 @@ def _arguments(step: Step, reading: Reading | None) -> list[list[str]]:
 
 
 def _text(value: object) -> str:
-    """As JSON; a string as it is where it cannot be taken for something else."""
+    """Format a value as JSON, and a string without quotes if it is not ambiguous."""
     if isinstance(value, str) and not _is_json(value):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -93,7 +93,9 @@ def _is_json(text: str) -> bool:
 def _reading(reading: Reading) -> dict[str, Any]:
     return {
         "typed": reading.typed,
-        "pieces": [list(one) for one in reading.pieces],
-        "problems": [[one.column, one.piece, one.message] for one in reading.problems],
+        "pieces": [list(piece) for piece in reading.pieces],
+        "problems": [
+            [problem.column, problem.piece, problem.message] for problem in reading.problems
+        ],
         "mended": reading.mended,
     }

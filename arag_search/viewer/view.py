@@ -1,4 +1,4 @@
-"""Folders of runs -> the page that shows them."""
+"""The page of one run or two, from their folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITHOUT_GOLD = "Or show the records without gold answers, with --no-gold."
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page that is made but not written: its bytes, how many questions it shows."""
+    """A page before it is written: its bytes, and the number of its questions."""
 
     html: bytes
     questions: int
@@ -38,8 +38,7 @@ class View:
     def write(self, path: Path) -> None:
         """Write the page, whole or not at all.
 
-        Raises ArgumentError for a folder, and for a file that is something else than a page of
-        ours; OSError.
+        Raises ArgumentError for a folder, and for a file that is not a page of ours; OSError.
         """
         if path.is_dir():
             raise ArgumentError("The page cannot be written: this is a folder.", where=str(path),
@@ -61,13 +60,13 @@ def view(
     gold: bool = True,
     index: Index | None = None,
 ) -> View:
-    """The page of the run in a folder, or of two runs to compare.
+    """Build the page of the run in a folder, or of two runs to compare.
 
-    Gold answers are from the file that each run was given, or ``questions_file``; without ``gold``
-    there are none. With ``index``, which the runs searched, evidence is looked for in its passages,
-    and queries are read with its fields.
+    Gold answers are from the file of each run, or ``questions_file``; without ``gold`` there are
+    none. With ``index``, which the runs searched, evidence is located in its passages, and queries
+    are read with its fields.
 
-    Raises RunError where there is no run, or two cannot be compared, and QuestionsError.
+    Raises RunError if there is no run or two runs cannot be compared, and QuestionsError.
     """
     runs = [_run(folder, questions_file, gold=gold) for folder in folders]
     questions = union(runs, [str(folder) for folder in folders])
@@ -85,7 +84,7 @@ def view(
         "kinds": KINDS,
         "differences": DIFFERENCES,
         "overview": overview(scores),
-        "questions": [_question(one, shown) for one in questions],
+        "questions": [_question(question, shown) for question in questions],
     }
     data["texts"] = texts.all()
     title = " and ".join(score.run.preset for score in scores)
@@ -114,7 +113,7 @@ def _described(label: str, folder: Path, score: Score) -> dict[str, Any]:
 
 
 def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
-    """What a run is beside preset and model."""
+    """Return the facts of a run other than preset and model."""
     return [
         ("Index", run.index),
         ("Filter", run.filter or ""),
@@ -127,8 +126,8 @@ def _facts(folder: Path, run: RunDescription) -> list[tuple[str, str]]:
 
 
 def _question(question: Question, shown: Sequence[Questions]) -> dict[str, Any]:
-    runs = [one.of(question.id) for one in shown]
-    found: dict[str, Any] = {
+    runs = [run.of(question.id) for run in shown]
+    content: dict[str, Any] = {
         "id": question.id,
         "text": question.text,
         "type": question.type,
@@ -137,8 +136,8 @@ def _question(question: Question, shown: Sequence[Questions]) -> dict[str, Any]:
         "runs": runs,
     }
     if len(runs) == 2:
-        found["difference"] = difference(runs)
-    return found
+        content["difference"] = difference(runs)
+    return content
 
 
 def _holds_page(path: Path) -> bool:

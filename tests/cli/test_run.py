@@ -85,7 +85,7 @@ def test_a_run_that_reaches_its_cost_says_how_to_go_on(arag: Command) -> None:
     assert done.code == 1
     assert steady(done.out).startswith("12 questions: 1 answered, 0 failed, #, #, #.\n")
     assert done.err == (
-        "Stopped at --max-cost, 11 left. Go on with a higher one: arag-search run sample "
+        "Stopped at --max-cost, 11 left. Resume with a higher one: arag-search run sample "
         f"{QUESTIONS} --out 'a folder' --preset logical_read --model offline "
         "--prices prices.yaml --max-cost 1e-06\n"
     )
@@ -160,7 +160,7 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(
     assert re.sub(r"\d+ left", "# left", done.err).splitlines() == [
         "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
         "them.",
-        f"Interrupted, # left. Go on with: arag-search run sample {QUESTIONS} --out {out} "
+        f"Interrupted, # left. Resume with: arag-search run sample {QUESTIONS} --out {out} "
         "--preset logical_read --model offline",
     ]
 

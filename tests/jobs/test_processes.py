@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from arag_search.engines.opensearch.site import is_running
 from tests.support.commands import SAMPLE
 
 WITHOUT_LINUX = """
@@ -24,7 +25,7 @@ COMMANDS = """
 import json, os, sys
 from pathlib import Path
 from arag_search.cli.app import run
-from arag_search.engines.opensearch.site import is_running, this_builder
+from arag_search.engines.opensearch.site import this_builder
 from arag_search.system.lock import HeldError, hold
 
 assert not hasattr(os, "sched_getaffinity")

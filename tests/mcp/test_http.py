@@ -716,7 +716,7 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c_though_clients_ar
         assert server.stderr is not None
         line = server.stderr.readline()
         match = re.fullmatch(
-            r"Serving my-index at (http://127\.0\.0\.1:\d+/mcp); end with Ctrl-C\.\n", line
+            r"Serving my-index at (http://127\.0\.0\.1:\d+/mcp); stop with Ctrl-C\.\n", line
         )
         assert match is not None, line
 

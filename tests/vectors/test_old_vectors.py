@@ -146,7 +146,7 @@ def test_info_says_which_indexes_were_affected(arag: Command) -> None:
     done = arag("info", "index", "--checksums")
     assert done.code == 1
     assert "AFFECTED: " in done.lines[-1]
-    assert "of 40 passages stand where it has vectors of others, and 0 have none" in done.lines[-1]
+    assert "of 40 passages have the vectors of others, and 0 have none" in done.lines[-1]
     both = arag("info", "index", "index", "--checksums", "--json")
     assert (both.code, [entry["vectors"][0]["affected"] for entry in both.json]) == (1, [True] * 2)
     assert arag("info", "index").lines[-1].endswith("--checksums says whether it was wrong")

@@ -1,4 +1,4 @@
-"""Options of the commands that read corpora and build indexes, each said once."""
+"""Options of the commands that read corpora and build indexes, each defined once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Target = Annotated[
 
 FormatOption = Annotated[
     FormatName,
-    typer.Option(help="What the sources are; auto looks at the beginning of each and says."),
+    typer.Option(help="The format of the sources; auto detects and reports that of each source."),
 ]
 
 IdField = Annotated[
@@ -78,7 +78,7 @@ ChunkTokens = Annotated[
 Bm25 = Annotated[
     str,
     typer.Option(
-        help="k1 and b of the ranking; long documents want others. Kept in the index.",
+        help="k1 and b of the ranking; long documents need other values. Stored in the index.",
         metavar="K1,B",
     ),
 ]
@@ -115,7 +115,7 @@ Shards = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="Processes that cut and pack documents, 0 to 64; 0 does it in this one. "
+        help="Processes that chunk and pack documents, 0 to 64; 0 uses this one. "
         "[default: 0 for less than 16 MB, else cores less one, at most 4]",
         metavar="N",
         show_default=False,
@@ -125,7 +125,7 @@ Workers = Annotated[
 NodeWait = Annotated[
     float | None,
     typer.Option(
-        help="Wait so long for a node of OpenSearch that is lost.  [default: 600]",
+        help="How long to wait for a lost node of OpenSearch.  [default: 600]",
         metavar="SECONDS",
         show_default=False,
     ),
@@ -134,7 +134,7 @@ NodeWait = Annotated[
 Keep = Annotated[
     int | None,
     typer.Option(
-        help="Indexes before this one to leave on OpenSearch for --rollback.  [default: 1]",
+        help="Previous indexes to keep on OpenSearch for --rollback.  [default: 1]",
         metavar="N",
         show_default=False,
     ),
@@ -144,7 +144,7 @@ Overwrite = Annotated[
     bool,
     typer.Option(
         "--overwrite",
-        help="Replace the index that is there. It is searched until the new one is finished.",
+        help="Replace an existing index. It is searched until the new one is complete.",
     ),
 ]
 
@@ -171,7 +171,7 @@ def build_options(
     node_wait: float | None = None,
     **others: Any,
 ) -> BuildOptions:
-    """What the options say to a build; ``others`` are called in BuildOptions as they are here.
+    """Convert the options to those of a build; ``others`` have the same names in BuildOptions.
     Raises ArgumentError."""
     from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
     from index_jobs.sources.formats import Fields

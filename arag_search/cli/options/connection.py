@@ -1,6 +1,6 @@
-"""Options of all commands that take an index: how to speak TLS with the server it lies on.
+"""Options of all commands that take an index: TLS for the connection to its server.
 
-They stand for environment variables, which work for every command and for worker processes too.
+They set environment variables, which work for every command and for worker processes too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _sets(variable: str) -> Callable[[str | None], None]:
 
 
 def add_connection_options(command: Any) -> None:
-    """Give a command the options; what it runs need not know of them."""
+    """Add the options to a command, which need not know about them."""
     import typer
 
     app = typer.Typer(add_completion=False)

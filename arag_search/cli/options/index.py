@@ -1,5 +1,4 @@
-"""The option that names the index a run searched, the same for all commands that look for its
-evidence."""
+"""The option for the index that a run searched, shared by all commands that locate its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that name a model, the same for every command that asks one."""
+"""The options of a model, shared by all commands that ask one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MaxRetries = Annotated[
 
 
 def retry_text(retry: Retry) -> str:
-    """What to say of a call that is made again."""
+    """Describe a call that will be retried."""
     return (
         f"{retry.reason}; attempt {retry.attempt + 1} of {retry.attempts} in {retry.wait_s:.1f} s"
     )

@@ -23,7 +23,8 @@ class DescribedSidecar(NamedTuple):
 def described_sidecars(
     opened: Index, vectors: str | None, checksums: bool
 ) -> list[DescribedSidecar]:
-    """The sidecars that are found. Sizes of files are compared, with ``checksums`` all is read."""
+    """Describe the sidecars of an index. Sizes of files are compared; with ``checksums`` everything
+    is read."""
     from arag_search.engines.opensearch.address import is_address
     from arag_search.errors import VectorsError
     from arag_search.vectors.storage.place import VECTORS_VARIABLE, sidecars, vectors_root
@@ -107,8 +108,8 @@ def _replaced(path: Path) -> DescribedSidecar:
 def _described_earlier(
     sidecar: EarlierSidecar, opened: Index, root: Path, checksums: bool
 ) -> DescribedSidecar:
-    """A sidecar of format version 1: it is refused until it is converted. With ``checksums`` it is
-    found out what that version has shown of it."""
+    """Describe a sidecar of format version 1, which is refused until it is converted. With
+    ``checksums``, find out which wrong results that version has returned."""
     from arag_search.errors import VectorsError
     from arag_search.system.extras import check_extra
     from arag_search.vectors.storage.place import embed_command
@@ -131,19 +132,19 @@ def _described_earlier(
         return DescribedSidecar(content, f"{text}; --checksums says whether it was wrong", True)
     check_extra("semantic", "numpy")
     try:
-        found = misplaced(sidecar, opened.scan())
+        affected = misplaced(sidecar, opened.scan())
     except VectorsError as error:
         return _damaged(sidecar.path, f"{error.what} ({error.where})")
     content |= {
-        "affected": bool(found.wrong),
-        "wrong_passages": found.wrong,
-        "lost_passages": found.lost,
+        "affected": bool(affected.wrong),
+        "wrong_passages": affected.wrong,
+        "lost_passages": affected.lost,
     }
-    if found.wrong:
+    if affected.wrong:
         text += (
-            f"; AFFECTED: {found.wrong:,} of {found.chunks:,} passages stand where it has vectors"
-            f" of others, and {found.lost:,} have none: searches of earlier versions were wrong"
+            f"; AFFECTED: {affected.wrong:,} of {affected.chunks:,} passages have the vectors of"
+            f" others, and {affected.lost:,} have none: searches of earlier versions were wrong"
         )
     else:
-        text += f"; not affected: no passage stands in another's place, {found.lost:,} have none"
-    return DescribedSidecar(content, text, not found.wrong)
+        text += f"; not affected: no passage stands in another's place, {affected.lost:,} have none"
+    return DescribedSidecar(content, text, not affected.wrong)

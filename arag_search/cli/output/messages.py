@@ -1,4 +1,4 @@
-"""What a command says beside its results: lines on stderr."""
+"""Messages of commands in addition to their results: lines on stderr."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ INTERRUPTED = 130
 
 
 def say(text: str) -> None:
-    """Text on stderr, whatever it can show."""
+    """Print text to stderr; characters that it cannot show are escaped."""
     encoding = sys.stderr.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)

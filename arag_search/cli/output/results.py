@@ -15,7 +15,7 @@ from arag_search.search.results import SearchHit, SearchResult
 
 
 def print_json(value: object, *, pretty: bool = False) -> None:
-    """One JSON value on stdout, on one line unless ``pretty``."""
+    """Print one JSON value to stdout, on one line unless ``pretty``."""
     option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0)
     try:
         written = orjson.dumps(value, option=option)
@@ -25,7 +25,7 @@ def print_json(value: object, *, pretty: bool = False) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """Write UTF-8 on stdout, at once."""
+    """Write UTF-8 to stdout at once."""
     if sys.stdout.isatty():  # as text, so that it is shown and not obeyed
         print_text(data.decode("utf-8", "replace").removesuffix("\n"))
         sys.stdout.flush()
@@ -36,13 +36,13 @@ def print_bytes(data: bytes) -> None:
 
 
 def print_text(text: str) -> None:
-    """Text on stdout; what the terminal cannot show is replaced."""
+    """Print text to stdout; characters that the terminal cannot show are replaced."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
 def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, Any]:
-    """A search result as the command line gives it."""
+    """Convert a search result to the JSON of the command line."""
     return {
         **({} if query_id is None else {"id": query_id}),
         "query": result.query,
@@ -62,7 +62,7 @@ def result_json(result: SearchResult, query_id: str | None = None) -> dict[str, 
 
 
 def problems_json(error: QueryError, offset: int, query_id: str | None = None) -> dict[str, Any]:
-    """A refused query in the same form: no hits, its problems, and the mended query."""
+    """Convert a refused query to the same JSON: no hits, its problems, and the corrected query."""
     return {
         **({} if query_id is None else {"id": query_id}),
         "query": error.query,
@@ -85,7 +85,7 @@ def problems_json(error: QueryError, offset: int, query_id: str | None = None) -
 def stopped_json(
     error: QueryTimeoutError, query: str | tuple[str, ...], offset: int, query_id: str
 ) -> dict[str, Any]:
-    """A query that took too long, in the same form: no total and no hits, and the error."""
+    """Convert a query that timed out to the same JSON: no total and no hits, but the error."""
     text = query if isinstance(query, str) else ", ".join(f'"{keyword}"' for keyword in query)
     refused = problems_json(QueryError(text, (), None), offset, query_id)
     del refused["mended"]
@@ -99,16 +99,17 @@ def stopped_json(
 
 
 def problem_list(error: QueryError) -> list[dict[str, Any]]:
-    """All that is wrong with a query."""
+    """Return all problems of a query."""
     return [
-        {"column": one.column, "piece": one.piece, "message": one.message} for one in error.problems
+        {"column": problem.column, "piece": problem.piece, "message": problem.message}
+        for problem in error.problems
     ]
 
 
 def _hit_json(hit: SearchHit) -> dict[str, Any]:
     explanation = {}
     if hit.explanation is not None:
-        leaves = [{"leaf": one.leaf, "scores": dict(one.scores)} for one in hit.explanation]
+        leaves = [{"leaf": leaf.leaf, "scores": dict(leaf.scores)} for leaf in hit.explanation]
         explanation = {"explanation": leaves}
     return {
         "id": hit.id,
@@ -128,16 +129,16 @@ def _feedback_json(why: Feedback) -> dict[str, Any]:
     return {
         "text": str(why),
         "alone": [
-            {"clause": one.clause, "count": one.count, "excluded": one.excluded}
-            for one in why.alone
+            {"clause": clause.clause, "count": clause.count, "excluded": clause.excluded}
+            for clause in why.alone
         ],
-        "without": [{"clause": one.clause, "count": one.count} for one in why.without],
+        "without": [{"clause": clause.clause, "count": clause.count} for clause in why.without],
         "in_chunks": why.in_chunks,
     }
 
 
 def explanation_text(hits: tuple[SearchHit, ...]) -> str:
-    """Score by leaf and field, one hit after another."""
+    """Format scores by leaf and field, one hit after another."""
     lines = ["", "Scores:"]
     for hit in hits:
         lines.append(f"[{hit.id}] {hit.score:.4f}")

@@ -1,4 +1,4 @@
-"""What a run is worth, as tables at a terminal."""
+"""The scores of a run as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ _WRITTEN: Mapping[Unit, Callable[[float], str]] = {
 }
 
 
-def score_text(found: Score) -> str:
-    """What was run, a table of its rows, and the notes."""
-    table = _table([_HEAD, *map(_cells, found.rows)])
-    return "\n".join([_run_line(found), *table, *_notes(found)])
+def score_text(score: Score) -> str:
+    """Format the run, a table of its rows, and the notes."""
+    table = _table([_HEAD, *map(_cells, score.rows)])
+    return "\n".join([_run_line(score), *table, *_notes(score)])
 
 
-def measures_text(found: Score) -> str:
-    """What was run, a table of the measures that were asked for, verdicts, and the notes."""
-    names = [str(one) for one in found.measures]
-    table = [("", "questions", *names), *(_means_cells(row, found) for row in found.means)]
-    lines = [_run_line(found), *_table(table)]
-    overall = found.means[0]
+def measures_text(score: Score) -> str:
+    """Format the run, a table of the chosen measures, verdicts, and the notes."""
+    names = [str(measure) for measure in score.measures]
+    table = [("", "questions", *names), *(_means_cells(row, score) for row in score.means)]
+    lines = [_run_line(score), *_table(table)]
+    overall = score.means[0]
     for name in names:
         counted = overall.counted[name]
         if counted < overall.questions:
             lines.append(f"{name} is over {counted:,} of {overall.questions:,} questions.")
-    return "\n".join([*lines, *_verdict_lines(found), *_notes(found)])
+    return "\n".join([*lines, *_verdict_lines(score), *_notes(score)])
 
 
-def details_text(found: Score) -> str:
-    """What consecutive searches share, what followed failed ones, and why answers are wrong."""
-    told = found.trajectories
-    overlap, recovery = told.overlap, told.recovery
+def details_text(score: Score) -> str:
+    """Format what consecutive searches share, what followed failed ones, and why answers are
+    wrong."""
+    trajectories = score.trajectories
+    overlap, recovery = trajectories.overlap, trajectories.recovery
     lines = [
         "",
-        f"{told.searches:,} searches in {told.records:,} records",
+        f"{trajectories.searches:,} searches in {trajectories.records:,} records",
         f"  shared by consecutive ones, mean of {overlap.pairs:,} pairs: "
         f"{_share(overlap.of_larger)} of the larger result, {_share(overlap.jaccard)} Jaccard, "
         f"{_share(overlap.of_asked)} of the passages asked for; {overlap.empty_pairs:,} pairs of "
@@ -64,26 +65,28 @@ def details_text(found: Score) -> str:
         f"  whether consecutive searches mean the same, and which succeeded: {NOT_MEASURED}",
         "",
     ]
-    counts = found.failure_counts()
+    counts = score.failure_counts()
     table = [("wrong answers", *FAILURES)]
-    table += [(name, *(f"{count:,}" for count in each.values())) for name, each in counts.items()]
+    table += [
+        (name, *(f"{count:,}" for count in counted.values())) for name, counted in counts.items()
+    ]
     lines += _table(table)
     lines += [f"  {name}: {meaning}" for name, meaning in FAILURES.items()]
     return "\n".join([*lines, f"  A-RAG's categories: {NOT_MEASURED}"])
 
 
-def _notes(found: Score) -> list[str]:
-    return [*found.notes, *trust_notes(found.older, found.doubts)]
+def _notes(score: Score) -> list[str]:
+    return [*score.notes, *trust_notes(score.older, score.doubts)]
 
 
-def _run_line(found: Score) -> str:
-    run = found.run
+def _run_line(score: Score) -> str:
+    run = score.run
     index = run.index if run.filter is None else f"{run.index} ({_cut(run.filter)})"
     return f"{run.preset}, model {run.model}, index {index}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows with their cells under each other, the first column to the left."""
+    """Align the cells of rows, the first column to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines: list[str] = []
     for row in rows:
@@ -105,24 +108,25 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _means_cells(row: Means, found: Score) -> tuple[str, ...]:
-    values = [(row.values[str(one)], _WRITTEN[one.kind.unit]) for one in found.measures]
+def _means_cells(row: Means, score: Score) -> tuple[str, ...]:
+    values = [(row.values[str(measure)], _WRITTEN[measure.kind.unit]) for measure in score.measures]
     cells = (_NONE if value is None else written(value) for value, written in values)
     return (row.type, f"{row.questions:,}", *cells)
 
 
-def _verdict_lines(found: Score) -> list[str]:
-    """Verdicts by type, and how far people agree with them."""
-    if found.judged is None:
+def _verdict_lines(score: Score) -> list[str]:
+    """Format verdicts by type, and their agreement with people."""
+    if score.judged is None:
         return []
     names = (*VERDICTS, NOT_JUDGED)
-    counts = found.verdict_counts()
-    table = [(f"judged by {found.judged.model}", *names)]
+    counts = score.verdict_counts()
+    table = [(f"judged by {score.judged.model}", *names)]
     table += [
-        (type, *(f"{each.get(name, 0):,}" for name in names)) for type, each in counts.items()
+        (type, *(f"{verdicts.get(name, 0):,}" for name in names))
+        for type, verdicts in counts.items()
     ]
     lines = ["", *_table(table)]
-    agreed = found.judged.agreement
+    agreed = score.judged.agreement
     if agreed is not None:
         lines.append(
             f"Labels agree on {_share(agreed.accuracy)} of {agreed.answers:,} answers, Cohen's "
@@ -132,7 +136,7 @@ def _verdict_lines(found: Score) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    """A scope of many clauses is not shown whole; run.json has it."""
+    """Shorten a scope of many clauses; run.json has it in full."""
     return text if len(text) <= _FILTER_CHARACTERS else f"{text[: _FILTER_CHARACTERS - 3]}..."
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.site import this_builder
+from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system import processes
 from arag_search.system.cores import share_cores, usable_cores, worker_environment
 from arag_search.system.processes import Process, start_of, this_process
