@@ -199,7 +199,7 @@ def test_documents_and_passages_that_came_cut_are_not_mixed() -> None:
     with pytest.raises(SourceError) as caught:
         build_index(["p.tsv", "k.json"], "index", BuildOptions())
     assert str(caught.value) == (
-        "Chunks that came cut and documents cannot be in one index.\n"
+        "Pre-chunked passages and documents cannot be in one index.\n"
         "Where: p.tsv (dpr), k.json (kilt)\nDo: Build an index for each."
     )
 
