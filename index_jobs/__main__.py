@@ -12,7 +12,6 @@ from arag_search.cli.app import main
 from arag_search.cli.options.build import (
     Bm25,
     ChunkTokens,
-    FormatName,
     FormatOption,
     IdField,
     Json,
@@ -31,6 +30,7 @@ from arag_search.cli.options.build import (
     build_options,
 )
 from arag_search.cli.output.messages import INTERRUPTED
+from index_jobs.sources.registry import AUTO
 
 # What reads corpora and writes indexes is imported where a command runs: --help is to be fast.
 
@@ -48,7 +48,7 @@ def chunk_command(
             metavar="DIR",
         ),
     ],
-    format: FormatOption = FormatName.auto,
+    format: FormatOption = AUTO,
     id_field: IdField = None,
     title_field: TitleField = None,
     text_field: TextField = None,

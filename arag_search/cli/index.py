@@ -9,7 +9,6 @@ import typer
 from arag_search.cli.options.build import (
     Bm25,
     ChunkTokens,
-    FormatName,
     FormatOption,
     IdField,
     Json,
@@ -28,6 +27,7 @@ from arag_search.cli.options.build import (
     build_options,
 )
 from arag_search.cli.output.messages import INTERRUPTED, say
+from index_jobs.sources.registry import AUTO, formats_help
 
 # What reads corpora and writes indexes is imported where the command runs: --help is to be fast.
 
@@ -35,7 +35,7 @@ from arag_search.cli.output.messages import INTERRUPTED, say
 def index_command(
     source: Sources,
     to: Target,
-    format: FormatOption = FormatName.auto,
+    format: FormatOption = AUTO,
     id_field: IdField = None,
     title_field: TitleField = None,
     text_field: TextField = None,
@@ -76,12 +76,12 @@ def index_command(
 ) -> int:
     """Build an index from a corpus.
 
-    Sources are folders of .txt and .md files, JSON lines of documents {"id", "title", "text", ...}
-    or of passages {"title", "sentences": [...]}, A-RAG chunk files ["0:text", ...], and
-    GraphRAG-Bench files [{"corpus_name", "context"}]; with gzip too. Also the collections of
-    retrieval research: KILT's knowledge source (kilt), passages in rows id, text, title with tabs
-    (dpr), BEIR folders or corpus.jsonl (beir), and folders of Lucene indexes that Anserini or
-    Pyserini made with the text stored (anserini). Only text is read: convert PDF and HTML before.
+    Sources are, by the name that --format has for them:
+
+    \b
+    FORMATS
+
+    Files of records may be packed with gzip. Only text is read: convert PDF and HTML first.
 
     Documents are cut into passages of whole sentences. A passage is found and read as one hit.
 
@@ -156,6 +156,9 @@ def index_command(
     else:
         print_text(report.to_text())
     return 0
+
+
+index_command.__doc__ = (index_command.__doc__ or "").replace("    FORMATS", formats_help("    "))
 
 
 def _roll_back(location: str, sources: list[str], dry_run: bool, json: bool) -> int:

@@ -28,8 +28,9 @@ from index_jobs.build.targets import open_target
 from index_jobs.cutting.packing import Packed, pack
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Source, are_already_chunked, open_sources
+from index_jobs.sources.opening import are_already_chunked, open_sources
 from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.source import Source
 from index_jobs.workers.pool import open_packing
 
 _STATE = "build"

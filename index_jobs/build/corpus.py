@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from arag_search.errors import SourceError
 from index_jobs.build.report import left_out_words
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Source
 from index_jobs.sources.reading import SHOWN_EXAMPLES
+from index_jobs.sources.source import Source
 from index_jobs.workers.pool import default_workers
 
 

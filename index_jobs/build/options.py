@@ -17,8 +17,9 @@ from index_jobs.cutting.chunking import (
     MAX_CHUNK_TOKENS,
     MIN_CHUNK_TOKENS,
 )
-from index_jobs.sources.formats import FORMATS, Fields, Format
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import check_metadata
+from index_jobs.sources.registry import FORMATS, Format
 
 DEFAULT_K1 = 1.2
 DEFAULT_B = 0.75

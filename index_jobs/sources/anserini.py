@@ -12,9 +12,10 @@ import orjson
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import Fields, Format, ObjectFormat, text_of
+from index_jobs.sources.formats import Fields, ObjectFormat, text_of
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.records import readable
+from index_jobs.sources.registry import Format
 
 RAW = "raw"
 """The stored field that holds a document as it was in its collection."""
@@ -29,7 +30,7 @@ class Stored(ObjectFormat):
     """The stored fields of one document; where ``raw`` is a JSON object, its fields with them."""
 
     def __init__(self, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__("", fields, Fields(id="id"), metadata)
+        super().__init__("", fields, metadata, Fields(id="id"))
         self._text_names = (fields.text,) if fields.text else TEXT_NAMES
         self._known |= {*self._text_names, "_id"}
 
@@ -57,8 +58,17 @@ class Stored(ObjectFormat):
         return dict(stored)
 
 
+def open_lucene_index(
+    name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
+) -> LuceneIndexFolder | None:
+    """Open a folder with a Lucene index. See SourceOpener."""
+    if recognised and not is_lucene_index(Path(name)):
+        return None
+    return LuceneIndexFolder(name, fields, metadata, recognised=recognised)
+
+
 def is_lucene_index(folder: Path) -> bool:
-    """Whether the folder holds a Lucene index."""
+    """Return whether the folder holds a Lucene index."""
     with readable(str(folder)):
         return any(name.startswith("segments_") for name in os.listdir(folder))
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 from arag_search.corpus import Document
+from arag_search.errors import SourceError
+from index_jobs.sources.folder import leads_out
 from index_jobs.sources.formats import (
     Fields,
+    Layout,
     ObjectFormat,
     clean,
     object_of,
@@ -15,8 +19,12 @@ from index_jobs.sources.formats import (
     text_of,
 )
 from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.record_file import LOOKED_AT_BYTES, RecordFile
+from index_jobs.sources.records import CorpusFile, line_records
+from index_jobs.sources.registry import folder_help
 
 _CATEGORIES = "categories"
+_BEIR_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 _MARKS = {"Section::::": "# ", "BULLET::::": ""}
 
 
@@ -29,9 +37,18 @@ class Kilt(ObjectFormat):
     found as words of nearly every article. ``categories`` are cut at commas.
     """
 
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return (
+            isinstance(record, dict)
+            and isinstance(record.get(fields.text or "text"), list)
+            and {"wikipedia_id", "wikipedia_title"} <= record.keys()
+        )
+
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
         usual = Fields(id="wikipedia_id", title="wikipedia_title")
-        super().__init__(stem, fields, usual, metadata)
+        super().__init__(stem, fields, metadata, usual)
         self._known |= {"_id"}
 
     def document(self, record: Any, number: int, where: str) -> Document:
@@ -58,10 +75,17 @@ def lines_of(paragraphs: Sequence[str]) -> str:
 
 
 class Dpr(ObjectFormat):
-    """Rows of ``id``, ``text`` and ``title``: passages that came cut, with their ids."""
+    """Rows of ``id``, ``text`` and ``title``: pre-chunked passages with their ids."""
+
+    layout: ClassVar[Layout | None] = "rows"
+
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return False  # rows have a header, or are named with --format
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, Fields(id="id"), metadata)
+        super().__init__(stem, fields, metadata, Fields(id="id"))
 
     def document(self, record: Any, number: int, where: str) -> Document:
         row = cast("dict[str, str]", record)
@@ -74,8 +98,19 @@ class Dpr(ObjectFormat):
 class Beir(ObjectFormat):
     """``{"_id", "title", "text", "metadata": {...}}``; the inner metadata counts as fields."""
 
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return (
+            isinstance(record, dict)
+            and isinstance(record.get(fields.text or "text"), str)
+            and fields.id is None
+            and "_id" in record
+            and "id" not in record
+        )
+
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, Fields(id="_id"), metadata)
+        super().__init__(stem, fields, metadata, Fields(id="_id"))
 
     def document(self, record: Any, number: int, where: str) -> Document:
         found = object_of(record, where, '{"_id": "7", "title": "Vivaldi", "text": "..."}')
@@ -86,3 +121,54 @@ class Beir(ObjectFormat):
             added = cast("dict[str, Any]", inner).items()
             found = {name: value for name, value in added if name not in self._known} | outer
         return self._finished(found, number, where, text)
+
+
+def open_beir(
+    name: str, fields: Fields, metadata: MetadataReader, *, recognised: bool
+) -> RecordFile | None:
+    """Open the corpus of a BEIR folder. See SourceOpener."""
+    corpus = _beir_corpus(name, Path(name))
+    if corpus is None and not recognised:
+        raise SourceError(
+            "There is no corpus.jsonl in the folder.",
+            where=name,
+            allowed=folder_help(),
+            do="Give the files themselves as sources.",
+        )
+    if corpus is None or (recognised and not _is_beir(corpus)):
+        return None
+    return RecordFile(corpus, "beir", fields, metadata, recognised=recognised)
+
+
+def _beir_corpus(name: str, folder: Path) -> str | None:
+    """Return the corpus file of a BEIR folder, or None. Raises SourceError where there are two,
+    and for a link that leads out of the folder."""
+    names = [file for file in _BEIR_NAMES if (folder / file).is_file()]
+    if len(names) > 1:
+        raise SourceError(
+            f"There are both {names[0]} and {names[1]}.",
+            where=name,
+            do="Give the one that is meant as the source.",
+        )
+    if not names:
+        return None
+    if leads_out(folder / names[0], folder):
+        raise SourceError(
+            f"{names[0]} is a link that leads out of the folder.",
+            where=name,
+            do="Give the file that it leads to as the source.",
+        )
+    return f"{name.rstrip('/')}/{names[0]}"
+
+
+def _is_beir(corpus: str) -> bool:
+    """Return whether the first record of this file has an ``_id`` and a text, as in BEIR."""
+    with CorpusFile(Path(corpus), corpus) as file:
+        if not file.first_bytes(LOOKED_AT_BYTES).lstrip().startswith(b"{"):
+            return False
+        for number, record in line_records(file, 0):
+            if isinstance(record, dict):
+                return {"_id", "text"} <= cast("dict[str, Any]", record).keys()
+            if number >= 100:
+                break
+    return False

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 from arag_search.corpus import Document, nfc
 from arag_search.errors import SourceError
 from index_jobs.sources.metadata import MetadataReader
 
-Format = Literal[
-    "text",
-    "documents",
-    "passages",
-    "arag-chunks",
-    "graphrag-bench",
-    "kilt",
-    "dpr",
-    "beir",
-    "anserini",
-]
-FORMATS: tuple[Format, ...] = get_args(Format)
-
-ALREADY_CHUNKED: frozenset[Format] = frozenset(("arag-chunks", "dpr"))
-"""Formats whose records are passages that came cut: their ids and order are kept."""
+Layout = Literal["lines", "array", "rows"]
+"""How records are arranged in a file: JSON lines, a JSON array, or rows with tabs."""
 
 MAX_ID_BYTES = 512
 """The longest document id in bytes of UTF-8; an id is shown with every hit."""
@@ -44,8 +31,21 @@ class Fields:
     text: str | None = None
 
 
+_NO_NAMES = Fields()
+
+
 class RecordFormat(Protocol):
-    """How records of one file become documents."""
+    """A reader that turns the records of one file into documents."""
+
+    layout: ClassVar[Layout | None]
+    """The only layout that files of this format have; None for JSON lines and arrays."""
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None: ...
+
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """Return whether a file that begins with this record is of the format."""
+        ...
 
     def document(self, record: Any, number: int, where: str) -> Document:
         """The document of record ``number`` (from 1). Raises SourceError that names ``where``."""
@@ -57,13 +57,17 @@ class RecordFormat(Protocol):
 
 
 class ObjectFormat:
-    """What the formats of objects share.
+    """The part that the formats of objects share.
 
     ``usual`` are the names of fields that the caller did not name. Without an id among them, one is
     made of ``stem`` and the number of the record where there is no field "id".
     """
 
-    def __init__(self, stem: str, fields: Fields, usual: Fields, metadata: MetadataReader) -> None:
+    layout: ClassVar[Layout | None] = None
+
+    def __init__(
+        self, stem: str, fields: Fields, metadata: MetadataReader, usual: Fields = _NO_NAMES
+    ) -> None:
         self._stem = stem
         self._id_field = fields.id or usual.id or "id"
         self._id_is_needed = bool(fields.id or usual.id)
@@ -120,8 +124,10 @@ class ObjectFormat:
 class Documents(ObjectFormat):
     """``{"id": ..., "title": ..., "text": ..., metadata...}``; only the text must be there."""
 
-    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, Fields(), metadata)
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
 
     def document(self, record: Any, number: int, where: str) -> Document:
         found = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
@@ -132,8 +138,13 @@ class Documents(ObjectFormat):
 class Passages(ObjectFormat):
     """``{"title": ..., "sentences": ["...", ...]}``: documents with sentences of their own."""
 
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return isinstance(record, dict) and isinstance(record.get(fields.text or "sentences"), list)
+
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
-        super().__init__(stem, fields, Fields(text="sentences"), metadata)
+        super().__init__(stem, fields, metadata, Fields(text="sentences"))
 
     def document(self, record: Any, number: int, where: str) -> Document:
         found = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
@@ -149,7 +160,21 @@ class GraphragBench:
     The name is title and id; where it comes again, the id is ``<name>-2`` and so on.
     """
 
-    def __init__(self, metadata: MetadataReader) -> None:
+    layout: ClassVar[Layout | None] = None
+
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return (
+            isinstance(record, dict)
+            and not fields.text
+            and "corpus_name" in record
+            and isinstance(record.get("context"), str)
+            and not isinstance(record.get("text"), str)
+            and not isinstance(record.get("sentences"), list)
+        )
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
         self._metadata = metadata
         self._times: dict[str, int] = {}
 
@@ -180,7 +205,17 @@ class GraphragBench:
 
 
 class AragChunks:
-    """``"17:text"`` of A-RAG's chunk files: chunks that came already cut, with their ids."""
+    """``"17:text"`` of A-RAG's chunk files: pre-chunked passages with their ids."""
+
+    layout: ClassVar[Layout | None] = "array"
+
+    def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
+        pass
+
+    @staticmethod
+    def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
+        """See RecordFormat."""
+        return isinstance(record, str)
 
     def pass_over(self, record: Any) -> None:
         pass

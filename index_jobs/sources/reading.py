@@ -10,7 +10,7 @@ from arag_search.errors import DuplicateIdError, SourceError
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.formats import SKIP
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Source
+from index_jobs.sources.source import Source
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 1 << 18

@@ -6,6 +6,7 @@ Files may be compressed with gzip, whatever their name. Nothing here grows with 
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Generator, Iterator
@@ -68,6 +69,17 @@ class CorpusFile:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def file_signature(name: str) -> dict[str, Any]:
+    """Return what changes when a file does: its path, size and time. Raises SourceError."""
+    with readable(name):
+        status = os.stat(name)
+    return {
+        "source": os.path.realpath(name),
+        "size": status.st_size,
+        "modified": status.st_mtime_ns,
+    }
 
 
 @contextmanager

@@ -21,8 +21,9 @@ from index_jobs.build.resuming import resume_advice, room
 from index_jobs.cutting.packing import Packed
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Source, are_already_chunked, check_names, open_source
+from index_jobs.sources.opening import are_already_chunked, check_names, open_source
 from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.source import Source
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, manifest_for
 from index_jobs.stages.chunk_lines import pack_lines
 from index_jobs.stages.chunk_report import ChunkReport, chunk_report

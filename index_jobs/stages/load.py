@@ -13,10 +13,10 @@ from arag_search.system.progress import Progress, SilentProgress
 from index_jobs.build.build import build_from
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
-from index_jobs.sources.formats import Format
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Entry, Source
 from index_jobs.sources.records import CorpusFile, readable
+from index_jobs.sources.registry import Format
+from index_jobs.sources.source import Entry, Source
 from index_jobs.stages.chunk_folder import ChunkFolder, ShardRecord, verified
 from index_jobs.stages.chunk_lines import ready_documents
 

@@ -31,10 +31,12 @@ from index_jobs.build.report import (
 )
 from index_jobs.cutting.packing import Packed, pack
 from index_jobs.sources.duplicates import SeenIds
-from index_jobs.sources.formats import ALREADY_CHUNKED, Fields, Format
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
-from index_jobs.sources.opening import Source, open_sources
+from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position
+from index_jobs.sources.registry import PRE_CHUNKED, Format
+from index_jobs.sources.source import Source
 from index_jobs.updates.deleting import (
     Tally,
     digest_of,
@@ -288,11 +290,11 @@ def _check_formats(manifest: Manifest, sources: Sequence[Source], where: str) ->
     wrong = [
         source
         for source in sources
-        if (source.format in ALREADY_CHUNKED) is not manifest.already_chunked
+        if (source.format in PRE_CHUNKED) is not manifest.already_chunked
     ]
     if wrong:
         kind = "pre-chunked passages" if manifest.already_chunked else "documents"
-        formats = ", ".join(sorted(ALREADY_CHUNKED))
+        formats = ", ".join(sorted(PRE_CHUNKED))
         raise SourceError(
             f"The index holds {kind}, and these sources do not: "
             + ", ".join(f"{source.name} ({source.format})" for source in wrong[:SHOWN_EXAMPLES])

@@ -3,7 +3,7 @@
 import pytest
 
 from arag_search.corpus import nfc
-from index_jobs.sources.formats import Fields, Format
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.opening import open_source
 from tests.support.builds import in_own_folder  # noqa: F401

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from arag_search.corpus import Document
 from arag_search.errors import SourceError
-from index_jobs.sources.formats import Fields, Format
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
-from index_jobs.sources.opening import Source, open_source
+from index_jobs.sources.opening import open_source
+from index_jobs.sources.registry import Format
+from index_jobs.sources.source import Source
 
 USUAL = Fields()
 FIX = "Correct it, or leave it out with --skip-bad-lines."

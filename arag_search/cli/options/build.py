@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index_jobs.sources.registry import AUTO, FORMATS
+
 if TYPE_CHECKING:
     from index_jobs.build.options import BuildOptions
 
-
-class FormatName(StrEnum):
-    auto = "auto"
-    text = "text"
-    documents = "documents"
-    passages = "passages"
-    arag_chunks = "arag-chunks"
-    graphrag_bench = "graphrag-bench"
-    kilt = "kilt"
-    dpr = "dpr"
-    beir = "beir"
-    anserini = "anserini"
+    FormatName = str
+else:
+    FormatName = StrEnum("FormatName", {name: name for name in (AUTO, *FORMATS)})
 
 
 Sources = Annotated[
@@ -160,7 +153,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the report as one JSON
 
 def build_options(
     *,
-    format: FormatName = FormatName.auto,
+    format: str = AUTO,
     id_field: str | None = None,
     title_field: str | None = None,
     text_field: str | None = None,
@@ -182,7 +175,7 @@ def build_options(
     if chunk_tokens is not None:
         others["chunk_tokens"] = chunk_tokens
     return BuildOptions(
-        format=None if format is FormatName.auto else format.value,
+        format=None if format == AUTO else str(format),
         fields=Fields(id=id_field, title=title_field, text=text_field),
         metadata=parse_metadata(metadata) if metadata is not None else {},
         without=parse_names(without) if without is not None else (),

@@ -11,9 +11,10 @@ import pytest
 from arag_search.corpus import Document, split_at
 from arag_search.errors import AragError, ArgumentError, SourceError
 from index_jobs.build.report import left_out_words
-from index_jobs.sources.formats import FORMATS, Fields
+from index_jobs.sources.formats import Fields
 from index_jobs.sources.metadata import MetadataReader, parse_metadata
 from index_jobs.sources.opening import open_source, open_sources
+from index_jobs.sources.registry import FORMATS
 from tests.support.corpus_files import FIX, documents, problems, source_of
 
 ANYTHING = (

@@ -1,0 +1,215 @@
+"""Files of records: JSON lines, a JSON array, or rows with tabs, in a format that is detected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from arag_search.corpus import Document
+from arag_search.errors import SourceError
+from index_jobs.sources.arrays import array_records
+from index_jobs.sources.formats import Fields, Layout
+from index_jobs.sources.metadata import MetadataReader
+from index_jobs.sources.records import CorpusFile, file_signature, line_records
+from index_jobs.sources.registry import FORMATS, Format, SourceFormat
+from index_jobs.sources.rows import USUAL_COLUMNS, header_of, row_records
+
+LOOKED_AT_BYTES = 1 << 16
+"""How much of a file is looked at to detect its format."""
+
+_KINDS = "one JSON object a line, or a JSON array"
+
+
+class RecordFile:
+    """A file of records: JSON lines, a JSON array, or rows with tabs.
+
+    ``recognised`` True: the format was detected by more than the file.
+    """
+
+    left_out: Mapping[str, int] = {}
+
+    def __init__(
+        self,
+        name: str,
+        format: Format | None,
+        fields: Fields,
+        metadata: MetadataReader,
+        *,
+        recognised: bool = False,
+    ) -> None:
+        self.name = name
+        self._path = Path(name)
+        self._fields = fields
+        self._metadata = metadata
+        self._file: CorpusFile | None = None
+        self.size = int(self.signature()["size"])
+        self.recognised = recognised or format is None
+        with CorpusFile(self._path, name) as file:
+            self._detected = _detect_format(file, format, fields)
+        self.format: Format = self._detected.format
+
+    @property
+    def bytes_read(self) -> int:
+        return self._file.bytes_read if self._file else 0
+
+    def signature(self) -> dict[str, Any]:
+        return file_signature(self.name)
+
+    def documents(self, skip: int = 0) -> Iterator[tuple[int, Document | SourceError]]:
+        format = FORMATS[self.format].record_format()(
+            _stem(self._path), self._fields, self._metadata
+        )
+        place = "item" if self._detected.layout == "array" else "line"
+        with CorpusFile(self._path, self.name) as file:
+            self._file = file
+            match self._detected.layout:
+                case "array":
+                    records = array_records(file, skip, format.pass_over)
+                case "lines":
+                    records = line_records(file, skip)
+                case "rows":
+                    records = row_records(file, self._detected.columns, skip)
+            for number, record in records:
+                if isinstance(record, SourceError):
+                    yield number, record
+                    continue
+                try:
+                    document = format.document(record, number, f"{self.name}, {place} {number}")
+                except SourceError as error:
+                    yield number, error
+                else:
+                    yield number, document
+
+
+def _stem(path: Path) -> str:
+    """Return the name without ``.gz`` and without the ending before it."""
+    name = path.name.removesuffix(".gz")
+    return Path(name).stem
+
+
+# Detection
+
+
+@dataclass(frozen=True, slots=True)
+class _Detected:
+    """The layout and format of a file. ``columns`` of rows are given where the first line does not
+    name them."""
+
+    layout: Layout
+    format: Format
+    columns: Sequence[str] | None = None
+
+
+def _detect_format(file: CorpusFile, format: Format | None, fields: Fields) -> _Detected:
+    """Return what a file is; ``format`` None detects it by the first record.
+
+    Raises SourceError for a file that cannot be read, or not in this format.
+    """
+    header = header_of(file, (fields.id or "id", fields.text or "text"))
+    if format is None and header:
+        format = next(name for name, entry in FORMATS.items() if _layout(entry) == "rows")
+    if format is not None and _layout(FORMATS[format]) == "rows":
+        return _Detected("rows", format, None if header else _columns(file, fields))
+    is_array, record = _beginning(file)
+    layout: Layout = "array" if is_array else "lines"
+    detected = format or detect_record(record, file.name, fields)
+    if _layout(FORMATS[detected]) not in (None, layout):
+        raise SourceError(
+            "The file is not a JSON array.",
+            where=file.name,
+            allowed='for --format arag-chunks: ["0:text", "1:text", ...]',
+            do="Say --format documents or passages for JSON lines.",
+        )
+    return _Detected(layout, detected)
+
+
+def _layout(entry: SourceFormat) -> Layout | None:
+    return entry.record_format().layout if entry.record else None
+
+
+def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
+    """The columns of rows without a header. Raises SourceError where they cannot be told."""
+    first = file.first_bytes(LOOKED_AT_BYTES)
+    names = ", ".join((fields.id or "id", fields.text or "text"))
+    line = first.partition(b"\n")[0]
+    if not first.strip():
+        raise SourceError("The file is empty.", where=file.name)
+    if line.count(b"\t") == len(USUAL_COLUMNS) - 1 and fields == Fields():
+        return USUAL_COLUMNS
+    raise SourceError(
+        f"The first line does not name the columns {names}.",
+        where=f"{file.name}, line 1",
+        allowed=f"{', '.join(USUAL_COLUMNS)} with tabs between them, or three columns in this"
+        " order without names",
+        do="Name other columns with --id-field, --text-field and --title-field.",
+    )
+
+
+def _beginning(file: CorpusFile) -> tuple[bool, Any]:
+    """Whether the file is an array, and its first record that can be read (None without one).
+
+    Raises SourceError where the file begins with neither of ``[`` and ``{``.
+    """
+    first = file.first_bytes(LOOKED_AT_BYTES).lstrip()
+    if first.startswith(b"["):
+        for number, item in array_records(file, 0, lambda _: None):
+            if not isinstance(item, SourceError):
+                return True, item
+            if number >= 100:
+                raise _unlike(item, file.name)
+        return True, None
+    if not first.startswith(b"{"):
+        shown = " ".join(first[:20].decode("utf-8", "replace").split())
+        raise SourceError(
+            f'The format is not recognised: the file begins with "{shown}".'
+            if shown
+            else "The file is empty.",
+            where=file.name,
+            allowed="a folder or file of .txt and .md, JSON lines, a JSON array, or rows with tabs"
+            " and a header (id, text, title); with gzip too",
+            do="For a text file with another ending say --format text.",
+        )
+    problem: SourceError | None = None
+    for number, record in line_records(file, 0):
+        if not isinstance(record, SourceError):
+            return False, record
+        problem = problem or record
+        if number >= 100:
+            break
+    raise _unlike(problem, file.name)
+
+
+def _unlike(problem: SourceError | None, name: str) -> SourceError:
+    """The error for a file none of whose first records is one."""
+    return SourceError(
+        problem.what if problem else "The file is empty.",
+        where=problem.where if problem else name,
+        allowed=_KINDS,
+        do="Write each record on one line, or name the format with --format.",
+    )
+
+
+def detect_record(record: Any, name: str, fields: Fields) -> Format:
+    """Return the format of a file with this first record. Raises SourceError where it is none."""
+    if isinstance(record, str | dict):
+        value = cast("str | dict[str, Any]", record)
+        for entry in reversed(FORMATS.values()):
+            if entry.record and entry.record_format().recognises(value, fields):
+                return entry.name
+        wanted = f'no "{fields.text}"' if fields.text else 'neither "text" nor "sentences"'
+        raise SourceError(
+            f"The format is not recognised: the first record has {wanted}.",
+            where=name,
+            allowed=f"one of the fields there are: {', '.join(value) or 'none'}",
+            do="Name the field of the text with --text-field, and the format with --format "
+            f"{'|'.join(FORMATS)}.",
+        )
+    what = "the array is empty" if record is None else "its items are neither strings nor objects"
+    raise SourceError(
+        f"The format is not recognised: {what}.",
+        where=name,
+        allowed="a JSON array of chunks or of objects",
+        do=f"Name the format with --format {'|'.join(FORMATS)}.",
+    )

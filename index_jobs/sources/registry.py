@@ -1,0 +1,140 @@
+"""The formats of sources: their names, what they are in words, and who reads them.
+
+Detection, reading, the options of the command line and its help take the formats from here. To add
+one, add its entry and write its reader. Readers are imported when they are first needed, so that
+the command line starts fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from index_jobs.sources.formats import RecordFormat
+    from index_jobs.sources.source import SourceOpener
+
+Format = str
+"""The name of a format in ``FORMATS``."""
+
+AUTO = "auto"
+"""What the command line calls no format: each source is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFormat:
+    """One format.
+
+    ``summary`` says what the sources are, for help. ``record`` is the RecordFormat of files of
+    records. ``folder`` opens a folder, ``folder_words`` say which; ``file`` opens a file that is
+    not one of records. They are named ``module:object``, empty where there is none. A
+    ``pre_chunked`` format has passages that are not cut: their ids and order are kept.
+    """
+
+    name: Format
+    summary: str
+    record: str = ""
+    folder: str = ""
+    folder_words: str = ""
+    file: str = ""
+    file_endings: tuple[str, ...] = ()
+    pre_chunked: bool = False
+
+    def record_format(self) -> type[RecordFormat]:
+        """Import the class that reads its records."""
+        return _imported(self.record)
+
+    def folder_opener(self) -> SourceOpener:
+        """Import what opens its folders."""
+        return _imported(self.folder)
+
+    def file_opener(self) -> SourceOpener:
+        """Import what opens its files."""
+        return _imported(self.file)
+
+
+_SOURCES = "index_jobs.sources"
+
+_ENTRIES = (
+    SourceFormat(
+        "text",
+        "files of text, .txt and .md, and folders of them",
+        folder=f"{_SOURCES}.text:open_folder",
+        folder_words="a folder of .txt and .md files",
+        file=f"{_SOURCES}.text:open_file",
+        file_endings=(".txt", ".md"),
+    ),
+    SourceFormat(
+        "documents",
+        'JSON lines of documents {"id", "title", "text", ...}',
+        record=f"{_SOURCES}.formats:Documents",
+    ),
+    SourceFormat(
+        "passages",
+        'JSON lines of passages {"title", "sentences": [...]}',
+        record=f"{_SOURCES}.formats:Passages",
+    ),
+    SourceFormat(
+        "arag-chunks",
+        'chunk files of A-RAG ["0:text", ...]',
+        record=f"{_SOURCES}.formats:AragChunks",
+        pre_chunked=True,
+    ),
+    SourceFormat(
+        "graphrag-bench",
+        'files of GraphRAG-Bench [{"corpus_name", "context"}]',
+        record=f"{_SOURCES}.formats:GraphragBench",
+    ),
+    SourceFormat(
+        "kilt",
+        "the knowledge source of KILT",
+        record=f"{_SOURCES}.collections:Kilt",
+    ),
+    SourceFormat(
+        "dpr",
+        "passages in rows id, text, title with tabs between them",
+        record=f"{_SOURCES}.collections:Dpr",
+        pre_chunked=True,
+    ),
+    SourceFormat(
+        "beir",
+        "BEIR folders, or their corpus.jsonl",
+        record=f"{_SOURCES}.collections:Beir",
+        folder=f"{_SOURCES}.collections:open_beir",
+        folder_words="one with corpus.jsonl",
+    ),
+    SourceFormat(
+        "anserini",
+        "folders of Lucene indexes that Anserini or Pyserini made with the text stored",
+        folder=f"{_SOURCES}.anserini:open_lucene_index",
+        folder_words="a Lucene index",
+    ),
+)
+
+FORMATS: dict[Format, SourceFormat] = {entry.name: entry for entry in _ENTRIES}
+"""All formats by name. Where a source could be of several, the last of them is it."""
+
+PRE_CHUNKED = frozenset(entry.name for entry in _ENTRIES if entry.pre_chunked)
+
+
+def folder_help() -> str:
+    """Return which formats folders may have, for messages."""
+    words = [
+        f"{name + f' or {AUTO}' * (name == 'text')} for {entry.folder_words}"
+        for name, entry in FORMATS.items()
+        if entry.folder
+    ]
+    return f"--format {', '.join(words)}"
+
+
+def formats_help(indent: str) -> str:
+    """Return an indented line for each format, for the help of a command."""
+    width = max(map(len, FORMATS))
+    lines = [f"{indent}  {entry.name:{width}}  {entry.summary}" for entry in _ENTRIES]
+    return "\n".join(lines)
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
