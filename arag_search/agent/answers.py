@@ -88,7 +88,7 @@ def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None =
 
 
 def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, CitedText]:
-    """The parts of a reply, the sources first."""
+    """Return the parts of a reply, the sources first."""
     return {
         name: CitedText(parts[name], known, is_list=name == "sources")
         for name in ("sources", "answer", "explanation")
@@ -96,26 +96,26 @@ def _cited_texts(parts: dict[str, str], known: Collection[str]) -> dict[str, Cit
 
 
 def has_answer_line(text: str) -> bool:
-    """Whether some line begins with ``Answer:``."""
-    return any(found["answer"] for found in _LABEL.finditer(_THINKING.sub("", text)))
+    """Return whether some line begins with ``Answer:``."""
+    return any(label["answer"] for label in _LABEL.finditer(_THINKING.sub("", text)))
 
 
 def _parts(text: str) -> dict[str, str]:
-    """The text by label; of a label that comes twice, the last one."""
+    """Return the text by label; of a label that comes twice, the last one."""
     labels = list(_LABEL.finditer(text))
     parts = {"answer": "", "explanation": "", "sources": ""}
-    for at, found in enumerate(labels):
+    for at, label in enumerate(labels):
         end = labels[at + 1].start() if at + 1 < len(labels) else len(text)
-        parts[found.lastgroup or ""] = text[found.end() : end].strip()
+        parts[label.lastgroup or ""] = text[label.end() : end].strip()
     before = (text[: labels[0].start()] if labels else text).strip()
-    if not any(found["answer"] for found in labels):
+    if not any(label["answer"] for label in labels):
         parts["answer"], _, before = before.partition("\n\n")
     parts["explanation"] = parts["explanation"] or before.strip()
     return parts
 
 
 def _short(text: str) -> str:
-    """An answer without marks of emphasis, on one line."""
+    """Return an answer without marks of emphasis, on one line."""
     return " ".join(text.strip().strip("*_`").split())
 
 

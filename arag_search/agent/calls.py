@@ -91,7 +91,7 @@ class CallRunner:
 
 
 def parsed_arguments(text: str) -> object:
-    """The JSON in a call's arguments; none at all are an empty object.
+    """Return the JSON in a call's arguments; none at all are an empty object.
 
     Raises ValueError, with a message for the model, for anything that is not JSON.
     """
@@ -116,8 +116,8 @@ def parsed_arguments(text: str) -> object:
 
 
 def history_call(call: ToolCall, call_id: str) -> ToolCall:
-    """The call as later requests hold it: some servers refuse a history whose arguments are not
-    JSON, so that those become an empty object; the result quotes them."""
+    """Return the call as later requests hold it: some servers refuse a history whose arguments are
+    not JSON, so that those become an empty object; the result quotes them."""
     try:
         is_object = isinstance(parsed_arguments(call.arguments), dict)
     except ValueError:
@@ -127,11 +127,11 @@ def history_call(call: ToolCall, call_id: str) -> ToolCall:
 
 
 def _repeated(step: Step) -> ToolResult:
-    """The answer to a call that was made before."""
+    """Return the answer to a call that was made before."""
     if step.status == "error":
         had = "and was refused"
     elif step.hit_ids:
-        had = f"and showed {', '.join(f'[{one}]' for one in step.hit_ids)}"
+        had = f"and showed {', '.join(f'[{id}]' for id in step.hit_ids)}"
     else:
         had = "and found nothing"
     text = (
@@ -145,7 +145,8 @@ def _repeated(step: Step) -> ToolResult:
 
 
 def _is_plain(arguments: object) -> bool:
-    """Whether any JSON reader can read them: no half characters, no numbers beyond 64 bits."""
+    """Return whether any JSON reader can read them: no half characters, no numbers beyond 64
+    bits."""
     try:
         orjson.dumps(arguments)
     except TypeError:
@@ -154,7 +155,8 @@ def _is_plain(arguments: object) -> bool:
 
 
 def _is_deep(arguments: object) -> bool:
-    """Whether JSON has more levels than any arguments need, and than every writer can write."""
+    """Return whether JSON has more levels than any arguments need, and than every writer can
+    write."""
     level = [arguments]
     for _ in range(_MAX_LEVELS):
         level = [item for value in level for item in _items(value)]

@@ -102,7 +102,8 @@ class CitedText:
                 yield from (token.text for token in self._tokens(start, end) if not token.is_known)
 
     def _mask(self, known: Collection[str]) -> str:
-        """The text with known ids, the longest first, blotted out, and noted by where they are."""
+        """Return the text with known ids, the longest first, blotted out, and noted by where they
+        are."""
         masked = self._text
         there = (id for id in known if id in masked and any(map(str.isalnum, id)))
         for id in sorted(there, key=len, reverse=True):
@@ -115,7 +116,7 @@ class CitedText:
         return masked
 
     def _pieces(self, start: int, end: int) -> list[list[_Token]]:
-        """The words between separators."""
+        """Return the words between separators."""
         pieces = (self._tokens(*piece) for piece in _split(self._masked, start, end))
         return [piece for piece in pieces if piece]
 
@@ -126,7 +127,7 @@ class CitedText:
         return [token for token in tokens if token.text.lower() not in _JOINING]
 
     def _tokens_of(self, start: int, word: str) -> Iterator[_Token]:
-        """The known ids in a word, or else the word; slashes may be between ids."""
+        """Yield the known ids in a word, or else the word; slashes may be between ids."""
         places = [at for at in range(start, start + len(word)) if at in self._known]
         if places:
             yield from (_Token(at, self._known[at], True) for at in places)
@@ -154,7 +155,7 @@ class CitedText:
         return _Group(brackets.start(), brackets.end(), tuple(named))
 
     def _is_cited_in_text(self, mention: Mention, can_cite: bool) -> bool:
-        """Whether an id in brackets within a sentence is a citation, and no word of it."""
+        """Return whether an id in brackets within a sentence is a citation, and no word of it."""
         id = mention.id
         if mention.is_known:
             return can_cite or not id.isalnum()
@@ -163,7 +164,7 @@ class CitedText:
         return _has_letter(id) or (can_cite and self._numeric_known)
 
     def _unbracketed(self) -> Iterator[Mention]:
-        """The ids in a list that are in no brackets."""
+        """Yield the ids in a list that are in no brackets."""
         rest = list(self._masked)
         for group in self._groups:
             rest[group.start : group.end] = " " * (group.end - group.start)
@@ -179,8 +180,8 @@ class CitedText:
             yield from self._in_piece(outside[start:end], start, is_beside)
 
     def _in_piece(self, piece: str, start: int, is_beside: bool) -> Iterator[Mention]:
-        """The ids in a piece of a list: all of its words where they all are like ids, else the
-        first where it says so. ``is_beside`` is for words next to ids in brackets."""
+        """Yield the ids in a piece of a list: all of its words where they all are like ids, else
+        the first where it says so. ``is_beside`` is for words next to ids in brackets."""
         words = [
             (start + match.start(), match[0])
             for match in re.finditer(r"\S+", piece)
@@ -215,7 +216,7 @@ def candidates(texts: Iterable[CitedText], known: Collection[str]) -> list[str]:
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The places between separators."""
+    """Yield the places between separators."""
     for separator in _SEPARATORS.finditer(text, start, end):
         yield start, separator.start()
         start = separator.end()

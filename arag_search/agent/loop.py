@@ -97,7 +97,7 @@ class Agent:
         return self.go_on(self.start(question, question_id), on_step)
 
     def start(self, question: str, question_id: str = "") -> State:
-        """The state before the first turn."""
+        """Return the state before the first turn."""
         question = _valid(question).strip()
         if not question:
             raise ArgumentError("The question is empty.", do="Write a question.")
@@ -111,15 +111,15 @@ class Agent:
         began = time.perf_counter() - state.seconds
         steps = self._steps(state)
         while True:
-            came = _advance(steps, state)
+            step = _advance(steps, state)
             state.seconds = time.perf_counter() - began
-            if isinstance(came, _Ended):
-                return self._record(state, came)
+            if isinstance(step, _Ended):
+                return self._record(state, step)
             if on_step is not None:
-                on_step(came)
+                on_step(step)
 
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
-        """The steps as they are made, then how the question ended."""
+        """Yield the steps as they are made, then how the question ended."""
         if self._given is not None and not state.steps:
             yield self._give_passages(state, self._given)
         while state.loops < self.preset.max_loops:
@@ -143,7 +143,7 @@ class Agent:
         return self._ended(self._forced(state), "forced")
 
     def _ended(self, reply: ModelReply, status: Outcome) -> _Ended:
-        """How a question ends with this reply; a reply that was cut off is no answer."""
+        """Return how a question ends with this reply; a reply that was cut off is no answer."""
         if reply.cut is None:
             return _Ended(reply.text, status)
         error = ModelReplyError(
@@ -169,7 +169,8 @@ class Agent:
         return step
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
-        """The next reply to the messages as they stand; asked for again where it holds nothing."""
+        """Return the next reply to the messages as they stand; asked for again where it holds
+        nothing."""
         reply = ModelReply("")
         for _ in range(2):
             reply = self._asked(state, state.messages, schemas)
@@ -185,11 +186,12 @@ class Agent:
     def _asked(
         self, state: State, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]]
     ) -> ModelReply:
-        """One call of the model, its usage added up."""
+        """Return one call of the model, its usage added up."""
         request = ModelRequest(tuple(messages), schemas, state.question_id)
         given = self.model.reply(request)
         calls = tuple(
-            ToolCall(one.id, _valid(one.name), _valid(one.arguments)) for one in given.tool_calls
+            ToolCall(call.id, _valid(call.name), _valid(call.arguments))
+            for call in given.tool_calls
         )
         reply = replace(
             given, text=_valid(given.text), tool_calls=calls, reasoning=_valid(given.reasoning)
@@ -207,7 +209,7 @@ class Agent:
         return Usage(prompt, message_tokens(written), "counted")
 
     def _is_plan(self, state: State, reply: ModelReply) -> bool:
-        """Whether a reply is the plan that was asked for, alone, and not an answer."""
+        """Return whether a reply is the plan that was asked for, alone, and not an answer."""
         return (
             self.preset.plan_first
             and bool(self._schemas)
@@ -220,7 +222,7 @@ class Agent:
         first = reply.tool_calls[0]
         ran = self.calls.run(state, first)
         result = ran.result
-        reasoning = "\n".join(one for one in (reply.reasoning, reply.text) if one.strip())
+        reasoning = "\n".join(text for text in (reply.reasoning, reply.text) if text.strip())
         number = len(state.steps) + 1
         step = _step_of(number, first.name, ran.arguments, reasoning, result, began)
         state.steps.append(step)
@@ -232,7 +234,7 @@ class Agent:
         return step
 
     def _forced(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
-        """The answer that is asked for without tools.
+        """Return the answer that is asked for without tools.
 
         After a context-length error first the newest tool result is left out, then the older half
         of them too, then all. Raises the last error where even that is too long.
@@ -243,7 +245,7 @@ class Agent:
                 return self._final(state)
             except ContextLengthError as error:
                 too_long = error
-        results = [at for at, one in enumerate(state.messages) if one.role == "tool"]
+        results = [at for at, message in enumerate(state.messages) if message.role == "tool"]
         newest = set(results[-1:])
         for left_out in (newest, newest | set(results[: len(results) // 2]), set(results)):
             if not left_out:
@@ -308,7 +310,7 @@ class Agent:
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
-    """The next step, or how the question ended, be it by a failure."""
+    """Return the next step, or how the question ended, be it by a failure."""
     try:
         return next(steps)
     except StopIteration as end:
@@ -328,7 +330,7 @@ def _failure(error: Exception) -> str:
 def _step_of(
     number: int, tool: str, arguments: Any, reasoning: str, result: ToolResult, began: float
 ) -> Step:
-    """A step on record, as long as it has taken by now."""
+    """Return a step on record, as long as it has taken by now."""
     return Step(
         step=number,
         tool_name=tool,
@@ -347,7 +349,8 @@ def _step_of(
 
 
 def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """The calls as later requests hold them, each with an id that no other call of them has."""
+    """Return the calls as later requests hold them, each with an id that no other call of them
+    has."""
     taken: set[str] = set()
     kept: list[ToolCall] = []
     for number, call in enumerate(calls, 1):
@@ -367,5 +370,5 @@ def _index_fingerprint(index: Index) -> str:
 
 
 def _valid(text: str) -> str:
-    """The text with half characters replaced, so that it can be written and sent."""
+    """Return the text with half characters replaced, so that it can be written and sent."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -131,18 +131,18 @@ class Preset(BaseModel):
 
 
 def preset_folder() -> Path:
-    """Where the presets of this release are: in the wheel, or in the checkout."""
+    """Return where the presets of this release are: in the wheel, or in the checkout."""
     packaged = Path(__file__).parents[1] / "configs"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "configs"
 
 
 def preset_names() -> list[str]:
-    """The names of the presets of this release, sorted."""
+    """Return the names of the presets of this release, sorted."""
     return sorted(path.stem for path in preset_folder().glob("*.yaml"))
 
 
 def load_preset(name_or_path: str | Path) -> Preset:
-    """A preset of this release by its name, or one of the user's by its path.
+    """Return a preset of this release by its name, or one of the user's by its path.
 
     Raises ConfigError naming every key that is unknown, missing or wrong.
     """
@@ -155,12 +155,13 @@ def load_preset(name_or_path: str | Path) -> Preset:
             allowed=f"{', '.join(names)}, or the path of a .yaml file",
             do="See them with: arag-search presets",
         )
-    found = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
-    return _checked({str(key): value for key, value in found.items()}, path)
+    values = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
+    return _checked({str(key): value for key, value in values.items()}, path)
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
-    """A preset with other values for some keys. ``where`` is what the changes are called in errors.
+    """Return a preset with other values for some keys. ``where`` is what the changes are called in
+    errors.
 
     Raises ConfigError naming every key that is unknown or wrong.
     """
@@ -168,7 +169,7 @@ def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) ->
 
 
 def _checked(values: Mapping[str, object], path: Path) -> Preset:
-    """The preset in the values. Raises ConfigError for all problems at once."""
+    """Return the preset in the values. Raises ConfigError for all problems at once."""
     problems = [_unknown(key, values[key]) for key in values if key not in Preset.model_fields]
     given = {key: value for key, value in values.items() if key in Preset.model_fields}
     prompt = given.get("prompt")
@@ -209,15 +210,15 @@ def _check_prompt(file: Path, preset: Path) -> None:
 
 
 def _described(error: ValidationError) -> list[str]:
-    """One problem a key, in the order of the keys."""
-    found: dict[str, str] = {}
-    for one in error.errors(include_url=False):
-        key = str(one["loc"][0])
-        if one["type"] == "missing":
-            found[key] = f'key "{key}" is missing. Allowed: {allowed_values(key)}.'
+    """Return one problem a key, in the order of the keys."""
+    problems: dict[str, str] = {}
+    for detail in error.errors(include_url=False):
+        key = str(detail["loc"][0])
+        if detail["type"] == "missing":
+            problems[key] = f'key "{key}" is missing. Allowed: {allowed_values(key)}.'
         else:
-            found.setdefault(key, _wrong(key, cast(object, one["input"])))
-    return list(found.values())
+            problems.setdefault(key, _wrong(key, cast(object, detail["input"])))
+    return list(problems.values())
 
 
 def _unknown(key: str, value: object) -> str:
@@ -238,7 +239,7 @@ def _shown(value: object) -> str:
 
 
 def allowed_values(key: str) -> str:
-    """What a key allows, in words."""
+    """Return what a key allows, in words."""
     if key == "prompt":
         return f"{', '.join(SYSTEM_PROMPTS)}, or the name of an .md file beside the preset"
     schema: dict[str, Any] = Preset.model_json_schema()["properties"][key]

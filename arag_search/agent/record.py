@@ -123,7 +123,7 @@ class Record:
         return written
 
     def to_line(self) -> bytes:
-        """The record as one line with its line end."""
+        """Return the record as one line with its line end."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_APPEND_NEWLINE)
 
     @staticmethod
@@ -132,7 +132,9 @@ class Record:
         try:
             return _adapter().validate_python(value)
         except ValidationError as error:
-            fields = sorted({".".join(map(str, one["loc"])) or "record" for one in error.errors()})
+            fields = sorted(
+                {".".join(map(str, problem["loc"])) or "record" for problem in error.errors()}
+            )
             raise RunError(
                 f"A record cannot be read: {', '.join(fields)}.",
                 allowed="records as this version of arag-search writes them",

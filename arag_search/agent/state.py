@@ -66,7 +66,7 @@ class State:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The state as JSON knows it."""
+        """Return the state as JSON knows it."""
         return _adapter().dump_python(self, mode="json")
 
     @staticmethod

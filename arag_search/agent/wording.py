@@ -8,7 +8,7 @@ from arag_search.engines.base import MAX_TOTAL
 
 
 def hits_text(step: Step) -> str:
-    """How many passages a step found, read, or that it went wrong."""
+    """Return how many passages a step found, read, or that it went wrong."""
     if step.status == "error":
         return "refused"
     shown = len(step.hit_ids)
@@ -23,8 +23,8 @@ def hits_text(step: Step) -> str:
 
 
 def citation_warning(record: Record) -> str:
-    """What is wrong with the citations of an answer; empty where nothing is, or the answer is that
-    there is none."""
+    """Return what is wrong with the citations of an answer; empty where nothing is, or the answer
+    is that there is none."""
     if record.citation == "wrong":
         warning = f"Wrongly cited, never shown to the model: {', '.join(record.wrong_ids)}."
         if record.invented_ids:

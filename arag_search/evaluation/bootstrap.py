@@ -46,7 +46,7 @@ class Interval:
 def resampled_means(
     values: Table, types: Sequence[str | None], name: str, resamples: int = RESAMPLES
 ) -> Table:
-    """The means of the columns over questions drawn again, of shape (resamples, columns).
+    """Return the means of the columns over questions drawn again, of shape (resamples, columns).
 
     ``values`` has a row a question, ``types`` its type. The draws are the same for the same
     ``name`` and types, whatever is drawn for other names.
@@ -68,21 +68,21 @@ def _draws(
     import numpy as np
 
     generator = np.random.default_rng([SEED, *name.encode()])
-    found: list[tuple[list[int], NDArray[np.int32]]] = []
-    for each in sorted(set(types), key=str):
-        rows = [number for number, one in enumerate(types) if one == each]
+    draws_by_type: list[tuple[list[int], NDArray[np.int32]]] = []
+    for type in sorted(set(types), key=str):
+        rows = [number for number, other in enumerate(types) if other == type]
         draws = generator.multinomial(len(rows), [1 / len(rows)] * len(rows), size=resamples)
-        found.append((rows, draws.astype(np.int32)))
-    return found
+        draws_by_type.append((rows, draws.astype(np.int32)))
+    return draws_by_type
 
 
 def intervals(values: Sequence[float], means: Table, levels: Sequence[float]) -> list[Interval]:
     """Of each column its mean, and the percentiles of its resampled ``means`` at its level."""
     import numpy as np
 
-    found: list[Interval] = []
+    estimates: list[Interval] = []
     for value, column, level in zip(values, means.T, levels, strict=True):
         tail = (1 - level) / 2
         low, high = np.quantile(column.round(_DIGITS), (tail, 1 - tail))
-        found.append(Interval(round(float(value), _DIGITS), float(low), float(high)))
-    return found
+        estimates.append(Interval(round(float(value), _DIGITS), float(low), float(high)))
+    return estimates

@@ -87,7 +87,7 @@ class Description:
     fingerprints: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """The description as JSON knows it."""
+        """Return the description as JSON knows it."""
         return {**asdict(self), "hops": {str(hops): count for hops, count in self.hops.items()}}
 
 
@@ -102,8 +102,8 @@ def describe(file: QuestionFile, chunks: Iterable[Chunk] | None = None) -> Descr
         path=str(file.path),
         shapes=dict(file.shapes),
         questions=len(questions),
-        types=_counted(one.type or "" for one in questions),
-        hops=dict(sorted(Counter(len(one.hops) for one in questions).items())),
+        types=_counted(question.type or "" for question in questions),
+        hops=dict(sorted(Counter(len(question.hops) for question in questions).items())),
         answers=_answers(questions),
         evidence=_evidence(questions),
         resolution=resolution,
@@ -117,34 +117,34 @@ def describe(file: QuestionFile, chunks: Iterable[Chunk] | None = None) -> Descr
 
 
 def is_yes_or_no(question: Question) -> bool:
-    """Whether a gold answer is yes or no."""
+    """Return whether a gold answer is yes or no."""
     return any(normalise(answer) in _YES_NO for answer in question.answers)
 
 
 def answers_itself(question: Question) -> bool:
-    """Whether a gold answer stands in the question, in whole words."""
+    """Return whether a gold answer stands in the question, in whole words."""
     text = whole_words(question.text)
     return any(stands_in(answer, text) for answer in question.answers)
 
 
 def _answers(questions: Sequence[Question]) -> Answers:
     return Answers(
-        with_aliases=sum(len(one.answers) > 1 for one in questions),
+        with_aliases=sum(len(question.answers) > 1 for question in questions),
         yes_or_no=sum(map(is_yes_or_no, questions)),
         in_the_question=sum(map(answers_itself, questions)),
-        unanswerable=sum(not one.answerable for one in questions),
-        without_any=sum(not one.answers for one in questions),
+        unanswerable=sum(not question.answerable for question in questions),
+        without_any=sum(not question.answers for question in questions),
     )
 
 
 def _evidence(questions: Sequence[Question]) -> Evidence:
     return Evidence(
-        hops=sum(bool(one.hops) for one in questions),
-        titles=sum(bool(one.supporting_titles) for one in questions),
-        sentences=sum(bool(one.supporting_sentences) for one in questions),
-        passages=sum(bool(one.supporting_passages) for one in questions),
-        judged_documents=sum(bool(one.relevant_documents) for one in questions),
-        none=sum(not _names_evidence(one) for one in questions),
+        hops=sum(bool(question.hops) for question in questions),
+        titles=sum(bool(question.supporting_titles) for question in questions),
+        sentences=sum(bool(question.supporting_sentences) for question in questions),
+        passages=sum(bool(question.supporting_passages) for question in questions),
+        judged_documents=sum(bool(question.relevant_documents) for question in questions),
+        none=sum(not _names_evidence(question) for question in questions),
     )
 
 
@@ -158,10 +158,13 @@ def _names_evidence(question: Question) -> bool:
 
 
 def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """The first question of each type, the commonest type first, filled up with the first ones."""
-    order = list(_counted(one.type or "" for one in questions))
-    firsts = [next(one for one in questions if (one.type or "") == name) for name in order]
-    chosen = firsts + [one for one in questions[:EXAMPLES] if one not in firsts]
+    """Return the first question of each type, the commonest type first, filled up with the first
+    ones."""
+    order = list(_counted(question.type or "" for question in questions))
+    firsts = [
+        next(question for question in questions if (question.type or "") == name) for name in order
+    ]
+    chosen = firsts + [question for question in questions[:EXAMPLES] if question not in firsts]
     return tuple(chosen[:EXAMPLES])
 
 
@@ -174,12 +177,12 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 
 
 def _problems(questions: Sequence[Question]) -> list[str]:
-    """What makes figures on these questions doubtful, each with how many it concerns."""
+    """Return what makes figures on these questions doubtful, each with how many it concerns."""
     total = len(questions)
-    repeated = total - len({normalise(one.text) for one in questions})
-    no_evidence = sum(not _names_evidence(one) for one in questions)
-    untyped = sum(one.type is None for one in questions)
-    found = [
+    repeated = total - len({normalise(question.text) for question in questions})
+    no_evidence = sum(not _names_evidence(question) for question in questions)
+    untyped = sum(question.type is None for question in questions)
+    counts = [
         (repeated, "ask what an earlier one asks"),
         (no_evidence, "name no evidence: it is not measured whether that is found"),
         (untyped % total, "have no type, which others have"),
@@ -189,11 +192,11 @@ def _problems(questions: Sequence[Question]) -> list[str]:
             'have a hop with "#k" where k is not the number of an earlier hop',
         ),
     ]
-    return [f"{count:,} of {total:,} questions {what}." for count, what in found if count]
+    return [f"{count:,} of {total:,} questions {what}." for count, what in counts if count]
 
 
 def _ends_elsewhere(question: Question) -> bool:
-    """Whether a chain of sub-questions ends with another answer; triples may be no chain."""
+    """Return whether a chain of sub-questions ends with another answer; triples may be no chain."""
     if not question.hops or question.hops[-1].question is None:
         return False
     wanted = {normalise(answer) for answer in question.answers}
@@ -213,24 +216,28 @@ def _refers_ahead(question: Question) -> bool:
 
 def _resolution(questions: Sequence[Question], chunks: Sequence[Chunk]) -> Resolution:
     passages = Passages(chunks)
-    documents = {one.doc_id for one in chunks}
-    found = LocatedEvidence.of(questions, passages).sets
-    pieces = [piece for sets in found.values() for each in sets for piece in each]
+    documents = {chunk.doc_id for chunk in chunks}
+    located = LocatedEvidence.of(questions, passages).sets
+    pieces = [
+        piece for sets in located.values() for set_of_pieces in sets for piece in set_of_pieces
+    ]
     unresolved = [
         (id, piece.name)
-        for id, sets in found.items()
-        for each in sets
-        for piece in each
+        for id, sets in located.items()
+        for pieces in sets
+        for piece in pieces
         if piece.rule is None
     ]
-    relevant = [id for one in questions for id, grade in one.relevant_documents if grade > 0]
+    relevant = [
+        id for question in questions for id, grade in question.relevant_documents if grade > 0
+    ]
     return Resolution(
         passages=len(chunks),
         pieces=len(pieces),
         by_rule=rule_counts(piece.rule for piece in pieces),
         several=sum(len(piece.chunk_ids) > 1 for piece in pieces),
-        questions=sum(bool(sets) for sets in found.values()),
-        whole=sum(any(map(_is_whole, sets)) for sets in found.values()),
+        questions=sum(bool(sets) for sets in located.values()),
+        whole=sum(any(map(_is_whole, sets)) for sets in located.values()),
         unresolved=tuple(unresolved),
         documents=len(relevant),
         documents_found=sum(id in documents for id in relevant),
@@ -242,16 +249,16 @@ def _is_whole(pieces: Sequence[EvidencePiece]) -> bool:
 
 
 def _resolution_problems(resolution: Resolution) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     lacking = resolution.questions - resolution.whole
     if lacking:
-        found.append(
+        problems.append(
             f"{lacking:,} of {resolution.questions:,} questions name evidence that no passage of "
             "the index holds: no search can find all of it."
         )
     missing = resolution.documents - resolution.documents_found
     if missing:
-        found.append(
+        problems.append(
             f"{missing:,} of {resolution.documents:,} relevant documents are not in the index."
         )
-    return found
+    return problems

@@ -51,7 +51,7 @@ def doubts_of(record: Record) -> tuple[str, ...]:
 
 
 def _step_doubts(step: Step) -> list[str]:
-    """What cannot be trusted of the passages of a step that does not say where they are."""
+    """Return what cannot be trusted of the passages of a step that does not say where they are."""
     if step.passages is not None:
         return []
     spans = step.spans()
@@ -66,7 +66,7 @@ def _step_doubts(step: Step) -> list[str]:
 
 
 def _answer_doubts(record: Record) -> list[str]:
-    """What today's rules read otherwise in the answer."""
+    """Return what today's rules read otherwise in the answer."""
     if record.status == "failed":
         return []
     shown = {id for step in record.trajectory for id in step.hit_ids}

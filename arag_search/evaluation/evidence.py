@@ -39,8 +39,8 @@ def shown_titles(record: Record) -> set[str]:
 
 
 def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
-    """When each gold title was shown, for every set of titles that would do. What is to be visible
-    is the answer of the hop that the passage is to tell, where there are hops."""
+    """Return when each gold title was shown, for every set of titles that would do. What is to be
+    visible is the answer of the hop that the passage is to tell, where there are hops."""
     seen = _seen(record)
     of_subjects = not question.supporting_titles
     answers = {
@@ -67,8 +67,8 @@ def sightings_by_title(question: Question, record: Record) -> list[list[Sighting
 def sightings_by_passage(
     sets: Sequence[Sequence[EvidencePiece]], record: Record
 ) -> list[list[Sighting]]:
-    """When each piece was shown by one of its passages, for every set that would do; one that no
-    passage of the index holds never is."""
+    """Return when each piece was shown by one of its passages, for every set that would do; one
+    that no passage of the index holds never is."""
     seen = _seen(record)
 
     def sighting(piece: EvidencePiece) -> Sighting:
@@ -95,7 +95,7 @@ def _seen(record: Record) -> list[_Seen]:
 
 
 def _sighting(name: str, met: Sequence[_Seen], answer: str | None) -> Sighting:
-    """When a piece was met, given all that shows its passage, in order."""
+    """Return when a piece was met, given all that shows its passage, in order."""
     telling = (
         sight.place
         for sight in met
@@ -124,26 +124,32 @@ class EvidenceValues:
 def evidence_values(
     question: Question, record: Record, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> EvidenceValues | None:
-    """What a record shows of the evidence; None where the question names none.
+    """Return what a record shows of the evidence; None where the question names none.
 
     ``sets`` are its pieces in an index: each is met where its text is visible. Without, titles are
     looked for, and one is met where it is shown.
     """
     if sets is None:
-        met = [[one.shown for one in each] for each in sightings_by_title(question, record)]
+        met = [
+            [sighting.shown for sighting in sightings]
+            for sightings in sightings_by_title(question, record)
+        ]
     else:
-        met = [[one.visible for one in each] for each in sightings_by_passage(sets, record)]
+        met = [
+            [sighting.visible for sighting in sightings]
+            for sightings in sightings_by_passage(sets, record)
+        ]
     if not met:
         return None
     spent = list(accumulate(step.retrieved_tokens for step in record.trajectory))
     costs = [
-        spent[max(places)]
-        for each in met
-        if len(places := [one for one in each if one is not None]) == len(each)
+        spent[max(reached)]
+        for places in met
+        if len(reached := [place for place in places if place is not None]) == len(places)
     ]
     tokens = min(costs, default=EVIDENCE_CAP_TOKENS + 1)
     return EvidenceValues(
-        recall=max(sum(one is not None for one in each) / len(each) for each in met),
+        recall=max(sum(place is not None for place in places) / len(places) for places in met),
         full=float(tokens <= EVIDENCE_CAP_TOKENS),
         tokens=float(min(tokens, EVIDENCE_CAP_TOKENS)),
     )

@@ -32,8 +32,8 @@ FAILURES: dict[Failure, str] = {
 def failure_of(
     question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
-    """The category of a wrong answer. ``sets`` are the pieces of evidence in the index that was
-    searched; without, passages are told by their titles.
+    """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index that
+    was searched; without, passages are told by their titles.
 
     Of several sets of evidence the one counts of which most was read.
     """
@@ -46,20 +46,22 @@ def failure_of(
     if not met:
         return "not measured"
     best = max(met, key=_progress)
-    if all(one.visible is not None for one in best):
+    if all(sighting.visible is not None for sighting in best):
         return "read not used"
     if record.status == "forced":
         return "budget"
-    return "shown not read" if all(one.shown is not None for one in best) else "never shown"
+    return (
+        "shown not read" if all(sighting.shown is not None for sighting in best) else "never shown"
+    )
 
 
 def failure_counts(failures: Iterable[Failure]) -> dict[Failure, int]:
-    """How often each stands, in the order of FAILURES, zeros too."""
+    """Return how often each stands, in the order of FAILURES, zeros too."""
     counts = Counter(failures)
     return {name: counts[name] for name in FAILURES}
 
 
 def _progress(sightings: Sequence[Sighting]) -> tuple[float, float]:
-    read = sum(one.visible is not None for one in sightings)
-    shown = sum(one.shown is not None for one in sightings)
+    read = sum(sighting.visible is not None for sighting in sightings)
+    shown = sum(sighting.shown is not None for sighting in sightings)
     return read / len(sightings), shown / len(sightings)

@@ -36,8 +36,8 @@ class LoadedRun:
 
 
 def load_run(folder: Path | str, questions_file: Path | str | None = None) -> LoadedRun:
-    """The run in a folder with the questions that it was given, or those of another file with the
-    same ids.
+    """Return the run in a folder with the questions that it was given, or those of another file
+    with the same ids.
 
     Raises RunError where there is no run, the questions are not its own, or a record belongs to
     none of them; QuestionsError for a file that cannot be read.
@@ -63,17 +63,17 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
         notes.append("Scored against other questions or answers than the run was given.")
     asked = questions[: description.limit]
     _check_known(stored.by_id, asked, folder)
-    without = sum(not one.answers for one in asked)
+    without = sum(not question.answers for question in asked)
     if without:
         notes.append(f"{without:,} questions have no gold answer: EM, F1 and Contain-Acc are 0.")
-    records = stored.of_run(description, {one.id: one.text for one in asked})
+    records = stored.of_run(description, {question.id: question.text for question in asked})
     notes += _foreign_notes(records)
     return LoadedRun(description, asked, records.own, tuple(notes), records.foreign)
 
 
 def load_recorded_run(folder: Path | str) -> LoadedRun:
-    """The run in a folder with the questions that have a record, as they were asked, without gold
-    answers. Raises RunError where there is no run, or no record."""
+    """Return the run in a folder with the questions that have a record, as they were asked, without
+    gold answers. Raises RunError where there is no run, or no record."""
     folder = Path(folder)
     description = read_description(folder)
     stored = read_records(folder)
@@ -84,7 +84,7 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
             where=str(folder / RECORDS_FILE),
             do="Go on with the run first.",
         )
-    questions = tuple(Question(id, one.question, ()) for id, one in records.own.items())
+    questions = tuple(Question(id, record.question, ()) for id, record in records.own.items())
     notes = [*_unfinished(stored), *_foreign_notes(records)]
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
@@ -92,7 +92,7 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
 
 
 def _foreign_notes(records: RunRecords) -> list[str]:
-    """A note on records that are not of the run."""
+    """Return a note on records that are not of the run."""
     if not records.foreign:
         return []
     return [
@@ -102,7 +102,8 @@ def _foreign_notes(records: RunRecords) -> list[str]:
 
 
 def _unfinished(stored: StoredRecords) -> list[str]:
-    """A note on a last record that a crash, or a run that goes on, has left in the middle."""
+    """Return a note on a last record that a crash, or a run that goes on, has left in the
+    middle."""
     if stored.size == stored.read_bytes:
         return []
     return ["The last record is not whole and is left out: the run was stopped, or goes on."]
@@ -111,7 +112,7 @@ def _unfinished(stored: StoredRecords) -> list[str]:
 def _check_known(
     records: Mapping[str, Record], questions: tuple[Question, ...], folder: Path
 ) -> None:
-    unknown = sorted(set(records) - {one.id for one in questions})
+    unknown = sorted(set(records) - {question.id for question in questions})
     if unknown:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise RunError(

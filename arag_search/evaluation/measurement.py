@@ -38,32 +38,42 @@ def measure_questions(
     located: LocatedEvidence | None = None,
     verdicts: Mapping[str, float | None] | None = None,
 ) -> dict[str, dict[str, float | None]]:
-    """The values of every question by its id.
+    """Return the values of every question by its id.
 
     ``records`` are by question id. With ``located`` in the index that was searched, evidence is
     what was visible of the passages that hold it, and rankings can be measured; without, evidence
     is the titles shown. ``verdicts`` are those of a judge, from 0 to 1. A question that failed or
     has no record scores what the measure says.
     """
-    sets = {one.id: None if located is None else located.sets[one.id] for one in questions}
-    found = {
-        one.id: measure_question(
-            one, records.get(one.id), measures, sets[one.id], (verdicts or {}).get(one.id)
-        )
-        for one in questions
+    sets = {
+        question.id: None if located is None else located.sets[question.id]
+        for question in questions
     }
-    rankings = [one for one in measures if one.kind.is_ranking]
+    by_question = {
+        question.id: measure_question(
+            question,
+            records.get(question.id),
+            measures,
+            sets[question.id],
+            (verdicts or {}).get(question.id),
+        )
+        for question in questions
+    }
+    rankings = [measure for measure in measures if measure.kind.is_ranking]
     if rankings and located is not None:
         passages = located.passages
-        judged = {one.id: judgements(one, located.sets[one.id], passages) for one in questions}
+        judged = {
+            question.id: judgements(question, located.sets[question.id], passages)
+            for question in questions
+        }
         ranked = {
             id: shown_documents(record, passages)
             for id, record in records.items()
             if record.status != "failed"
         }
         for id, values in ranking_values(rankings, judged, ranked).items():
-            found[id].update(values)
-    return found
+            by_question[id].update(values)
+    return by_question
 
 
 def measure_question(
@@ -73,15 +83,19 @@ def measure_question(
     sets: Sequence[Sequence[EvidencePiece]] | None = None,
     verdict: float | None = None,
 ) -> dict[str, float | None]:
-    """The values of one question, None being a question without a record. Rankings are None: they
-    are measured together."""
+    """Return the values of one question, None being a question without a record. Rankings are None:
+    they are measured together."""
     score = score_question(question, record)
     failed = score.status in ("failed", "missing")
     absent: set[Need] = set() if question.answers else {"answers"}
     if not (question.gold_titles if sets is None else sets):
         absent.add("evidence")
     evidence = None
-    if record is not None and not failed and any("evidence" in one.kind.needs for one in measures):
+    if (
+        record is not None
+        and not failed
+        and any("evidence" in measure.kind.needs for measure in measures)
+    ):
         evidence = evidence_values(question, record, sets)
     outcome = Outcome(score, evidence, verdict)
 
@@ -98,32 +112,37 @@ def means_by_type(
 ) -> tuple[Means, ...]:
     """Means over all questions, then over those of each type, as the rows of a score."""
     return tuple(
-        _means(name, [values[one.id] for one in group], measures)
+        _means(name, [values[score.id] for score in group], measures)
         for name, group in groups_of(scores)
     )
 
 
 def _means(name: str, values: Sequence[Values], measures: Sequence[Measure]) -> Means:
     known = {
-        str(one): [value for each in values if (value := each[str(one)]) is not None]
-        for one in measures
+        str(measure): [
+            value for by_measure in values if (value := by_measure[str(measure)]) is not None
+        ]
+        for measure in measures
     }
     return Means(
         type=name,
         questions=len(values),
-        values={measure: fmean(each) if each else None for measure, each in known.items()},
-        counted={measure: len(each) for measure, each in known.items()},
+        values={
+            measure: fmean(known_values) if known_values else None
+            for measure, known_values in known.items()
+        },
+        counted={measure: len(known_values) for measure, known_values in known.items()},
     )
 
 
 def measures_json(measures: Sequence[Measure]) -> list[dict[str, Any]]:
-    """What the names mean, for those who read the figures."""
+    """Return what the names mean, for those who read the figures."""
     return [
         {
-            "name": str(one),
-            "unit": one.kind.unit,
-            "higher_is_better": one.kind.higher_is_better,
-            "meaning": one.kind.meaning,
+            "name": str(measure),
+            "unit": measure.kind.unit,
+            "higher_is_better": measure.kind.higher_is_better,
+            "meaning": measure.kind.meaning,
         }
-        for one in measures
+        for measure in measures
     ]

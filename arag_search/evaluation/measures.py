@@ -163,7 +163,7 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    """The measure that prints so. Raises ArgumentError listing what is allowed."""
+    """Return the measure that prints so. Raises ArgumentError listing what is allowed."""
     form = _FORM.fullmatch(text)
     kind = _BY_NAME.get(form[1]) if form is not None else None
     if form is None or kind is None:
@@ -181,7 +181,8 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Each measure once, in the order given; several may stand in one text, with commas between.
+    """Return each measure once, in the order given; several may stand in one text, with commas
+    between.
 
     Raises ArgumentError.
     """
@@ -195,7 +196,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
 
 def allowed_names() -> str:
-    """Every name, for messages and help."""
+    """Return every name, for messages and help."""
     return ", ".join(f"{kind.name}@k" if kind.is_ranking else kind.name for kind in KINDS)
 
 

@@ -43,7 +43,7 @@ class QuestionScore:
 
 
 def score_question(question: Question, record: Record | None) -> QuestionScore:
-    """The measures of one question; None is a question without a record."""
+    """Return the measures of one question; None is a question without a record."""
     if record is None:
         none = 0.0 if question.gold_titles else None
         return QuestionScore(
@@ -80,7 +80,8 @@ def score_question(question: Question, record: Record | None) -> QuestionScore:
 def groups_of(
     scores: Sequence[QuestionScore],
 ) -> tuple[tuple[str, Sequence[QuestionScore]], ...]:
-    """All questions under OVERALL, then those of each type where there are types, by name."""
-    types = sorted({one.type for one in scores if one.type is not None})
-    groups = [(name, [one for one in scores if one.type == name]) for name in types]
+    """Return all questions under OVERALL, then those of each type where there are types, by
+    name."""
+    types = sorted({score.type for score in scores if score.type is not None})
+    groups = [(name, [score for score in scores if score.type == name]) for name in types]
     return ((OVERALL, scores), *groups)

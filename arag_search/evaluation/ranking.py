@@ -20,20 +20,20 @@ def ranking_values(
     judged: Mapping[str, Grades],
     ranked: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, float]]:
-    """The measures of every question that has a relevant document, by question id and by the name
-    of the measure; a question without a ranking scores 0.
+    """Return the measures of every question that has a relevant document, by question id and by the
+    name of the measure; a question without a ranking scores 0.
 
     ``ranked`` are document ids, best first, each once. Raises MissingExtraError where ir-measures
     is not installed.
     """
     theirs = _imported()
-    wanted = {theirs.parse_measure(_their_name(one)): str(one) for one in measures}
+    wanted = {theirs.parse_measure(_their_name(measure)): str(measure) for measure in measures}
     qrels = {
         id: {document: max(grade, 0) for document, grade in grades.items()}
         for id, grades in judged.items()
         if any(grade > 0 for grade in grades.values())
     }
-    found = {id: dict.fromkeys(wanted.values(), 0.0) for id in qrels}
+    values = {id: dict.fromkeys(wanted.values(), 0.0) for id in qrels}
     run = {
         id: {document: -float(rank) for rank, document in enumerate(documents)}
         for id, documents in ranked.items()
@@ -42,12 +42,13 @@ def ranking_values(
     if run:
         for metric in theirs.iter_calc(list(wanted), qrels, run):
             if metric.query_id in run:
-                found[metric.query_id][wanted[metric.measure]] = float(metric.value)
-    return found
+                values[metric.query_id][wanted[metric.measure]] = float(metric.value)
+    return values
 
 
 def shown_documents(record: Record, passages: Passages) -> list[str]:
-    """The documents whose passages the tools showed, in the order in which they first did."""
+    """Return the documents whose passages the tools showed, in the order in which they first
+    did."""
     ids = dict.fromkeys(id for step in record.trajectory for id in step.hit_ids)
     return list(dict.fromkeys(passages.document_ids(ids)))
 

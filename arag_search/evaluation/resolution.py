@@ -58,16 +58,16 @@ class IndexedPassage:
         self._sentences: list[str] | None = None
 
     def has(self, text: str) -> bool:
-        """Whether the words of a text stand in it."""
+        """Return whether the words of a text stand in it."""
         return stands_in(text, self.text)
 
     def sentences_in(self, whole: str) -> list[str]:
-        """The words of those of its sentences that stand in a text and are not too short to tell;
-        ``whole_words`` made the text."""
+        """Return the words of those of its sentences that stand in a text and are not too short to
+        tell; ``whole_words`` made the text."""
         if self._sentences is None:
-            made = [whole_words(one) for one in self.chunk.sentences()]
-            self._sentences = [one for one in made if one.count(" ") > _TELLING_WORDS]
-        return [one for one in self._sentences if one in whole]
+            made = [whole_words(sentence) for sentence in self.chunk.sentences()]
+            self._sentences = [text for text in made if text.count(" ") > _TELLING_WORDS]
+        return [sentence for sentence in self._sentences if sentence in whole]
 
 
 class Passages:
@@ -78,60 +78,70 @@ class Passages:
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.all = [IndexedPassage(chunk) for chunk in chunks]
-        self._by_id = {one.chunk.id: one for one in self.all}
-        self._by_title = _grouped((one.chunk.title, one) for one in self.all)
-        self._by_name = _grouped((normalise(one.chunk.title), one) for one in self.all)
+        self._by_id = {passage.chunk.id: passage for passage in self.all}
+        self._by_title = _grouped((passage.chunk.title, passage) for passage in self.all)
+        self._by_name = _grouped((normalise(passage.chunk.title), passage) for passage in self.all)
         self._by_bare_name = _grouped(
-            (normalise(without_brackets(one.chunk.title)), one) for one in self.all
+            (normalise(without_brackets(passage.chunk.title)), passage) for passage in self.all
         )
-        self._by_text = _grouped((one.text, one) for one in self.all)
+        self._by_text = _grouped((passage.text, passage) for passage in self.all)
 
     def of_ids(self, ids: Iterable[str]) -> list[IndexedPassage]:
-        """The passages with these ids, all of which are there."""
-        return [self._by_id[one] for one in ids]
+        """Return the passages with these ids, all of which are there."""
+        return [self._by_id[id] for id in ids]
 
     def document_ids(self, chunk_ids: Iterable[str]) -> list[str]:
-        """The documents of chunks, in the order of these; unknown chunks are left out."""
-        known = (self._by_id.get(one) for one in chunk_ids)
-        return [one.chunk.doc_id for one in known if one is not None]
+        """Return the documents of chunks, in the order of these; unknown chunks are left out."""
+        known = (self._by_id.get(id) for id in chunk_ids)
+        return [passage.chunk.doc_id for passage in known if passage is not None]
 
     def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
-        """The passages with a title, by each rule that finds any: the title as it is; after
-        normalisation; after normalisation of titles without what stands in brackets at their end.
-        """
+        """Yield the passages with a title, by each rule that finds any: the title as it is; after
+        normalisation; after normalisation of titles without what stands in brackets at their
+        end."""
         name = normalise(title)
-        if found := self._by_title.get(title):
-            yield "title", found
-        if found := self._by_name.get(name):
-            yield "normalised", found
-        if found := self._by_bare_name.get(name):
-            yield "brackets", found
+        if passages := self._by_title.get(title):
+            yield "title", passages
+        if passages := self._by_name.get(name):
+            yield "normalised", passages
+        if passages := self._by_bare_name.get(name):
+            yield "brackets", passages
 
     def with_texts(self, *texts: str) -> list[IndexedPassage]:
-        """The passages in which the words of all of these texts stand."""
+        """Return the passages in which the words of all of these texts stand."""
         wanted = [whole_words(text) for text in texts]
         if not all(wanted):
             return []
-        return [one for one in self.all if all(words in one.text for words in wanted)]
+        return [passage for passage in self.all if all(words in passage.text for words in wanted)]
 
     def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
-        """The passages that hold a published text: those that are it or have all of it; where it
-        was cut, those with a sentence of it in which the answer stands, else with any of it."""
+        """Return the passages that hold a published text: those that are it or have all of it;
+        where it was cut, those with a sentence of it in which the answer stands, else with any of
+        it."""
         whole = whole_words(text)
         same = self._by_text.get(whole, ())
-        if found := [one for one in same if title in (None, one.chunk.title)] or same:
-            return found
-        if found := self.with_texts(text):
-            return found
-        parts = {one: sentences for one in self.all if (sentences := one.sentences_in(whole))}
-        told = [one for one, each in parts.items() if any(stands_in(answer, s) for s in each)]
-        return told or list(parts)
+        if (
+            passages := [passage for passage in same if title in (None, passage.chunk.title)]
+            or same
+        ):
+            return passages
+        if passages := self.with_texts(text):
+            return passages
+        parts = {
+            passage: sentences for passage in self.all if (sentences := passage.sentences_in(whole))
+        }
+        telling = [
+            passage
+            for passage, sentences in parts.items()
+            if any(stands_in(answer, s) for s in sentences)
+        ]
+        return telling or list(parts)
 
 
 def resolve_hops(
     question: Question, passages: Passages, published: Passages | None = None
 ) -> tuple[ResolvedHop, ...]:
-    """The passages that hold the evidence of each hop.
+    """Return the passages that hold the evidence of each hop.
 
     ``published`` are the passages as the data set has them, where those of the index are packed or
     cut differently: hops are resolved to the former, and these are located by their texts.
@@ -139,14 +149,14 @@ def resolve_hops(
     resolved = tuple(_resolved_hop(hop, published or passages) for hop in question.hops)
     if published is None:
         return resolved
-    return tuple(_located(one, published, passages) for one in resolved)
+    return tuple(_located(hop, published, passages) for hop in resolved)
 
 
 def resolve_evidence(
     question: Question, passages: Passages, published: Passages | None = None
 ) -> tuple[tuple[EvidencePiece, ...], ...]:
-    """The evidence of a question as sets of pieces, any of which is enough; no set where the data
-    names no evidence.
+    """Return the evidence of a question as sets of pieces, any of which is enough; no set where the
+    data names no evidence.
 
     Pieces are the hops, else the supporting titles, else the texts that support the answer.
     """
@@ -159,7 +169,7 @@ def resolve_evidence(
             tuple(_titled_piece(title, passages, published) for title in titles) for titles in sets
         )
     if question.supporting_passages:
-        return (tuple(_text_piece(one, passages) for one in question.supporting_passages),)
+        return (tuple(_text_piece(passage, passages) for passage in question.supporting_passages),)
     return ()
 
 
@@ -175,12 +185,15 @@ class LocatedEvidence:
         questions: Iterable[Question], passages: Passages, published: Passages | None = None
     ) -> LocatedEvidence:
         """``published`` as in ``resolve_hops``."""
-        sets = {one.id: resolve_evidence(one, passages, published) for one in questions}
+        sets = {
+            question.id: resolve_evidence(question, passages, published) for question in questions
+        }
         return LocatedEvidence(passages, sets)
 
 
 def rule_counts(rules: Iterable[Rule | None]) -> dict[str, int]:
-    """How many pieces each rule resolved, in the order of the rules; "unresolved" comes last."""
+    """Return how many pieces each rule resolved, in the order of the rules; "unresolved" comes
+    last."""
     counts = Counter(rules)
     return {rule or "unresolved": counts[rule] for rule in (*RULES, None) if counts[rule]}
 
@@ -188,9 +201,9 @@ def rule_counts(rules: Iterable[Rule | None]) -> dict[str, int]:
 def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
     """By the first rule whose passages hold the answer, else the first that finds any."""
     first: ResolvedHop | None = None
-    for rule, found in _found(hop, passages):
-        telling = [one for one in found if one.has(hop.answer)]
-        ids = tuple(one.chunk.id for one in telling or found)
+    for rule, candidates in _found(hop, passages):
+        telling = [passage for passage in candidates if passage.has(hop.answer)]
+        ids = tuple(passage.chunk.id for passage in telling or candidates)
         resolved = ResolvedHop(hop, ids, rule, bool(telling))
         if telling:
             return resolved
@@ -199,28 +212,28 @@ def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
 
 
 def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
-    """What each rule finds, in their order, of those that find anything."""
-    if hop.text is not None and (found := passages.of_text(hop.title, hop.text, hop.answer)):
-        yield "text", found
+    """Yield what each rule finds, in their order, of those that find anything."""
+    if hop.text is not None and (matches := passages.of_text(hop.title, hop.text, hop.answer)):
+        yield "text", matches
     for name in filter(None, (hop.title, hop.subject)):
         yield from passages.titled(name)
     if hop.subject is not None:
-        found = passages.with_texts(hop.subject, hop.answer)
-        if len(found) == 1:
-            yield "subject and object", found
+        matches = passages.with_texts(hop.subject, hop.answer)
+        if len(matches) == 1:
+            yield "subject and object", matches
 
 
 def _located(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
-    """The same hop in passages that are packed or cut differently."""
+    """Return the same hop in passages that are packed or cut differently."""
     answer = resolved.hop.answer
-    found = {
+    located = {
         passage.chunk.id: passage
-        for one in published.of_ids(resolved.chunk_ids)
-        for passage in passages.of_text(None, one.chunk.content, answer)
+        for source in published.of_ids(resolved.chunk_ids)
+        for passage in passages.of_text(None, source.chunk.content, answer)
     }
-    rule = resolved.rule if found else None
-    holds = any(one.has(answer) for one in found.values())
-    return replace(resolved, chunk_ids=tuple(found), rule=rule, holds_answer=holds)
+    rule = resolved.rule if located else None
+    holds = any(passage.has(answer) for passage in located.values())
+    return replace(resolved, chunk_ids=tuple(located), rule=rule, holds_answer=holds)
 
 
 def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
@@ -231,23 +244,25 @@ def _hop_piece(resolved: ResolvedHop) -> EvidencePiece:
 
 
 def _titled_piece(title: str, passages: Passages, published: Passages | None) -> EvidencePiece:
-    rule, found = next((published or passages).titled(title), (None, ()))
+    rule, matches = next((published or passages).titled(title), (None, ()))
     if published is not None:
-        texts = [one.chunk.content for one in found]
-        found = [there for text in texts for there in passages.of_text(None, text, text)]
-    ids = tuple(dict.fromkeys(one.chunk.id for one in found))
+        texts = [passage.chunk.content for passage in matches]
+        matches = [there for text in texts for there in passages.of_text(None, text, text)]
+    ids = tuple(dict.fromkeys(passage.chunk.id for passage in matches))
     return EvidencePiece(title, ids, rule if ids else None)
 
 
 def _text_piece(passage: GoldPassage, passages: Passages) -> EvidencePiece:
-    found = passages.of_text(passage.title, passage.text, passage.text)
+    matches = passages.of_text(passage.title, passage.text, passage.text)
     name = passage.title or passage.text
-    return EvidencePiece(name, tuple(one.chunk.id for one in found), "text" if found else None)
+    return EvidencePiece(
+        name, tuple(match.chunk.id for match in matches), "text" if matches else None
+    )
 
 
 def _grouped(pairs: Iterable[tuple[str, IndexedPassage]]) -> dict[str, list[IndexedPassage]]:
-    found: dict[str, list[IndexedPassage]] = defaultdict(list)
-    for key, one in pairs:
+    groups: dict[str, list[IndexedPassage]] = defaultdict(list)
+    for key, passage in pairs:
         if key.strip():
-            found[key].append(one)
-    return dict(found)
+            groups[key].append(passage)
+    return dict(groups)

@@ -104,29 +104,31 @@ class Score:
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
-        """How often each category stands, in the groups of the rows."""
+        """Return how often each category stands, in the groups of the rows."""
         return {
-            name: failure_counts(self.failures[one.id] for one in group if one.id in self.failures)
+            name: failure_counts(
+                self.failures[score.id] for score in group if score.id in self.failures
+            )
             for name, group in groups_of(self.questions)
         }
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """How often each verdict stands, in the groups of the rows; "not judged" are answers that
-        the judge found none for. Empty without a judge."""
+        """Return how often each verdict stands, in the groups of the rows; "not judged" are answers
+        that the judge found none for. Empty without a judge."""
         if self.judged is None:
             return {}
         of = self.judged.judgements
         return {
-            name: dict(Counter(_verdict(of[one.id]) for one in group if one.id in of))
+            name: dict(Counter(_verdict(of[score.id]) for score in group if score.id in of))
             for name, group in groups_of(self.questions)
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The score as JSON knows it."""
-        found: dict[str, Any] = {
+        """Return the score as JSON knows it."""
+        written: dict[str, Any] = {
             "run": self.run.model_dump(),
             "rows": [asdict(row) for row in self.rows],
-            "questions": [asdict(one) for one in self.questions],
+            "questions": [asdict(question) for question in self.questions],
             "notes": list(self.notes),
             "trajectories": {**asdict(self.trajectories), "success": NOT_MEASURED},
             "failures": {
@@ -137,16 +139,16 @@ class Score:
             },
         }
         if self.older:
-            found["older_records"] = self.older
+            written["older_records"] = self.older
         if self.doubts:
-            found["doubts"] = dict(self.doubts)
+            written["doubts"] = dict(self.doubts)
         if self.measures:
-            found["measures"] = measures_json(self.measures)
-            found["means"] = [asdict(one) for one in self.means]
-            found["values"] = self.values
+            written["measures"] = measures_json(self.measures)
+            written["means"] = [asdict(means) for means in self.means]
+            written["values"] = self.values
         if self.judged is not None:
-            found["judge"] = {**asdict(self.judged), "by_type": self.verdict_counts()}
-        return found
+            written["judge"] = {**asdict(self.judged), "by_type": self.verdict_counts()}
+        return written
 
 
 def score(
@@ -184,7 +186,7 @@ def score_run(
     """
     measures = _measurable(measures, index, judge)
     asked, records, notes = run.questions, run.records, list(run.notes)
-    scores = tuple(score_question(one, records.get(one.id)) for one in asked)
+    scores = tuple(score_question(question, records.get(question.id)) for question in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
     if index is not None and not _searched(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
@@ -197,39 +199,43 @@ def score_run(
         rows=rows_of(scores),
         questions=scores,
         notes=(*notes, *_notes(scores, run.description), *_judge_notes(judged)),
-        trajectories=trajectories(records[one.id] for one in asked if one.id in records),
+        trajectories=trajectories(
+            records[question.id] for question in asked if question.id in records
+        ),
         failures=_failures(run, scores, judged, located),
         measures=measures,
         values=values if measures else {},
         means=means_by_type(scores, values, measures) if measures else (),
         judged=judged,
         located=located,
-        older=sum(records[one.id].is_read_from_text for one in asked if one.id in records),
+        older=sum(
+            records[question.id].is_read_from_text for question in asked if question.id in records
+        ),
         doubts={
-            one.id: doubts
-            for one in asked
-            if one.id in records and (doubts := doubts_of(records[one.id]))
+            question.id: doubts
+            for question in asked
+            if question.id in records and (doubts := doubts_of(records[question.id]))
         },
     )
 
 
 def _searched(run: RunDescription, index: Index) -> bool:
-    """Whether the run searched the passages of this index, in whatever scope and ranking."""
+    """Return whether the run searched the passages of this index, in whatever scope and ranking."""
     return run.fingerprints.get("index", "").startswith(index.manifest.fingerprint)
 
 
 def _measurable(
     measures: Sequence[Measure], index: Index | None, judge: Judge | None
 ) -> tuple[Measure, ...]:
-    """The measures, JudgeAcc too where there is a judge. Raises ArgumentError."""
+    """Return the measures, JudgeAcc too where there is a judge. Raises ArgumentError."""
     if judge is not None:
         measures = tuple(dict.fromkeys([*measures, Measure(JUDGE_ACC)]))
     given = {"index": index is not None, "judge": judge is not None}
     lacking = [
-        f"{one} needs {_NEEDED[need]}"
-        for one in measures
+        f"{measure} needs {_NEEDED[need]}"
+        for measure in measures
         for need, is_there in given.items()
-        if need in one.kind.needs and not is_there
+        if need in measure.kind.needs and not is_there
     ]
     if lacking:
         raise ArgumentError(f"{'; '.join(lacking)}.", do="Give it, or leave the measure out.")
@@ -245,14 +251,14 @@ def _judged(
     judgements = judge.judge_all(questions, records)
     agreed = None
     if labels is not None:
-        unknown = sorted(set(labels) - {one.id for one in questions})
+        unknown = sorted(set(labels) - {question.id for question in questions})
         if unknown:
             raise QuestionsError(
                 f'There is a label for "{unknown[0]}", which was not asked.',
                 where=f"{len(unknown):,} labels",
                 allowed="labels of questions of the run",
             )
-        agreed = agreement({id: one.verdict for id, one in judgements.items()}, labels)
+        agreed = agreement({id: judgement.verdict for id, judgement in judgements.items()}, labels)
     return Judged(judge.model.name, judge.repeats, judgements, agreed)
 
 
@@ -262,7 +268,9 @@ def _verdict_values(
     if judged is None:
         return {}
     of = judged.judgements
-    return {one.id: of[one.id].value(one) for one in questions if one.id in of}
+    return {
+        question.id: of[question.id].value(question) for question in questions if question.id in of
+    }
 
 
 def _verdict(judgement: Judgement) -> str:
@@ -272,7 +280,7 @@ def _verdict(judgement: Judgement) -> str:
 def _judge_notes(judged: Judged | None) -> list[str]:
     if judged is None:
         return []
-    count = sum(one.verdict is None for one in judged.judgements.values())
+    count = sum(judgement.verdict is None for judgement in judged.judgements.values())
     if not count:
         return []
     noun = "answer was" if count == 1 else "answers were"
@@ -288,40 +296,41 @@ def _failures(
     judged: Judged | None,
     located: LocatedEvidence | None,
 ) -> dict[str, Failure]:
-    """The categories of wrong answers, by question; an answer that was not judged is not wrong."""
+    """Return the categories of wrong answers, by question; an answer that was not judged is not
+    wrong."""
     values = None if judged is None else _verdict_values(judged, run.questions)
-    found: dict[str, Failure] = {}
-    for question, one in zip(run.questions, scores, strict=True):
-        right = one.contain_accuracy if values is None else values.get(question.id, 0.0)
+    failures: dict[str, Failure] = {}
+    for question, score in zip(run.questions, scores, strict=True):
+        right = score.contain_accuracy if values is None else values.get(question.id, 0.0)
         if right == 0 and question.answerable and question.answers:
             sets = None if located is None else located.sets[question.id]
-            found[question.id] = failure_of(question, run.records.get(question.id), sets)
-    return found
+            failures[question.id] = failure_of(question, run.records.get(question.id), sets)
+    return failures
 
 
 def rows_of(scores: Sequence[QuestionScore]) -> tuple[Row, ...]:
-    """All questions, then each type where there are types."""
+    """Return all questions, then each type where there are types."""
     return tuple(_row(name, group) for name, group in groups_of(scores))
 
 
 def _row(name: str, scores: Sequence[QuestionScore]) -> Row:
     def mean(value: Callable[[QuestionScore], float | None]) -> float | None:
-        known = [found for one in scores if (found := value(one)) is not None]
+        known = [number for score in scores if (number := value(score)) is not None]
         return fmean(known) if known else None
 
     return Row(
         type=name,
         questions=len(scores),
-        exact_match=fmean(one.exact_match for one in scores),
-        f1=fmean(one.f1 for one in scores),
-        contain_accuracy=fmean(one.contain_accuracy for one in scores),
-        evidence_recall=mean(lambda one: one.evidence_recall),
-        refused=sum(one.refused for one in scores),
-        failed=sum(one.status == "failed" for one in scores),
-        missing=sum(one.status == "missing" for one in scores),
-        retrieved_tokens=mean(lambda one: one.retrieved_tokens),
-        steps=mean(lambda one: one.steps),
-        seconds=mean(lambda one: one.seconds),
+        exact_match=fmean(score.exact_match for score in scores),
+        f1=fmean(score.f1 for score in scores),
+        contain_accuracy=fmean(score.contain_accuracy for score in scores),
+        evidence_recall=mean(lambda score: score.evidence_recall),
+        refused=sum(score.refused for score in scores),
+        failed=sum(score.status == "failed" for score in scores),
+        missing=sum(score.status == "missing" for score in scores),
+        retrieved_tokens=mean(lambda score: score.retrieved_tokens),
+        steps=mean(lambda score: score.steps),
+        seconds=mean(lambda score: score.seconds),
     )
 
 
@@ -330,7 +339,7 @@ def _notes(scores: Sequence[QuestionScore], run: RunDescription) -> list[str]:
     if len(scores) < run.count:
         notes.append(f"The run asked the first {len(scores)} of {run.count} questions.")
     for status, what in (("failed", "failed"), ("missing", "have no record yet")):
-        count = sum(one.status == status for one in scores)
+        count = sum(score.status == status for score in scores)
         if count == 1:
             what = what.replace("have", "has")
         if count:

@@ -20,15 +20,16 @@ _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 
 
 def whole_words(text: str) -> str:
-    """The words of a text with a blank around each: in another such text it stands only where its
-    words do. Parts of words on both sides of a mark are words too ("New York's", "1916-2002"), in
-    which this differs from ``normalise``."""
+    """Return the words of a text with a blank around each: in another such text it stands only
+    where its words do. Parts of words on both sides of a mark are words too ("New York's",
+    "1916-2002"), in which this differs from ``normalise``."""
     words = _MARKS.sub(" ", " ".join(terms(text))).split()
     return f" {' '.join(words)} " if words else ""
 
 
 def stands_in(text: str, whole: str) -> bool:
-    """Whether the words of a text stand in another, which ``whole_words`` made; none do not."""
+    """Return whether the words of a text stand in another, which ``whole_words`` made; none do
+    not."""
     words = whole_words(text)
     return bool(words) and words in whole
 
@@ -48,7 +49,9 @@ def f1(answer: str, golds: Sequence[str]) -> float:
 
 
 def _f1(answer: list[str], gold: list[str]) -> float:
-    if answer != gold and any(len(one) == 1 and one[0] in _YES_OR_NO for one in (answer, gold)):
+    if answer != gold and any(
+        len(words) == 1 and words[0] in _YES_OR_NO for words in (answer, gold)
+    ):
         return 0.0
     if not answer or not gold:
         return float(answer == gold)
@@ -67,8 +70,8 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 
 
 def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | None:
-    """The share of the question's gold titles that were shown, of the best set of titles where
-    there are several; None where it has none.
+    """Return the share of the question's gold titles that were shown, of the best set of titles
+    where there are several; None where it has none.
 
     Titles are the same where they are equal after ``normalise``. Subjects of evidence are names,
     not titles: they are also met by a title that adds something in brackets ("Camille" by "Camille
@@ -78,25 +81,25 @@ def evidence_recall(question: Question, shown_titles: Iterable[str]) -> float | 
     if not wanted:
         return None
     of_subjects = not question.supporting_titles
-    found = {
+    shown = {
         name for title in set(shown_titles) for name in title_names(title, of_subjects=of_subjects)
     }
     alternatives = [set(map(normalise, titles)) for titles in question.alternative_titles]
-    return max(len(names & found) / len(names) for names in (wanted, *alternatives))
+    return max(len(names & shown) / len(names) for names in (wanted, *alternatives))
 
 
 def gold_names(question: Question) -> set[str]:
-    """The gold titles of a question as they are compared."""
+    """Return the gold titles of a question as they are compared."""
     return {normalise(title) for title in question.gold_titles}
 
 
 def title_names(title: str, *, of_subjects: bool) -> set[str]:
-    """What a title is met by: itself, and where subjects are looked for, also what is left of it
-    without brackets at its end."""
+    """Return what a title is met by: itself, and where subjects are looked for, also what is left
+    of it without brackets at its end."""
     names = {normalise(title)}
     return names | {normalise(without_brackets(title))} if of_subjects else names
 
 
 def without_brackets(title: str) -> str:
-    """A title without what stands in brackets at its end."""
+    """Return a title without what stands in brackets at its end."""
     return _BRACKETS.sub("", title)

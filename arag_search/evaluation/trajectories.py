@@ -65,7 +65,7 @@ class Trajectories:
 
 
 def trajectories(records: Iterable[Record]) -> Trajectories:
-    """What can be told of the searches of these records; pairs never cross a question."""
+    """Return what can be told of the searches of these records; pairs never cross a question."""
     searches = [searches_of(record) for record in records]
     return Trajectories(
         records=len(searches),
@@ -76,37 +76,41 @@ def trajectories(records: Iterable[Record]) -> Trajectories:
 
 
 def searches_of(record: Record) -> list[Step]:
-    """The steps that searched, in order; there may be reads between them."""
+    """Return the steps that searched, in order; there may be reads between them."""
     return [step for step in record.trajectory if step.tool_name in SEARCH_TOOLS]
 
 
 def found_something(step: Step) -> bool:
-    """Whether a search showed a passage."""
+    """Return whether a search showed a passage."""
     return step.status == "ok" and bool(step.hit_ids)
 
 
 def arguments_of(step: Step) -> Mapping[str, object]:
-    """What a tool was called with; nothing where that is no JSON object."""
+    """Return what a tool was called with; nothing where that is no JSON object."""
     written: object = step.tool_input
     return cast(Mapping[str, object], written) if isinstance(written, dict) else {}
 
 
 def asked_for(step: Step) -> int:
-    """How many passages a search asked for."""
+    """Return how many passages a search asked for."""
     given = arguments_of(step)
     sizes = [size for name in _SIZES if isinstance(size := given.get(name), int) and size > 0]
     return sizes[0] if sizes else DEFAULT_TOP_K
 
 
 def _overlap(pairs: Sequence[tuple[Step, Step]]) -> Overlap:
-    found = [(set(one.hit_ids), set(other.hit_ids), asked_for(other)) for one, other in pairs]
-    some = [(one, other, asked) for one, other, asked in found if one or other]
+    shown = [
+        (set(earlier.hit_ids), set(other.hit_ids), asked_for(other)) for earlier, other in pairs
+    ]
+    some = [(earlier, other, asked) for earlier, other, asked in shown if earlier or other]
     return Overlap(
         pairs=len(some),
-        empty_pairs=len(found) - len(some),
-        of_larger=_mean(len(one & other) / max(len(one), len(other)) for one, other, _ in some),
-        jaccard=_mean(len(one & other) / len(one | other) for one, other, _ in some),
-        of_asked=_mean(min(len(one & other) / asked, 1.0) for one, other, asked in some),
+        empty_pairs=len(shown) - len(some),
+        of_larger=_mean(
+            len(earlier & other) / max(len(earlier), len(other)) for earlier, other, _ in some
+        ),
+        jaccard=_mean(len(earlier & other) / len(earlier | other) for earlier, other, _ in some),
+        of_asked=_mean(min(len(earlier & other) / asked, 1.0) for earlier, other, asked in some),
     )
 
 
@@ -118,7 +122,7 @@ def _recovery(searches: Sequence[Sequence[Step]]) -> Recovery:
             if found_something(step):
                 continue
             failed.append(step)
-            later = (n for n, one in enumerate(steps[place + 1 :], 1) if found_something(one))
+            later = (n for n, step in enumerate(steps[place + 1 :], 1) if found_something(step))
             waits.append(next(later, None))
     recovered = [wait for wait in waits if wait is not None]
     return Recovery(

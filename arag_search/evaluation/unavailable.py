@@ -48,8 +48,8 @@ class TakenAway:
     removed: int
 
     def count(self, type: str) -> int:
-        """The number of questions of a type."""
-        return sum(one.type == type for one in self.questions)
+        """Return the number of questions of a type."""
+        return sum(question.type == type for question in self.questions)
 
 
 def take_away(
@@ -80,7 +80,7 @@ def take_away(
         )
     documents = tuple(dict.fromkeys(passages.document_ids(sorted(evidence))))
     gone = set(documents)
-    remaining = [one for one in passages.all if one.chunk.doc_id not in gone]
+    remaining = [passage for passage in passages.all if passage.chunk.doc_id not in gone]
     if not remaining:
         raise QuestionsError(
             "No passage would be left: every document holds evidence.",
@@ -88,12 +88,16 @@ def take_away(
             allowed="a corpus of more documents than hold the evidence",
             do="Choose fewer questions with --limit.",
         )
-    texts = [text for one in remaining for text in (whole_words(one.chunk.title), one.text)]
+    texts = [
+        text for passage in remaining for text in (whole_words(passage.chunk.title), passage.text)
+    ]
     scope = Scope(exclude=(any_of(*(KeywordEquals(DOC_ID, id) for id in documents)),))
     return TakenAway(
         questions=tuple(
-            replace(one, answerable=False, type=STILL_PRESENT if _stands(one, texts) else GONE)
-            for one in chosen
+            replace(
+                question, answerable=False, type=STILL_PRESENT if _stands(question, texts) else GONE
+            )
+            for question in chosen
         ),
         filter=str(scope),
         documents=documents,
@@ -104,7 +108,7 @@ def take_away(
 
 
 def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
-    """The passages with any evidence of a question, or why it is not chosen."""
+    """Return the passages with any evidence of a question, or why it is not chosen."""
     if not any(map(whole_words, question.answers)) or not question.answerable:
         return NO_ANSWER
     if is_yes_or_no(question):
@@ -114,13 +118,13 @@ def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
     sets = resolve_evidence(question, passages)
     if not sets:
         return NO_EVIDENCE
-    pieces = [piece for each in sets for piece in each]
+    pieces = [piece for set_of_pieces in sets for piece in set_of_pieces]
     if any(piece.rule is None for piece in pieces):
         return UNRESOLVED
     return {id for piece in pieces for id in piece.chunk_ids}
 
 
 def _stands(question: Question, texts: Sequence[str]) -> bool:
-    """Whether any of the answers stands in any of the texts."""
-    answers = [words for one in question.answers if (words := whole_words(one))]
+    """Return whether any of the answers stands in any of the texts."""
+    answers = [words for answer in question.answers if (words := whole_words(answer))]
     return any(answer in text for text in texts for answer in answers)

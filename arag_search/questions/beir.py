@@ -19,12 +19,12 @@ _ROWS = "rows of query-id, corpus-id and score, with tabs between and these name
 
 
 def is_beir(path: Path) -> bool:
-    """Whether the path is a folder, or the file of judgements in one."""
+    """Return whether the path is a folder, or the file of judgements in one."""
     return path.is_dir() or (path.suffix == ".tsv" and path.parent.name == QRELS_FOLDER)
 
 
 def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
-    """The queries that were judged, in the order of their file, and notes for the reader.
+    """Return the queries that were judged, in the order of their file, and notes for the reader.
 
     Of a folder the part ``test`` is taken where there is one, else the only one. Raises
     QuestionsError naming file and line.
@@ -63,14 +63,14 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
 
 def _qrels_file(folder: Path) -> Path:
     files = sorted((folder / QRELS_FOLDER).glob("*.tsv"))
-    usual = [one for one in files if one.stem == _USUAL_PART]
+    usual = [file for file in files if file.stem == _USUAL_PART]
     if not files:
         raise QuestionsError(
             "The folder holds no questions.", where=str(folder), allowed=f"a file, or {_ALLOWED}"
         )
     if len(files) > 1 and not usual:
         raise QuestionsError(
-            f"The folder has several parts: {', '.join(one.name for one in files)}.",
+            f"The folder has several parts: {', '.join(file.name for file in files)}.",
             where=str(folder / QRELS_FOLDER),
             allowed=_ALLOWED,
             do="Name the file of one.",
@@ -80,7 +80,7 @@ def _qrels_file(folder: Path) -> Path:
 
 def _judgements(path: Path) -> dict[str, dict[str, int]]:
     """Grades by query and document, in the order of the file."""
-    found: dict[str, dict[str, int]] = {}
+    grades: dict[str, dict[str, int]] = {}
     raw = read_bytes(path, "There are no judgements", _ALLOWED)
     try:
         lines = [line.removesuffix("\r") for line in raw.decode("utf-8").split("\n")]
@@ -103,14 +103,14 @@ def _judgements(path: Path) -> dict[str, dict[str, int]]:
             raise QuestionsError(
                 f"The row is {shown(line)}.", where=f"{path}, line {number}", allowed=_ROWS
             )
-        found.setdefault(cells[0], {})[cells[1]] = grade
-    if not found:
+        grades.setdefault(cells[0], {})[cells[1]] = grade
+    if not grades:
         raise QuestionsError("Nothing is judged.", where=str(path), allowed=_ROWS)
-    return found
+    return grades
 
 
 def _grade(cells: list[str]) -> int | None:
-    """The whole number in the third cell; None where the row is no judgement."""
+    """Return the whole number in the third cell; None where the row is no judgement."""
     if len(cells) != len(_HEAD) or not all(map(str.strip, cells)):
         return None
     try:

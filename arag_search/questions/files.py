@@ -59,7 +59,7 @@ class QuestionFile:
 
 
 def load_questions(path: Path | str) -> tuple[Question, ...]:
-    """The questions of a file or of a folder of BEIR, in the order of the file.
+    """Return the questions of a file or of a folder of BEIR, in the order of the file.
 
     Raises QuestionsError naming file and line (in an array: the number of the record) for what
     cannot be read, for two questions with one id, and for a file without questions.
@@ -68,7 +68,8 @@ def load_questions(path: Path | str) -> tuple[Question, ...]:
 
 
 def read_questions(path: Path | str) -> QuestionFile:
-    """The questions of a file with what is to be said of it. Raises as ``load_questions``."""
+    """Return the questions of a file with what is to be said of it. Raises as
+    ``load_questions``."""
     path = Path(path)
     if is_beir(path):
         questions, notes = read_beir(path)
@@ -76,30 +77,32 @@ def read_questions(path: Path | str) -> QuestionFile:
     records = [(*read_record(value, where), where) for where, value in _records(path)]
     if not records:
         raise QuestionsError("There are no questions.", where=str(path), allowed=ALLOWED)
-    answerable = {one.id for shape, one, _ in records if shape == "MuSiQue" and one.answerable}
-    found: dict[str, Question] = {}
+    answerable = {
+        question.id for shape, question, _ in records if shape == "MuSiQue" and question.answerable
+    }
+    by_id: dict[str, Question] = {}
     places: dict[str, str] = {}
     twins = 0
     for shape, question, where in records:
         if shape == "MuSiQue" and not question.answerable and question.id in answerable:
             twins += 1
             question = replace(question, id=question.id + UNANSWERABLE_SUFFIX)
-        if question.id in found:
+        if question.id in by_id:
             raise QuestionsError(
                 f'The id "{question.id}" stands twice.',
                 where=f"{where}, and {places[question.id]}",
                 do="Give each question an id of its own.",
             )
-        found[question.id] = question
+        by_id[question.id] = question
         places[question.id] = where
     shapes = Counter[Shape](shape for shape, _, _ in records)
-    return QuestionFile(path, tuple(found.values()), shapes, _notes(twins))
+    return QuestionFile(path, tuple(by_id.values()), shapes, _notes(twins))
 
 
 def questions_fingerprint(questions: Sequence[Question]) -> str:
     """SHA-256 over what is asked, answers, types, titles and triples, whatever the file looked
     like: a run belongs to it."""
-    asked = [{name: getattr(one, name) for name in _ASKED} for one in questions]
+    asked = [{name: getattr(question, name) for name in _ASKED} for question in questions]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()
 
 
@@ -117,7 +120,7 @@ def _notes(twins: int) -> tuple[str, ...]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, object]]:
-    """Every record with its place."""
+    """Yield every record with its place."""
     raw = read_bytes(
         path, "The questions cannot be read", "a file of JSON lines, or of one JSON array"
     )

@@ -27,7 +27,7 @@ _REQUIRED = (_IDS, ("question",), ("answer",))
 
 
 def read_record(value: object, where: str) -> tuple[Shape, Question]:
-    """The question of a record, and which shape it has. Raises QuestionsError."""
+    """Return the question of a record, and which shape it has. Raises QuestionsError."""
     fields = Fields.of(value, where, ALLOWED)
     shape = shape_of(fields)
     if shape == "KILT":
@@ -37,7 +37,7 @@ def read_record(value: object, where: str) -> tuple[Shape, Question]:
 
 
 def shape_of(fields: Fields) -> Shape:
-    """Which shape a record has, by the fields that no other has."""
+    """Return which shape a record has, by the fields that no other has."""
     if fields.has("input") and not fields.has("question"):
         return "KILT"
     if fields.has("question_decomposition"):
@@ -56,7 +56,7 @@ def _question(fields: Fields, shape: Shape) -> Question:
     evidence = fields.triples("evidence") or fields.triples("evidences")
     sentences = fields.sentences("supporting_facts") or fields.sentences("supporting_sentences")
     titles = tuple(
-        dict.fromkeys(_supporting_titles(fields, hops, [one.title for one in sentences]))
+        dict.fromkeys(_supporting_titles(fields, hops, [sentence.title for sentence in sentences]))
     )
     return Question(
         id=fields.id(_IDS),
@@ -82,25 +82,25 @@ def _supporting_titles(
         return fields.strings("decomposition_support")
     if of_sentences and fields.has("supporting_facts"):
         return of_sentences
-    return fields.strings("supporting_titles") or [one.title for one in hops if one.title]
+    return fields.strings("supporting_titles") or [hop.title for hop in hops if hop.title]
 
 
 def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
-    """The texts that support the answer: named as such, marked as such, or those with the titles
-    among what the question came with."""
+    """Return the texts that support the answer: named as such, marked as such, or those with the
+    titles among what the question came with."""
     for name in ("supporting_passages", "supporting"):
         if fields.has(name):
             return fields.passages(name)
     if fields.has("paragraphs"):
         return [passage for passage, supports in _paragraphs(fields) if supports]
     if fields.has("context"):
-        return [one for one in _context(fields) if one.title in titles]
+        return [passage for passage in _context(fields) if passage.title in titles]
     return [GoldPassage(None, text) for text in fields.texts_in("evidence")]
 
 
 def plain_record(question: Question) -> dict[str, Any]:
-    """A question with an answer as a record of the plain shape, from which the same is read; sets
-    of titles that would do as well, and judged documents, have no place there."""
+    """Return a question with an answer as a record of the plain shape, from which the same is read;
+    sets of titles that would do as well, and judged documents, have no place there."""
     first, *aliases = question.answers
     derived = question.hops == triple_hops(question.evidence, question.supporting_titles)
     return {
@@ -111,8 +111,10 @@ def plain_record(question: Question) -> dict[str, Any]:
         "answerable": question.answerable,
         "question_type": question.type,
         "supporting_titles": list(question.supporting_titles),
-        "supporting_sentences": [[one.title, one.number] for one in question.supporting_sentences],
-        "supporting_passages": [asdict(one) for one in question.supporting_passages],
+        "supporting_sentences": [
+            [sentence.title, sentence.number] for sentence in question.supporting_sentences
+        ],
+        "supporting_passages": [asdict(passage) for passage in question.supporting_passages],
         "evidence": [list(triple) for triple in question.evidence],
         "hops": [] if derived else [asdict(hop) for hop in question.hops],
         "source": question.source,
@@ -169,29 +171,33 @@ def _musique_hops(fields: Fields) -> tuple[Hop, ...]:
 def _checked(fields: Fields, name: str, required: Sequence[str]) -> list[Fields]:
     steps = fields.objects(name)
     for step in steps:
-        step.check([(one,) for one in required], f"steps of {', '.join(required)}")
+        step.check([(name,) for name in required], f"steps of {', '.join(required)}")
     return steps
 
 
 def _paragraph_of(step: Fields, fields: Fields) -> GoldPassage | None:
-    """The paragraph that holds a step; none where the question lacks it on purpose."""
+    """Return the paragraph that holds a step; none where the question lacks it on purpose."""
     number = step.fields.get("paragraph_support_idx")
     if number is None:
         return None
-    for one, (passage, _) in zip(fields.objects("paragraphs"), _paragraphs(fields), strict=True):
-        if one.fields.get("idx") == number:
+    for paragraph, (passage, _) in zip(
+        fields.objects("paragraphs"), _paragraphs(fields), strict=True
+    ):
+        if paragraph.fields.get("idx") == number:
             return passage
     raise step.wrong("paragraph_support_idx", 'the "idx" of one of the paragraphs, or null')
 
 
 def _paragraphs(fields: Fields) -> list[tuple[GoldPassage, bool]]:
     """MuSiQue's paragraphs, and whether they support the answer."""
-    found: list[tuple[GoldPassage, bool]] = []
-    for one in fields.objects("paragraphs"):
-        one.check([("title",), ("paragraph_text",)], 'paragraphs of "title", "paragraph_text"')
-        passage = GoldPassage(one.text("title"), one.text("paragraph_text"))
-        found.append((passage, one.flag("is_supporting", default=False)))
-    return found
+    paragraphs: list[tuple[GoldPassage, bool]] = []
+    for paragraph in fields.objects("paragraphs"):
+        paragraph.check(
+            [("title",), ("paragraph_text",)], 'paragraphs of "title", "paragraph_text"'
+        )
+        passage = GoldPassage(paragraph.text("title"), paragraph.text("paragraph_text"))
+        paragraphs.append((passage, paragraph.flag("is_supporting", default=False)))
+    return paragraphs
 
 
 def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | None]:
@@ -202,13 +208,13 @@ def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | Non
     if len(titles) != len(steps):
         raise fields.wrong("decomposition_support", f"{len(steps)} titles, one a step")
     passages = fields.passages("supporting")
-    found: list[GoldPassage | None] = []
+    supporting: list[GoldPassage | None] = []
     for title, step in zip(titles, steps, strict=True):
-        texts = [one for one in passages if one.title == title]
+        texts = [passage for passage in passages if passage.title == title]
         answer = step.text("answer").casefold()
-        with_answer = [one for one in texts if answer in one.text.casefold()]
-        found.append((with_answer or texts or [GoldPassage(title, "")])[0])
-    return found
+        with_answer = [passage for passage in texts if answer in passage.text.casefold()]
+        supporting.append((with_answer or texts or [GoldPassage(title, "")])[0])
+    return supporting
 
 
 # What came with the question
@@ -224,14 +230,14 @@ def _context(fields: Fields) -> list[GoldPassage]:
     if not isinstance(titles, list) or not isinstance(sentences, list):
         raise fields.wrong("context", 'a list of [title, [...]], or {"title": [], "sentences": []}')
     pairs = zip(cast(list[object], titles), cast(list[object], sentences), strict=False)
-    return [one for pair in pairs if (one := _context_passage(list(pair))) is not None]
+    return [passage for pair in pairs if (passage := _context_passage(list(pair))) is not None]
 
 
 def _context_passage(value: object) -> GoldPassage | None:
     row = cast(list[object], value) if isinstance(value, list) else []
     if len(row) != 2 or not isinstance(row[0], str) or not isinstance(row[1], list):
         return None
-    sentences = [one for one in cast(list[object], row[1]) if isinstance(one, str)]
+    sentences = [sentence for sentence in cast(list[object], row[1]) if isinstance(sentence, str)]
     return GoldPassage(nfc(row[0]), nfc("".join(sentences)))
 
 

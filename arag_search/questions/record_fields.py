@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 60
 
 
 def read_bytes(path: Path, what: str, allowed: str) -> bytes:
-    """The bytes of a file without a mark of their order. Raises QuestionsError."""
+    """Return the bytes of a file without a mark of their order. Raises QuestionsError."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -30,7 +30,7 @@ def read_bytes(path: Path, what: str, allowed: str) -> bytes:
 
 
 def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
-    """What JSON says. Raises QuestionsError."""
+    """Return what JSON says. Raises QuestionsError."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -40,7 +40,7 @@ def parsed(text: bytes, what: str, where: str, allowed: str) -> object:
 
 
 def shown(value: object) -> str:
-    """A value of JSON as messages show it, short."""
+    """Return a value of JSON as messages show it, short."""
     text = orjson.dumps(value).decode()
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
@@ -57,13 +57,13 @@ class Fields:
 
     @staticmethod
     def of(value: object, where: str, allowed: str) -> Fields:
-        """The fields of an object; raises QuestionsError for anything else."""
+        """Return the fields of an object; raises QuestionsError for anything else."""
         if not isinstance(value, dict):
             raise QuestionsError(f"The record is {shown(value)}.", where=where, allowed=allowed)
         return Fields(cast(dict[str, Any], value), where)
 
     def has(self, *names: str) -> bool:
-        """Whether all of these fields are there."""
+        """Return whether all of these fields are there."""
         return all(self.fields.get(name) is not None for name in names)
 
     def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
@@ -77,7 +77,7 @@ class Fields:
             )
 
     def first(self, names: Sequence[str]) -> str:
-        """The first of these fields that the record has, one of which it has."""
+        """Return the first of these fields that the record has, one of which it has."""
         return next(name for name in names if self.has(name))
 
     def id(self, names: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ class Fields:
         return nfc(value)
 
     def optional_text(self, names: Sequence[str]) -> str | None:
-        """The first of these fields that is there, None where none is."""
+        """Return the first of these fields that is there, None where none is."""
         return self.text(self.first(names)) if any(map(self.has, names)) else None
 
     def flag(self, name: str, default: bool) -> bool:
@@ -106,7 +106,7 @@ class Fields:
         return value
 
     def text_or_texts(self, name: str) -> list[str]:
-        """One string, or a list of them with at least one."""
+        """Return one string, or a list of them with at least one."""
         value = self.fields[name]
         if isinstance(value, str) and value.strip():
             return [nfc(value)]
@@ -118,13 +118,13 @@ class Fields:
         return self.items(name, "a list of strings that are not empty", _text)
 
     def texts_in(self, name: str) -> list[str]:
-        """The texts of a field that is a string, or a list of strings; blank ones, and other
+        """Return the texts of a field that is a string, or a list of strings; blank ones, and other
         things than texts, are none."""
         value = self.fields.get(name)
         items = cast(list[object], value) if isinstance(value, list) else [value]
-        if not all(isinstance(one, str) for one in items):
+        if not all(isinstance(item, str) for item in items):
             return []
-        return [text for one in items if (text := _text(one)) is not None]
+        return [text for item in items if (text := _text(item)) is not None]
 
     def sentences(self, name: str) -> list[GoldSentence]:
         """Facts that are a title and the number of a sentence, in pairs or in two columns."""
@@ -138,7 +138,7 @@ class Fields:
         if isinstance(titles, list) and isinstance(numbers, list):
             pairs = zip(cast(list[object], titles), cast(list[object], numbers), strict=False)
             read = [_sentence([title, number]) for title, number in pairs]
-            good = [one for one in read if one is not None]
+            good = [item for item in read if item is not None]
             if len(good) == len(cast(list[object], titles)) == len(cast(list[object], numbers)):
                 return good
         raise self.wrong(
@@ -146,10 +146,10 @@ class Fields:
         )
 
     def triples(self, name: str) -> tuple[Triple, ...]:
-        """A chain of facts; evidence that is text (A-RAG has such) is none."""
+        """Return a chain of facts; evidence that is text (A-RAG has such) is none."""
         value = self.fields.get(name)
         if not isinstance(value, list) or all(
-            isinstance(one, str) for one in cast(list[object], value)
+            isinstance(item, str) for item in cast(list[object], value)
         ):
             return ()
         return tuple(self.items(name, "a list of [subject, relation, object]", _triple))
@@ -158,20 +158,22 @@ class Fields:
         return self.items(name, 'a list of {"title", "text"}', _passage)
 
     def objects(self, name: str) -> list[Fields]:
-        """The fields of each object of a list."""
-        found = self.items(name, "a list of objects", _object)
+        """Return the fields of each object of a list."""
+        objects = self.items(name, "a list of objects", _object)
         return [
-            Fields(one, f"{self.where}, {name} {number}") for number, one in enumerate(found, 1)
+            Fields(fields, f"{self.where}, {name} {number}")
+            for number, fields in enumerate(objects, 1)
         ]
 
     def items(self, name: str, allowed: str, read: Callable[[object], _Item | None]) -> list[_Item]:
-        """What ``read`` makes of every item of a list, None being what it does not understand."""
+        """Return what ``read`` makes of every item of a list, None being what it does not
+        understand."""
         value = self.fields.get(name)
         if value is None:
             return []
         items = cast(list[object], value) if isinstance(value, list) else [None]
-        read_items = [read(one) for one in items]
-        good = [one for one in read_items if one is not None]
+        read_items = [read(item) for item in items]
+        good = [item for item in read_items if item is not None]
         if len(good) != len(items):
             raise self.wrong(name, allowed)
         return good
@@ -202,8 +204,8 @@ def _sentence(value: object) -> GoldSentence | None:
 def _triple(value: object) -> Triple | None:
     if not isinstance(value, list):
         return None
-    items = [_text(one) for one in cast(list[object], value)]
-    texts = [one for one in items if one is not None]
+    items = [_text(item) for item in cast(list[object], value)]
+    texts = [item for item in items if item is not None]
     return (texts[0], texts[1], texts[2]) if len(texts) == len(items) == 3 else None
 
 

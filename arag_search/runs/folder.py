@@ -159,7 +159,7 @@ def _as_asked(question: str) -> str:
 
 
 def read_description(folder: Path) -> RunDescription:
-    """What the run in the folder is. Raises RunError where there is none."""
+    """Return what the run in the folder is. Raises RunError where there is none."""
     path = folder / RUN_FILE
     try:
         return RunDescription.model_validate_json(path.read_bytes())
@@ -170,7 +170,9 @@ def read_description(folder: Path) -> RunDescription:
             allowed="the folder that was given to --out",
         ) from error
     except ValidationError as error:
-        wrong = ", ".join(".".join(map(str, one["loc"])) or "all of it" for one in error.errors())
+        wrong = ", ".join(
+            ".".join(map(str, problem["loc"])) or "all of it" for problem in error.errors()
+        )
         raise RunError(
             f"What the run is cannot be read: {wrong}.",
             where=str(path),
@@ -179,7 +181,7 @@ def read_description(folder: Path) -> RunDescription:
 
 
 def read_records(folder: Path) -> StoredRecords:
-    """The records in the folder; a broken last line is passed over.
+    """Return the records in the folder; a broken last line is passed over.
 
     Raises RunError naming the line for a broken one elsewhere.
     """
@@ -298,10 +300,10 @@ def _check_usable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise RunError("The place for the run is not a folder.", where=str(folder))
-    others = [one for one in sorted(folder.iterdir()) if not _is_begun(one)]
+    others = [path for path in sorted(folder.iterdir()) if not _is_begun(path)]
     if others:
         raise RunError(
-            f"The folder is not empty and holds no run: {_listed([one.name for one in others])}.",
+            f"The folder is not empty and holds no run: {_listed([path.name for path in others])}.",
             where=str(folder),
             allowed="a new or empty folder, or that of an earlier run",
             do="Name another folder.",
@@ -309,7 +311,7 @@ def _check_usable(folder: Path) -> None:
 
 
 def _is_begun(path: Path) -> bool:
-    """Whether this is what a run leaves that was killed as it began."""
+    """Return whether this is what a run leaves that was killed as it began."""
     is_empty_file = path.name == RECORDS_FILE and path.is_file() and not path.stat().st_size
     return is_empty_file or path.name == RUN_FILE + ".new"
 

@@ -36,7 +36,7 @@ class Prices:
 
     @classmethod
     def load(cls, file: Path | str) -> Prices:
-        """The prices in a YAML file, one entry a model:
+        """Return the prices in a YAML file, one entry a model:
 
         gpt-5-mini: {prompt: 0.25, completion: 2}
 
@@ -46,9 +46,9 @@ class Prices:
         problems: list[str] = []
         by_model: dict[str, Price] = {}
         for model, entry in entries.items():
-            found = _price_problems(model, entry)
-            problems += found
-            if not found:
+            entry_problems = _price_problems(model, entry)
+            problems += entry_problems
+            if not entry_problems:
                 fields = cast(dict[str, float], entry)
                 by_model[str(model)] = Price(float(fields["prompt"]), float(fields["completion"]))
         if problems:

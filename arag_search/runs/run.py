@@ -79,7 +79,7 @@ class Tally:
         return self.total - self.answered - self.failed
 
     def with_record(self, record: Record, seconds: float) -> Tally:
-        """The tally after one more record."""
+        """Return the tally after one more record."""
         failed = record.status == "failed"
         cost = self.cost_usd
         if record.total_cost is not None:
@@ -249,7 +249,7 @@ class _Batch:
     def run(self, questions: Sequence[Question], records: Mapping[str, Record]) -> RunOutcome:
         """Answer those of the questions that lack an answer in the records of the run."""
         stored = self._folder.records
-        waiting = [one for one in questions if _is_unanswered(records.get(one.id))]
+        waiting = [question for question in questions if _is_unanswered(records.get(question.id))]
         self._waiting = waiting[::-1]  # taken from the end
         has_price = self._prices is not None and self._model.name in self._prices.by_model
         cost = stored.cost if has_price or stored.cost else None

@@ -72,7 +72,7 @@ class ReadSet:
     shown: set[str] = field(default_factory=set[str])
 
     def copy(self) -> ReadSet:
-        """The same, to be changed apart."""
+        """Return the same, to be changed apart."""
         return ReadSet(dict(self.sentences_read), set(self.read), set(self.shown))
 
     def add(self, other: ReadSet) -> None:
@@ -139,8 +139,8 @@ class Tool(ABC):
         """The JSON schema of the arguments."""
         schema = self.arguments.model_json_schema()
         properties = {
-            name: {key: value for key, value in one.items() if key != "title"}
-            for name, one in schema["properties"].items()
+            name: {key: value for key, value in schema_of.items() if key != "title"}
+            for name, schema_of in schema["properties"].items()
             if name not in self.hidden
         }
         return {
@@ -151,7 +151,7 @@ class Tool(ABC):
         }
 
     def openai_schema(self) -> dict[str, Any]:
-        """The tool as OpenAI-compatible endpoints take it in ``tools``."""
+        """Return the tool as OpenAI-compatible endpoints take it in ``tools``."""
         return {
             "type": "function",
             "function": {
@@ -200,22 +200,22 @@ class Tool(ABC):
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
 
     def _described(self, error: ValidationError) -> list[str]:
-        """One line for each argument that is wrong: name, value, what is allowed."""
+        """Return one line for each argument that is wrong: name, value, what is allowed."""
         lines: dict[str, str] = {}
-        for one in error.errors(include_url=False):
-            name = str(one["loc"][0])
+        for detail in error.errors(include_url=False):
+            name = str(detail["loc"][0])
             schema = self.parameters["properties"][name]
-            if one["type"] == "missing":
+            if detail["type"] == "missing":
                 lines[name] = missing_argument(name, schema)
             else:
-                lines.setdefault(name, wrong_argument(name, one["input"], schema))
+                lines.setdefault(name, wrong_argument(name, detail["input"], schema))
         return list(lines.values())
 
 
 def allowed_text(schema: Mapping[str, Any]) -> str:
-    """What a JSON schema allows, in words."""
+    """Return what a JSON schema allows, in words."""
     if "enum" in schema:
-        return " or ".join(f'"{one}"' for one in schema["enum"])
+        return " or ".join(f'"{choice}"' for choice in schema["enum"])
     kind = schema.get("type")
     if kind == "integer":
         low, high = schema["minimum"], schema.get("maximum")
@@ -226,54 +226,54 @@ def allowed_text(schema: Mapping[str, Any]) -> str:
         low, high = schema.get("minItems", 0), schema.get("maxItems")
         items = cast(Mapping[str, Any], schema["items"])
         longest = items.get("maxLength")
-        each = f" of at most {longest} characters each" if longest else ""
-        return f"a list of {low} to {high} strings{each}"
+        limit = f" of at most {longest} characters each" if longest else ""
+        return f"a list of {low} to {high} strings{limit}"
     return "a string"
 
 
 def describe(name: str) -> str:
-    """The text of a description file."""
+    """Return the text of a description file."""
     return (
         files(__package__ or "").joinpath("descriptions", f"{name}.md").read_text("utf-8").strip()
     )
 
 
 def error_result(text: str, milliseconds: float = 0.0) -> ToolResult:
-    """A result that tells the model what it did wrong."""
+    """Return a result that tells the model what it did wrong."""
     text = text.encode("utf-8", "replace").decode("utf-8")  # a piece may be half a character
     return ToolResult(text, "error", (), None, True, 0, count_tokens(text), milliseconds)
 
 
 def not_run(problems: Sequence[str]) -> str:
-    """The text of a result for wrong arguments."""
+    """Return the text of a result for wrong arguments."""
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     lines = [f"{number}. {problem}" for number, problem in enumerate(problems, 1)]
     return "\n".join([f"Tool not run: {many}.", *lines])
 
 
 def unknown_argument(name: object, known: Sequence[str]) -> str:
-    """The problem of an argument that a tool does not have."""
+    """Return the problem of an argument that a tool does not have."""
     allowed = ", ".join(known) or "none"
     return f"argument {_shown(name)}: there is no such argument. Arguments: {allowed}."
 
 
 def missing_argument(name: str, schema: Mapping[str, Any]) -> str:
-    """The problem of an argument that was not given."""
+    """Return the problem of an argument that was not given."""
     return f'argument "{name}" is missing. Allowed: {allowed_text(schema)}.'
 
 
 def wrong_argument(name: str, value: object, schema: Mapping[str, Any]) -> str:
-    """The problem of an argument whose value is not allowed."""
+    """Return the problem of an argument whose value is not allowed."""
     return f'argument "{name}", {_shown(value)}. Allowed: {allowed_text(schema)}.'
 
 
 def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
-    """The result of a call of a tool that is not there."""
+    """Return the result of a call of a tool that is not there."""
     shown = name[:_SHOWN_CHARACTERS]
     return error_result(f'Tool not run: there is no tool "{shown}". Tools: {", ".join(tools)}.')
 
 
 def _shown(value: object, limit: int = 60) -> str:
-    """The value as the JSON that it came as, its beginning where it is long."""
+    """Return the value as the JSON that it came as, its beginning where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -80,13 +80,13 @@ class ChunkRead(Tool):
                 f"Tool not run: from_sentence is {first} with {len(ids)} chunk ids. Above 1 it "
                 "takes one id; read the others in another call."
             )
-        found = self.index.read(ids)
-        unknown = [one for one, chunk in zip(ids, found, strict=True) if chunk is None]
+        held = self.index.read(ids)
+        unknown = [id for id, chunk in zip(ids, held, strict=True) if chunk is None]
         if len(unknown) == len(ids):
             none = "No chunk has the id" if len(ids) == 1 else "No chunks have the ids"
             named = names(unknown, self.max_result_tokens // 2)
             return error_result(f"{none} {named}. {IN_BRACKETS}")
-        chunks = [self.index.with_neighbours(chunk) for chunk in found if chunk is not None]
+        chunks = [self.index.with_neighbours(chunk) for chunk in held if chunk is not None]
         sentences = len(chunks[0].chunk.sentence_ends)
         if first > max(sentences, 1):
             return error_result(
@@ -94,8 +94,8 @@ class ChunkRead(Tool):
                 f"sentences; 1 to {max(sentences, 1)} is allowed."
             )
         reply = _Reply(self.max_result_tokens, read_set, unknown)
-        for at, one in enumerate(chunks):
-            reply.add(one, first, [later.chunk.id for later in chunks[at + 1 :]])
+        for at, read_chunk in enumerate(chunks):
+            reply.add(read_chunk, first, [later.chunk.id for later in chunks[at + 1 :]])
         return reply.result((time.perf_counter() - started) * 1000)
 
 
@@ -119,7 +119,7 @@ class _Piece:
         return "\n".join(line for line in (self.header, self.body, go_on) if line)
 
     def span(self, start: int) -> PassageSpan:
-        """Where the chunk is in a reply in which its header begins at ``start``."""
+        """Return where the chunk is in a reply in which its header begins at ``start``."""
         header_end = start + len(self.header)
         text_start = header_end + 1 if self.body else header_end
         return PassageSpan(
@@ -147,31 +147,35 @@ class _Reply:
         self.retrieved = 0
         self.has_text = False
 
-    def add(self, one: ReadChunk, first: int, later: list[str]) -> None:
+    def add(self, read_chunk: ReadChunk, first: int, later: list[str]) -> None:
         """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` is yet to come."""
-        chunk = one.chunk
+        chunk = read_chunk.chunk
         if chunk.id in self.read_set.read:
             header = f"[{chunk.id}] {READ_BEFORE}"
             if not self._put(_Piece(chunk, header, left_out="read"), later):
                 self.left_out.append(chunk.id)
             return
-        header = chunk_header(one, self.max_tokens // 4)
+        header = chunk_header(read_chunk, self.max_tokens // 4)
         sentences = chunk.sentences()
         body = "".join(sentences[first - 1 :]).strip()
         piece = _Piece(chunk, header, body, first, len(sentences))
         if self._put(piece, later):
             self._showed(piece)
-        elif self.has_text or not self._put_beginning(one, header, first, later):
+        elif self.has_text or not self._put_beginning(read_chunk, header, first, later):
             self.left_out.append(chunk.id)
 
-    def _put_beginning(self, one: ReadChunk, header: str, first: int, later: list[str]) -> bool:
+    def _put_beginning(
+        self, read_chunk: ReadChunk, header: str, first: int, later: list[str]
+    ) -> bool:
         """As many sentences as fit, at least one, cut if it alone is too long; False for none."""
-        sentences = one.chunk.sentences()
+        sentences = read_chunk.chunk.sentences()
         count = len(sentences)
-        room = self._room(later) - count_tokens(f"{header}\n{_go_on(one.chunk.id, count, count)}")
+        room = self._room(later) - count_tokens(
+            f"{header}\n{_go_on(read_chunk.chunk.id, count, count)}"
+        )
         while first <= count and room >= LEAST_TOKENS:
             body, last = _beginning(sentences, first, room)
-            piece = _Piece(one.chunk, header, body, first, last)
+            piece = _Piece(read_chunk.chunk, header, body, first, last)
             if self._put(piece, later):
                 self._showed(piece)
                 return True
@@ -202,7 +206,7 @@ class _Reply:
         return self.max_tokens - sum(count_tokens(line) + 1 for line in written) - 1
 
     def _last_lines(self, left_out: list[str]) -> list[str]:
-        """What was not shown, named."""
+        """Return what was not shown, named."""
         lines: list[str] = []
         share = self.max_tokens // 8
         if left_out:
@@ -212,7 +216,7 @@ class _Reply:
         return lines
 
     def result(self, milliseconds: float) -> ToolResult:
-        """The reply."""
+        """Return the reply."""
         text = "\n".join([*self.lines, *self._last_lines(self.left_out)])
         return ToolResult(
             text=text,
@@ -228,7 +232,8 @@ class _Reply:
 
 
 def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
-    """The sentences from ``first`` on that fit in so many tokens, and the number of the last."""
+    """Return the sentences from ``first`` on that fit in so many tokens, and the number of the
+    last."""
     last, used = first, count_tokens(sentences[first - 1])
     while last < len(sentences) and used + (cost := count_tokens(sentences[last])) <= room:
         used += cost
@@ -241,24 +246,24 @@ def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
 
 
 def _go_on(chunk_id: str, last: int, count: int) -> str:
-    """Where to read on after a sentence."""
+    """Return where to read on after a sentence."""
     return (
         f"{SHOWN_UP_TO}{last} of {count}. "
         f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'
     )
 
 
-def chunk_header(one: ReadChunk, max_tokens: int | None = None) -> str:
+def chunk_header(read_chunk: ReadChunk, max_tokens: int | None = None) -> str:
     """Title and part, then neighbours and metadata where there are any, cut at ``max_tokens``."""
-    chunk = one.chunk
+    chunk = read_chunk.chunk
     about: list[str] = []
-    if one.previous_id is not None:
-        about.append(f"previous: {one.previous_id}")
-    if one.next_id is not None:
-        about.append(f"next: {one.next_id}")
+    if read_chunk.previous_id is not None:
+        about.append(f"previous: {read_chunk.previous_id}")
+    if read_chunk.next_id is not None:
+        about.append(f"next: {read_chunk.next_id}")
     for name, value in chunk.metadata.items():
         values = value if isinstance(value, tuple | list) else (value,)
-        about.append(f"{name}: {', '.join(one_line(str(each)) for each in values)}")
+        about.append(f"{name}: {', '.join(one_line(str(item)) for item in values)}")
     header = header_line(chunk.id, chunk.title, chunk.part, chunk.parts)
     text = "; ".join(about)
     if max_tokens is not None:

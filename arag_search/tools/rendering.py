@@ -74,7 +74,7 @@ class Block:
         return tuple(number for number, start in starts if start < kept)
 
     def _starts(self) -> list[tuple[int, int]]:
-        """Where in the body each sentence begins, by its number."""
+        """Return where in the body each sentence begins, by its number."""
         starts: list[tuple[int, int]] = []
         expected = start = 0
         for number in self.shown:
@@ -106,7 +106,7 @@ def block(
     sentence_ends: tuple[int, ...],
     shown: Sequence[int],
 ) -> Block:
-    """A passage under ``[id] title, part i of n``."""
+    """Return a passage under ``[id] title, part i of n``."""
     header = header_line(chunk_id, title, part, parts)
     sentences = split_at(content, sentence_ends)
     return Block(chunk_id, title, header, sentences, list(shown))
@@ -122,18 +122,18 @@ def header_line(chunk_id: str, title: str, part: int, parts: int) -> str:
 
 
 def shown_title(title: str) -> str:
-    """The title on one line, at most MAX_TITLE_TOKENS long."""
+    """Return the title on one line, at most MAX_TITLE_TOKENS long."""
     return cut_to(one_line(title), MAX_TITLE_TOKENS)
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, so that it cannot pass for another line of the reply."""
+    """Return the text without line breaks, so that it cannot pass for another line of the reply."""
     return " ".join(text.split())
 
 
 def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:
-    """The ids in a row, over-long ones cut, as many as fit; then how many more there are."""
-    written = [form.format(_named(one)) for one in ids]
+    """Return the ids in a row, over-long ones cut, as many as fit; then how many more there are."""
+    written = [form.format(_named(id)) for id in ids]
     text = ", ".join(written)
     shown = len(written)
     while shown > 1 and count_tokens(text) > max_tokens:
@@ -156,13 +156,13 @@ class Fitted(NamedTuple):
 
 
 def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False) -> Fitted:
-    """The reply and the blocks that stand in it, which are changed in place.
+    """Return the reply and the blocks that stand in it, which are changed in place.
 
     ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
     frame is kept where it leaves room.
     """
-    for one in blocks:
-        _trim(one, max_tokens)
+    for block in blocks:
+        _trim(block, max_tokens)
     kept = list(blocks)
     shrink = _shrink_alone if whole else _shrink
     while True:
@@ -177,32 +177,32 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
             kept.pop()
 
 
-def _trim(one: Block, max_tokens: int) -> None:
+def _trim(block: Block, max_tokens: int) -> None:
     """Take off what could not be shown if the block were alone, so that it is not counted again."""
     used = 0
-    for at, number in enumerate(one.shown):
-        used += count_tokens(one.sentences[number][: FAR * max_tokens])
+    for at, number in enumerate(block.shown):
+        used += count_tokens(block.sentences[number][: FAR * max_tokens])
         if used > max_tokens:
-            del one.shown[max(at, 1) :]
+            del block.shown[max(at, 1) :]
             break
-    if used > max_tokens and len(one.shown) == 1:
-        one.cut = cut_to(one.body, max_tokens)
+    if used > max_tokens and len(block.shown) == 1:
+        block.cut = cut_to(block.body, max_tokens)
 
 
 def _surroundings(
     frame: Frame, kept: Sequence[Block], dropped: Sequence[Block], max_tokens: int
 ) -> tuple[list[str], list[str]]:
-    """The lines above and below the blocks."""
+    """Return the lines above and below the blocks."""
     head, foot = frame(len(kept))
     below: list[str] = []
     if dropped:
-        named = names([one.id for one in dropped], max_tokens // _SHARE_OF_NAMES, "[{}]")
+        named = names([block.id for block in dropped], max_tokens // _SHARE_OF_NAMES, "[{}]")
         below.append(f"{NOT_SHOWN}{named}.")
     return [head] if head else [], [*below, foot] if foot else below
 
 
 def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
-    """Where the blocks are in a reply in which the first one begins at ``start``."""
+    """Return where the blocks are in a reply in which the first one begins at ``start``."""
     spans: list[PassageSpan] = []
     for block in blocks:
         end = start + len(str(block))
@@ -224,15 +224,15 @@ def _spans(start: int, blocks: Sequence[Block]) -> tuple[PassageSpan, ...]:
 
 def _shrink(blocks: Sequence[Block], over: int) -> bool:
     """Shorten bodies by about ``over`` tokens in all; False, and no change, where they cannot."""
-    lengths = [count_tokens(one.body) for one in blocks]
+    lengths = [count_tokens(block.body) for block in blocks]
     target = sum(lengths) - over
     if target < sum(map(_least, blocks)):
         return False
-    costs = [[count_tokens(one.sentences[n]) for n in one.shown] for one in blocks]
+    costs = [[count_tokens(block.sentences[n]) for n in block.shown] for block in blocks]
     changed = False
     while sum(lengths) > target:
         longest = max(
-            (at for at, one in enumerate(blocks) if len(one.shown) > 1 and one.cut is None),
+            (at for at, block in enumerate(blocks) if len(block.shown) > 1 and block.cut is None),
             key=lambda at: lengths[at],
             default=None,
         )
@@ -244,28 +244,28 @@ def _shrink(blocks: Sequence[Block], over: int) -> bool:
     return _level(blocks, target) or changed
 
 
-def _least(one: Block) -> int:
+def _least(block: Block) -> int:
     """Tokens of the shortest text that the block may have."""
-    shortest = one.body if one.cut else join_sentences(one.sentences, one.shown[:1])
+    shortest = block.body if block.cut else join_sentences(block.sentences, block.shown[:1])
     return min(count_tokens(shortest), LEAST_TOKENS)
 
 
 def _level(blocks: Sequence[Block], target: int) -> bool:
     """Cut the longest bodies to one length, such that all together have ``target`` tokens; whether
     any was cut."""
-    lengths = [count_tokens(one.body) for one in blocks]
+    lengths = [count_tokens(block.body) for block in blocks]
     level = max(lengths)
     while level > LEAST_TOKENS and sum(min(length, level) for length in lengths) > target:
         level -= 1
-    for one, length in zip(blocks, lengths, strict=True):
+    for block, length in zip(blocks, lengths, strict=True):
         if length > level:
-            one.cut = cut_to(one.body, level)
+            block.cut = cut_to(block.body, level)
     return level < max(lengths)
 
 
 def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
     """Cut the one block with text by ``over`` tokens; False where there are several, or no room."""
-    with_text = [one for one in blocks if one.body]
+    with_text = [block for block in blocks if block.body]
     if len(with_text) != 1:
         return False
     length = count_tokens(with_text[0].body)
@@ -276,7 +276,8 @@ def _shrink_alone(blocks: Sequence[Block], over: int) -> bool:
 
 
 def bounded(text: str, max_tokens: int) -> str:
-    """A message of several lines, cut where it is too long; a mended query at its end is kept."""
+    """Return a message of several lines, cut where it is too long; a mended query at its end is
+    kept."""
     if count_tokens(text) <= max_tokens:
         return text
     before, _, last = text.rpartition("\n")
@@ -287,4 +288,6 @@ def bounded(text: str, max_tokens: int) -> str:
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:
     """Tokens of titles and text in the blocks."""
-    return sum(count_tokens(shown_title(one.title)) + count_tokens(one.body) for one in blocks)
+    return sum(
+        count_tokens(shown_title(block.title)) + count_tokens(block.body) for block in blocks
+    )

@@ -68,7 +68,8 @@ class ReplyParts(NamedTuple):
     passages: tuple[ReplyPart, ...]
 
     def joined(self) -> str:
-        """The reply that was taken apart, but for empty lines where a text begins or ends."""
+        """Return the reply that was taken apart, but for empty lines where a text begins or
+        ends."""
         lines = [self.above]
         for part in self.passages:
             lines += [part.header, part.about, part.text, part.below]
@@ -120,8 +121,8 @@ def read_spans(
 def passages_in(
     reply: str, *, of_read: bool = False, ids: Sequence[str] | None = None
 ) -> list[ShownPassage]:
-    """The passages in a reply, in its order, without those that chunk_read names because they were
-    read before; read as by ``read_spans``."""
+    """Return the passages in a reply, in its order, without those that chunk_read names because
+    they were read before; read as by ``read_spans``."""
     spans = read_spans(reply, of_read=of_read, ids=ids)
     return passages_at(reply, [span for span in spans if span.left_out != "read"])
 
@@ -148,7 +149,7 @@ def is_refused(reply: str) -> bool:
 
 
 def offers_more(reply: str) -> bool:
-    """Whether a reply of a search says that there are further passages."""
+    """Return whether a reply of a search says that there are further passages."""
     return reply.rpartition("\n")[2].startswith(MORE)
 
 
@@ -162,15 +163,15 @@ def shown_tokens(reply: str, spans: Sequence[PassageSpan]) -> int:
 
 
 def is_told_apart(reply: str, spans: Sequence[PassageSpan]) -> bool:
-    """Whether no line but the headers of these passages, which ``read_spans`` found, could be the
-    header of one of them."""
+    """Return whether no line but the headers of these passages, which ``read_spans`` found, could
+    be the header of one of them."""
     ids = {span.id for span in spans}
     lines = [start for start in _line_starts(reply) if _id_at(reply, start, ids) is not None]
     return lines == [span.start for span in spans]
 
 
 def _line_starts(reply: str) -> Iterator[int]:
-    """Where the lines begin that begin with a bracket."""
+    """Yield where the lines begin that begin with a bracket."""
     if reply.startswith("["):
         yield 0
     at = reply.find("\n[")
@@ -187,7 +188,8 @@ def _any_headers(reply: str) -> Iterator[tuple[str, int]]:
 
 
 def _headers_of(reply: str, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The headers of passages in the order of their ids, each the first after the one before."""
+    """Yield the headers of passages in the order of their ids, each the first after the one
+    before."""
     starts = list(_line_starts(reply))
     after = 0
     for id in ids:
@@ -199,7 +201,7 @@ def _headers_of(reply: str, ids: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _id_at(reply: str, start: int, ids: Collection[str]) -> str | None:
-    """Which of the ids, which may hold brackets themselves, a line begins a passage with."""
+    """Return which of the ids, which may hold brackets themselves, a line begins a passage with."""
     for id in ids:
         after = start + len(id) + 2
         if reply.startswith(f"[{id}]", start) and reply[after : after + 1] in ("", " ", "\n"):
@@ -208,7 +210,7 @@ def _id_at(reply: str, start: int, ids: Collection[str]) -> str | None:
 
 
 def _span(reply: str, id: str, start: int, end: int, of_read: bool) -> PassageSpan:
-    """The passage whose header begins at ``start`` and whose text ends by ``end``."""
+    """Return the passage whose header begins at ``start`` and whose text ends by ``end``."""
     header_end = reply.find("\n", start, end)
     header_end = end if header_end < 0 else header_end
     header = reply[start + len(id) + 2 : header_end]

@@ -104,7 +104,7 @@ class SearchTool(Tool):
 
 
 def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolResult:
-    """The bounded text of a search result."""
+    """Return the bounded text of a search result."""
     understood = cut_to(result.understood, style.bound // _SHARE_OF_QUERY)
     notes = "\n".join(f"Note: {note}" for note in result.notes)
     notes = cut_to(notes, style.bound // _SHARE_OF_NOTES)
@@ -119,7 +119,9 @@ def reply(result: SearchResult, style: ReplyStyle, read_set: ReadSet) -> ToolRes
     blocks = [_block(hit, style, read_set) for hit in result.hits]
     fitted = fit(frame, blocks, style.bound, whole=style.full_text)
     if style.full_text:
-        read_set.shown.update(one.id for one in fitted.blocks if one.body and one.cut is None)
+        read_set.shown.update(
+            block.id for block in fitted.blocks if block.body and block.cut is None
+        )
     return _tool_result(fitted, result)
 
 
@@ -128,7 +130,7 @@ def _tool_result(fitted: Fitted, result: SearchResult) -> ToolResult:
     return ToolResult(
         text=text,
         status="ok" if kept else "empty",
-        ids=tuple(one.id for one in kept),
+        ids=tuple(block.id for block in kept),
         total=result.total,
         total_is_exact=result.total_is_exact,
         retrieved_tokens=retrieved_tokens(kept),
@@ -175,7 +177,7 @@ def _heading(result: SearchResult, understood: str, shown: int) -> str:
 
 
 def _nearest(result: SearchResult, understood: str, shown: int) -> str:
-    """The first line of a search that ranks without matching."""
+    """Return the first line of a search that ranks without matching."""
     if result.offset and shown:
         first, last = result.offset + 1, result.offset + shown
         which = f"{first}" if shown == 1 else f"{first} to {last}"
@@ -184,7 +186,7 @@ def _nearest(result: SearchResult, understood: str, shown: int) -> str:
 
 
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:
-    """Why there is nothing to show."""
+    """Return why there is nothing to show."""
     if result.total is None and not result.passages:
         return [f"No passage is in scope for {understood}."]
     if result.total is None:

@@ -95,7 +95,7 @@ class ChatModel(Protocol):
         ...
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """The next message.
+        """Return the next message.
 
         Raises ContextLengthError where the request is too long for the model, another ModelError
         where there is no reply, retries included. Safe to call from several threads.
@@ -108,5 +108,5 @@ class ChatModel(Protocol):
 
 
 def is_token_count(number: object) -> bool:
-    """Whether a number of tokens is one that a call can have taken."""
+    """Return whether a number of tokens is one that a call can have taken."""
     return type(number) is int and 0 <= number <= MAX_USAGE_TOKENS

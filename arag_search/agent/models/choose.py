@@ -46,7 +46,7 @@ def choose_model(
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> ChatModel:
-    """The model that options and environment name; None is what is not given.
+    """Return the model that options and environment name; None is what is not given.
 
     ``model`` is ``offline``, ``replay:FILE`` or the name of an endpoint's model, else what
     ARAG_MODEL says. Key and base URL are ARAG_API_KEY and ARAG_BASE_URL, else OPENAI_API_KEY and

@@ -97,7 +97,7 @@ class OpenAIModel:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """The endpoint's reply, after as many attempts as are allowed.
+        """Return the endpoint's reply, after as many attempts as are allowed.
 
         Raises ModelAccessError, ContextLengthError and ModelReplyError at once,
         ModelUnavailableError when the last attempt failed or the model is closed.

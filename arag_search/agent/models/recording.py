@@ -134,7 +134,7 @@ class RecordingFile:
 
 
 def read_recording(file: Path) -> tuple[list[Recorded], str]:
-    """All calls in a file, and the SHA-256 of what was read.
+    """Return all calls in a file, and the SHA-256 of what was read.
 
     Of a question that was begun again by a later session only that session's calls are given: the
     earlier ones belong to an attempt that was not finished. A broken last line is ignored: the
@@ -164,7 +164,7 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
 
 
 def preview(message: Message) -> str:
-    """How a message begins, in one line."""
+    """Return how a message begins, in one line."""
     text = " ".join(message.content.split()) or " ".join(
         f"{call.name}({call.arguments})" for call in message.tool_calls
     )
@@ -173,7 +173,7 @@ def preview(message: Message) -> str:
 
 
 def _parsed(line: bytes) -> Recorded | None:
-    """The call in a line; None where the line is broken."""
+    """Return the call in a line; None where the line is broken."""
     try:
         return _adapter().validate_json(line)
     except ValidationError:

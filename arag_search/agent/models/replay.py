@@ -126,7 +126,7 @@ class ReplayModel:
         )
 
     def _difference(self, key: RequestKey, request: ModelRequest) -> str:
-        """What the nearest recorded call has otherwise."""
+        """Return what the nearest recorded call has otherwise."""
         if not self._calls:
             return "the recording is empty"
         times = sum(call.key.digest == key.digest for call in self._calls)
@@ -147,7 +147,7 @@ class ReplayModel:
         return f"{place} differs: {preview(message)!r} now, {recorded}"
 
     def _recorded_preview(self, near: Recorded, place: int) -> str:
-        """How a recorded message begins, where it was the last one of some call."""
+        """Return how a recorded message begins, where it was the last one of some call."""
         start = near.key.messages[: place + 1]
         for call in self._calls:
             if call.key.messages == start:
@@ -156,7 +156,7 @@ class ReplayModel:
 
 
 def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelRequest) -> str:
-    """What the tools of a recorded request have otherwise."""
+    """Return what the tools of a recorded request have otherwise."""
     if recorded.tools != now.tools:
         names = [", ".join(tools) or "none" for tools in (recorded.tools, now.tools)]
         return f"the tools differ (recorded: {names[0]}; now: {names[1]})"
@@ -171,7 +171,7 @@ def _tool_difference(recorded: RequestKey, now: RequestKey, request: ModelReques
 
 
 def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]) -> str:
-    """What one tool has otherwise; empty where nothing is."""
+    """Return what one tool has otherwise; empty where nothing is."""
     if recorded.rest == now.rest:
         return ""
     gone = [name for name in recorded.arguments if name not in now.arguments]
@@ -205,10 +205,10 @@ def _difference_of_tool(recorded: ToolKey, now: ToolKey, tool: Mapping[str, Any]
     return f"tool {now.name} {' and '.join(differences) or 'has another schema'}"
 
 
-def _common(one: RequestKey, other: RequestKey) -> int:
-    """How many messages two requests have in common from the start."""
+def _common(recorded: RequestKey, other: RequestKey) -> int:
+    """Return how many messages two requests have in common from the start."""
     count = 0
-    for mine, its in zip(one.messages, other.messages, strict=False):
+    for mine, its in zip(recorded.messages, other.messages, strict=False):
         if mine != its:
             break
         count += 1

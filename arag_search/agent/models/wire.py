@@ -29,7 +29,7 @@ that hand on the names of another protocol."""
 
 
 def write_messages(messages: Sequence[Message]) -> Any:
-    """The messages as JSON objects."""
+    """Return the messages as JSON objects."""
     return [_write_message(message) for message in messages]
 
 
@@ -86,7 +86,7 @@ class _Completion(BaseModel):
 
 
 def read_reply(body: str, position: int) -> ModelReply:
-    """The reply in the body of a response.
+    """Return the reply in the body of a response.
 
     Arguments stay as the model wrote them. A call without an id is given one, made of ``position``
     (messages so far) and its place. Raises ValueError, with what is wrong, where there is none.

@@ -10,14 +10,16 @@ SYSTEM_PROMPTS = ("arag", "logicalrag", "agentic_hybrid", "naive_rag", "direct_a
 
 
 def prompt_text(name: str) -> str:
-    """The text of a prompt: one of this package, or a file with a path that ends in ``.md``."""
+    """Return the text of a prompt: one of this package, or a file with a path that ends in
+    ``.md``."""
     if name.endswith(".md"):
         return Path(name).read_text("utf-8").strip()
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
 
 
 def system_prompt(name: str, *, plan_first: bool, with_tools: bool, max_loops: int) -> str:
-    """The first message of a question. What is about tools is left out where there are none."""
+    """Return the first message of a question. What is about tools is left out where there are
+    none."""
     parts = [prompt_text(name)]
     if with_tools:
         if plan_first:

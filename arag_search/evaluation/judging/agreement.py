@@ -35,7 +35,7 @@ def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdi
     ]
     if not pairs:
         return Agreement(0, None, None)
-    equal = sum(one == other for one, other in pairs) / len(pairs)
+    equal = sum(verdict == other for verdict, other in pairs) / len(pairs)
     by_chance = _chance(pairs)
     kappa = None if by_chance == 1 else (equal - by_chance) / (1 - by_chance)
     return Agreement(len(pairs), equal, kappa)
@@ -43,7 +43,7 @@ def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdi
 
 def read_labels(path: Path) -> dict[str, Verdict]:
     """Labels by question id. Raises QuestionsError naming file and line."""
-    found: dict[str, Verdict] = {}
+    labels: dict[str, Verdict] = {}
     raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
@@ -55,17 +55,17 @@ def read_labels(path: Path) -> dict[str, Verdict]:
         verdict = as_verdict(label)
         if verdict is None:
             raise fields.wrong("label", ", ".join(VERDICTS))
-        if id in found:
+        if id in labels:
             raise QuestionsError(
                 f'The answer to "{id}" is labelled twice.', where=where, do="Leave one label."
             )
-        found[id] = verdict
-    if not found:
+        labels[id] = verdict
+    if not labels:
         raise QuestionsError("There are no labels.", where=str(path), allowed=_ALLOWED)
-    return found
+    return labels
 
 
 def _chance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
-    """The share that raters agree on who give these verdicts independently of each other."""
-    one, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
-    return sum(one[name] * other[name] for name in VERDICTS) / len(pairs) ** 2
+    """Return the share that raters agree on who give these verdicts independently of each other."""
+    first, other = (Counter(pair[rater] for pair in pairs) for rater in (0, 1))
+    return sum(first[name] * other[name] for name in VERDICTS) / len(pairs) ** 2

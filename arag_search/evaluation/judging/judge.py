@@ -95,19 +95,24 @@ class Judge:
     def judge_all(
         self, questions: Sequence[Question], records: Mapping[str, Record]
     ) -> dict[str, Judgement]:
-        """The judgements of all questions with gold answers and a record that did not fail, by id.
+        """Return the judgements of all questions with gold answers and a record that did not fail,
+        by id.
 
         Raises ModelError for the first that there is no reply to; verdicts until then are kept.
         """
         pairs = [
-            (one, records[one.id])
-            for one in questions
-            if one.answers and one.id in records and records[one.id].status != "failed"
+            (question, records[question.id])
+            for question in questions
+            if question.answers
+            and question.id in records
+            and records[question.id].status != "failed"
         ]
-        asked, answers = [one for one, _ in pairs], [record for _, record in pairs]
+        asked, answers = [question for question, _ in pairs], [record for _, record in pairs]
         with ThreadPoolExecutor(WORKERS) as pool:
-            found = list(pool.map(self.judge, asked, answers))
-        return {one.id: judgement for one, judgement in zip(asked, found, strict=True)}
+            judgements = list(pool.map(self.judge, asked, answers))
+        return {
+            question.id: judgement for question, judgement in zip(asked, judgements, strict=True)
+        }
 
     def _vote(self, request: ModelRequest, question: Question, repeat: int) -> Verdict | None:
         key = self._key(request, repeat)
@@ -129,7 +134,7 @@ class Judge:
         return None
 
     def _key(self, request: ModelRequest, repeat: int) -> str:
-        texts = [(one.role, one.content) for one in request.messages]
+        texts = [(message.role, message.content) for message in request.messages]
         asked = orjson.dumps([self.model.fingerprint, texts, repeat])
         return hashlib.sha256(asked).hexdigest()
 
@@ -140,7 +145,7 @@ def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
 
 
 def judge_request(question: Question, record: Record) -> ModelRequest:
-    """What the model is shown."""
+    """Return what the model is shown."""
     name = "judge" if question.answerable else "judge_unanswerable"
     gold = "right answers" if question.answerable else "answers that would have been right"
     shown = {
@@ -156,15 +161,15 @@ def judge_request(question: Question, record: Record) -> ModelRequest:
 
 
 def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict | None:
-    """The last verdict that a reply gives on a line of its own; None where that is not allowed, or
-    there is none."""
+    """Return the last verdict that a reply gives on a line of its own; None where that is not
+    allowed, or there is none."""
     given = _VERDICT.findall(reply)
     verdict = as_verdict(given[-1].lower()) if given else None
     return verdict if verdict in allowed else None
 
 
 def as_verdict(text: str) -> Verdict | None:
-    """The verdict that is written so."""
+    """Return the verdict that is written so."""
     return next(filter(text.__eq__, VERDICTS), None)
 
 

@@ -30,7 +30,7 @@ class VerdictCache:
         return len(self._verdicts)
 
     def get(self, key: str) -> str | None:
-        """The verdict that is kept, None where there is none."""
+        """Return the verdict that is kept, None where there is none."""
         return self._verdicts.get(key)
 
     def put(self, key: str, question_id: str, verdict: str, reply: str) -> None:

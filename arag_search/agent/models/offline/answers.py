@@ -29,8 +29,8 @@ DateKey = tuple[int, int, int]
 
 
 def value_of(sought: Sought, text: str, words: Sequence[str] = ()) -> str | None:
-    """What is sought, as it stands in a passage about the thing; None where the passage does not
-    say it. ``words`` are content words of the question."""
+    """Return what is sought, as it stands in a passage about the thing; None where the passage does
+    not say it. ``words`` are content words of the question."""
     rule = _RULES.get(sought)
     return rule(text, words) if rule is not None else None
 
@@ -103,14 +103,14 @@ def _burial_place(text: str, words: Sequence[str]) -> str | None:
 
 def _place(text: str, words: Sequence[str]) -> str | None:
     for word in words:
-        found = _place_after(rf"\b{re.escape(word)}", text)
-        if found is not None:
-            return found
+        place = _place_after(rf"\b{re.escape(word)}", text)
+        if place is not None:
+            return place
     return _place_after(r"\b(?:located|situated|lies|based|is|was)\b", text)
 
 
 def _place_after(cue: str, text: str, near: int = 90) -> str | None:
-    """The place that follows "in", "at" or "near" within the sentence of the cue."""
+    """Return the place that follows "in", "at" or "near" within the sentence of the cue."""
     pattern = rf"{cue}[^;]{{0,{near}}}?\b(?:in|at|near|from|of) ({_PLACE})"
     for match in re.finditer(pattern, text):
         place = match.group(1).removeprefix("the ").rstrip(".,'’")
@@ -155,7 +155,7 @@ def _number(text: str, words: Sequence[str]) -> str | None:
     near = [at for word in words for at in _places_of(word, text)]
     if not numbers or not near:
         return None
-    best = min(numbers, key=lambda one: min(abs(one.start() - at) for at in near))
+    best = min(numbers, key=lambda number: min(abs(number.start() - at) for at in near))
     return best.group()
 
 
@@ -205,57 +205,57 @@ def _first(pattern: str, text: str) -> str | None:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The text cut after sentences."""
+    """Return the text cut after sentences."""
     return [
-        one
-        for one in re.split(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"”)]?\s+(?=[\"“(]?[^\W\d_a-z])", text)
-        if one
+        part
+        for part in re.split(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"”)]?\s+(?=[\"“(]?[^\W\d_a-z])", text)
+        if part
     ]
 
 
 def best_span(
     sought: Sought, texts: Sequence[tuple[str, str]], words: Sequence[str], known: Sequence[str]
 ) -> tuple[str, int] | None:
-    """The best span over the sentences of (title, text) pairs, and the number of its pair.
+    """Return the best span over the sentences of (title, text) pairs, and the number of its pair.
 
     Sentences with many of the words come first; a name of the question is no answer.
     """
     for number, title, sentence in ranked_sentences(texts, words)[:4]:
-        found = value_of(sought, sentence, words)
-        if found is None and sought in _NAMES:
-            found = _nearest_name(title, sentence, words, known)
-        if found is not None and fold(found) not in map(fold, known):
-            return found, number
+        span = value_of(sought, sentence, words)
+        if span is None and sought in _NAMES:
+            span = _nearest_name(title, sentence, words, known)
+        if span is not None and fold(span) not in map(fold, known):
+            return span, number
     return None
 
 
 def ranked_sentences(
     texts: Sequence[tuple[str, str]], words: Sequence[str]
 ) -> list[tuple[int, str, str]]:
-    """The sentences of (title, text) pairs with the number of their pair and its title, those with
-    many of the words first."""
+    """Return the sentences of (title, text) pairs with the number of their pair and its title,
+    those with many of the words first."""
     every = [
         (number, title, sentence)
         for number, (title, text) in enumerate(texts)
         for sentence in sentences_of(text)
     ]
-    return sorted(every, key=lambda one: -_overlap(f"{one[1]} {one[2]}", words))
+    return sorted(every, key=lambda ranked: -_overlap(f"{ranked[1]} {ranked[2]}", words))
 
 
 def _overlap(sentence: str, words: Sequence[str]) -> int:
     here = set(re.findall(r"\w+", sentence.casefold()))
     beginnings = [word.casefold()[: max(4, len(word) - 2)] for word in words]
-    return sum(any(one.startswith(start) for one in here) for start in beginnings)
+    return sum(any(word.startswith(start) for word in here) for start in beginnings)
 
 
 def _nearest_name(
     title: str, sentence: str, words: Sequence[str], known: Sequence[str]
 ) -> str | None:
-    """The name that stands nearest to the words; else the title."""
-    folded = " | ".join(f" {fold(one)} " for one in known)
-    names = [one for one in names_in(sentence) if f" {fold(one.text)} " not in folded]
+    """Return the name that stands nearest to the words; else the title."""
+    folded = " | ".join(f" {fold(name)} " for name in known)
+    names = [name for name in names_in(sentence) if f" {fold(name.text)} " not in folded]
     near = [at for word in words for at in _places_of(word[: max(4, len(word) - 2)], sentence)]
     if not names or not near:
         title = unqualified(title)
         return title if f" {fold(title)} " not in folded else None
-    return min(names, key=lambda one: sum(abs(one.start - at) for at in near)).text
+    return min(names, key=lambda name: sum(abs(name.start - at) for at in near)).text

@@ -151,26 +151,26 @@ def _countries() -> tuple[dict[str, str], re.Pattern[str]]:
 
 
 def first_country(text: str) -> str | None:
-    """The first country or people that the text names, with those joined to it, as in
+    """Return the first country or people that the text names, with those joined to it, as in
     "Cuban-American"."""
-    found = list(_countries()[1].finditer(text))
-    if not found:
+    matches = list(_countries()[1].finditer(text))
+    if not matches:
         return None
-    end = found[0].end()
-    for match in found[1:]:
+    end = matches[0].end()
+    for match in matches[1:]:
         if text[end : match.start()] not in ("-", " ", "–", " - ", "- ", " and "):
             break
         end = match.end()
-    return text[found[0].start() : end]
+    return text[matches[0].start() : end]
 
 
 def countries_of(text: str) -> set[str]:
-    """All countries that the text names, or whose people."""
+    """Return all countries that the text names, or whose people."""
     known, pattern = _countries()
     return {known[match.group()] for match in pattern.finditer(text)}
 
 
 def is_country(name: str) -> bool:
-    """Whether the name is that of a country or a people."""
+    """Return whether the name is that of a country or a people."""
     known = _countries()[0]
     return name in known or all(word in known for word in re.split(r"[ -]+", name) if word)

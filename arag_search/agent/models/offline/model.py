@@ -61,18 +61,19 @@ class OfflineModel:
         return hashlib.sha256(f"offline {text}".encode()).hexdigest()[:16]
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """The next call, or the answer where nothing is left to do or no tool may be called."""
+        """Return the next call, or the answer where nothing is left to do or no tool may be
+        called."""
         messages = request.messages
         asked, start = _question(messages)
-        results = [one for one in messages[start:] if one.role == "tool"]
-        calls = {call.id: call for one in messages[start:] for call in one.tool_calls}
+        results = [message for message in messages[start:] if message.role == "tool"]
+        calls = {call.id: call for message in messages[start:] for call in message.tool_calls}
         reader = Reader(
             parse_question(asked, kin="kin" not in self.without),
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
             _operators(request),
         )
-        call = _replayed(reader, [_read(one, calls) for one in results])
+        call = _replayed(reader, [_read(result, calls) for result in results])
         if call is None or not request.tools:
             return ModelReply(_written(reader.verdict()))
         arguments = json.dumps(call.arguments, ensure_ascii=False)
@@ -83,7 +84,7 @@ class OfflineModel:
 
 
 def _question(messages: Sequence[Message]) -> tuple[str, int]:
-    """The last user message before the first move, and where what follows it begins."""
+    """Return the last user message before the first move, and where what follows it begins."""
     text, start = "", 0
     for at, message in enumerate(messages):
         if message.role in ("assistant", "tool"):
@@ -94,15 +95,16 @@ def _question(messages: Sequence[Message]) -> tuple[str, int]:
 
 
 def _tool_names(request: ModelRequest) -> list[str]:
-    return [str(one["function"]["name"]) for one in request.tools]
+    return [str(tool["function"]["name"]) for tool in request.tools]
 
 
 def _operators(request: ModelRequest) -> bool:
-    """Whether AND and OR may be written: a tool that refuses them has no default operator."""
+    """Return whether AND and OR may be written: a tool that refuses them has no default
+    operator."""
     return all(
-        "default_operator" in one["function"]["parameters"]["properties"]
-        for one in request.tools
-        if one["function"]["name"] == LogicalSearch.name
+        "default_operator" in tool["function"]["parameters"]["properties"]
+        for tool in request.tools
+        if tool["function"]["name"] == LogicalSearch.name
     )
 
 
@@ -112,7 +114,7 @@ def _read(result: Message, calls: dict[str, ToolCall]) -> Reply:
 
 
 def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:
-    """The call that follows these replies; None where there is none."""
+    """Return the call that follows these replies; None where there is none."""
     steps = reader.steps()
     try:
         call = next(steps)
@@ -124,7 +126,7 @@ def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:
 
 
 def _written(verdict: Verdict) -> str:
-    """The answer in the form that prompts ask for."""
+    """Return the answer in the form that prompts ask for."""
     if not verdict.answer:
         return f"Answer: {NOT_FOUND}\nExplanation: No rule found it.\nSources: "
     why = verdict.why or "It stands in the passage named"

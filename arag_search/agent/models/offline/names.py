@@ -37,7 +37,8 @@ class Name:
 
 
 def plain(text: str) -> str:
-    """The text with blanks where a reader expects them, around brackets, quotes and hyphens."""
+    """Return the text with blanks where a reader expects them, around brackets, quotes and
+    hyphens."""
     text = re.sub(r"(?<=[\w.,])\(\s*", " (", text)
     text = re.sub(r"\(\s+", "(", text)
     text = re.sub(r'(?<=[\w,])"\s+(?=\w)', ' "', text)
@@ -45,7 +46,8 @@ def plain(text: str) -> str:
 
 
 def fold(name: str) -> str:
-    """A name as it is compared: no case, no accents, no punctuation, no article before it."""
+    """Return a name as it is compared: no case, no accents, no punctuation, no article before
+    it."""
     letters = unicodedata.normalize("NFKD", re.sub(r"['’ʻʿ]", "", name).casefold())
     words = re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c)))
     if len(words) > 1 and words[0] in ("the", "a", "an"):
@@ -54,12 +56,13 @@ def fold(name: str) -> str:
 
 
 def unqualified(name: str) -> str:
-    """The name without what stands in brackets after it: ``Possession (1922 film)``."""
+    """Return the name without what stands in brackets after it: ``Possession (1922 film)``."""
     return _QUALIFIER.sub("", name) or name
 
 
 def without_rank(name: str) -> str:
-    """The name without ranks before it: ``Queen Anne``; as it is where nothing else is left."""
+    """Return the name without ranks before it: ``Queen Anne``; as it is where nothing else is
+    left."""
     words = name.split()
     while len(words) > 1 and words[0].casefold() in HONORIFICS:
         del words[0]
@@ -67,7 +70,7 @@ def without_rank(name: str) -> str:
 
 
 def without_land(name: str) -> str:
-    """The name before its comma: ``Robert II, Count of Dreux``."""
+    """Return the name before its comma: ``Robert II, Count of Dreux``."""
     return name.split(",")[0].strip() or name
 
 
@@ -90,7 +93,7 @@ def people_in(text: str) -> list[Name]:
 
 
 def names_in(text: str, *, question: bool = False) -> list[Name]:
-    """The names of a text in its order.
+    """Return the names of a text in its order.
 
     In a question a capital article belongs to its name, and names go on after a comma or colon.
     """
@@ -114,7 +117,7 @@ def _runs(text: str, question: bool) -> Iterator[Name]:
 
 
 def _begins(word: str, *, inside: bool) -> bool:
-    """Whether a name begins; ``inside`` where no sentence does."""
+    """Return whether a name begins; ``inside`` where no sentence does."""
     core = word.lstrip(_OPENING)
     if not core[:1].isupper():
         return core.startswith(("al-", "el-")) and core[3:4].isupper()
@@ -127,7 +130,7 @@ def _capital(word: str) -> bool:
 
 
 def _ends(word: str, later: str, question: bool) -> bool:
-    """Whether a name ends with the word, though a capital one follows."""
+    """Return whether a name ends with the word, though a capital one follows."""
     if word.endswith(("'s", "’s")):
         return not question
     if word.endswith("."):  # an initial or an abbreviation goes on, a sentence does not
@@ -141,13 +144,14 @@ def _ends(word: str, later: str, question: bool) -> bool:
 
 
 def _ends_sentence(word: str) -> bool:
-    """Whether the stop after a word ends a sentence, and not an initial or an abbreviation."""
+    """Return whether the stop after a word ends a sentence, and not an initial or an
+    abbreviation."""
     core = word[:-1].lstrip(_OPENING)
     return len(core) > 1 and "." not in core and core.casefold() not in ABBREVIATIONS
 
 
 def _next(words: list[re.Match[str]], at: int) -> int | None:
-    """The next word of the name, over at most two small words; None where it ends."""
+    """Return the next word of the name, over at most two small words; None where it ends."""
     for step in (1, 2, 3):
         if at + step >= len(words):
             return None
@@ -164,7 +168,7 @@ def _next(words: list[re.Match[str]], at: int) -> int | None:
 
 
 def _bracket_is_short(words: list[re.Match[str]], at: int) -> bool:
-    """Whether a bracket closes within five words, all of them capitalised or small."""
+    """Return whether a bracket closes within five words, all of them capitalised or small."""
     for word in words[at : at + 5]:
         core = word.group()
         if not _capital(core) and core.casefold() not in JOINS:

@@ -60,7 +60,7 @@ def for_any(text: str) -> str:
 
 
 def without_operators(query: str) -> str:
-    """The same words, phrases and fields with spaces between."""
+    """Return the same words, phrases and fields with spaces between."""
     kept = _OPERATOR.sub(lambda match: match.group() if match.group()[0] == '"' else " ", query)
     return " ".join(kept.split())
 
@@ -76,7 +76,7 @@ def _phrase(name: str) -> str:
 
 
 def _words(text: str, most: int = _MAX_WORDS) -> list[str]:
-    """Its words, each once, as a query may hold them."""
-    found = re.findall(r"\w+(?:['’]\w+)*", text)
-    plain = [word for word in found if word not in ("AND", "OR", "NOT")]
+    """Return its words, each once, as a query may hold them."""
+    words = re.findall(r"\w+(?:['’]\w+)*", text)
+    plain = [word for word in words if word not in ("AND", "OR", "NOT")]
     return list(dict.fromkeys(plain))[:most]

@@ -67,9 +67,9 @@ class ParsedQuestion:
 def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
     """Take a question apart. ``kin`` False leaves kin of two steps unfollowed."""
     text = plain(" ".join(text.split()))
-    found = _question_names(text)
-    rest = _without(text, found)
-    choices = _choices(text, found)
+    named = _question_names(text)
+    rest = _without(text, named)
+    choices = _choices(text, named)
     if choices:
         form: Form = "choice"
     elif _ASKS_YES_OR_NO.match(text):
@@ -82,7 +82,7 @@ def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
     order: Order = ""
     if form == "choice":
         order = "most" if re.search(_MOST, lower) else "least" if re.search(_LEAST, lower) else ""
-    names = choices or tuple(dict.fromkeys(one.text for one in found))
+    names = choices or tuple(dict.fromkeys(name.text for name in named))
     words = re.findall(r"\w[\w'’-]*", re.sub(r"_(?:['’]s)?", " ", lower))
     content = dict.fromkeys(word for word in words if len(word) > 1 and word not in STOP_WORDS)
     return ParsedQuestion(text, form, names, hops, sought, order, tuple(content))
@@ -97,9 +97,9 @@ def _question_names(text: str) -> list[Name]:
     others = [
         name
         for name in names_in(text, question=True)
-        if not any(one.start <= name.start < one.end for one in quoted)
+        if not any(quote.start <= name.start < quote.end for quote in quoted)
     ]
-    names = sorted([*quoted, *others], key=lambda one: one.start)
+    names = sorted([*quoted, *others], key=lambda name: name.start)
     joined: list[Name] = []
     for name in names:
         before = text[joined[-1].end : name.start] if joined else ""
@@ -114,9 +114,10 @@ def _compares(text: str) -> bool:
     return bool(_ASKS_YES_OR_NO.match(text) or re.search(r"\b(?:both|between|out of|two)\b", text))
 
 
-def _choices(text: str, found: list[Name]) -> tuple[str, ...]:
-    """The two names of which one is asked for; nothing where the question does not ask so."""
-    for first, second in pairwise(found):
+def _choices(text: str, named: list[Name]) -> tuple[str, ...]:
+    """Return the two names of which one is asked for; nothing where the question does not ask
+    so."""
+    for first, second in pairwise(named):
         between = text[first.end : second.start]
         either = re.fullmatch(r"[\"”]?,? or (?:the |a |an |film |song )?[\"“]?", between)
         both = re.fullmatch(r"[\"”]?,? and (?:the )?[\"“]?", between) and re.match(
@@ -128,14 +129,15 @@ def _choices(text: str, found: list[Name]) -> tuple[str, ...]:
 
 
 def _without(text: str, names: list[Name]) -> str:
-    """The text with ``_`` for each name."""
+    """Return the text with ``_`` for each name."""
     for name in reversed(names):
         text = f"{text[: name.start]}_{text[name.end :]}"
     return text
 
 
 def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
-    """The relations of the question in the order to follow, and the question without their words.
+    """Return the relations of the question in the order to follow, and the question without their
+    words.
 
     What stands behind a name ("X's father") comes before what stands in front of it ("the director
     of X"), and the latter from the inside out.
@@ -152,8 +154,8 @@ def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
         for match in re.finditer(pattern, rest):
             places.append((match.start(), (name,)))
         rest = re.sub(pattern, lambda match: " " * len(match.group()), rest)
-    before = sorted((one for one in places if one[0] < at_name), reverse=True)
-    after = sorted(one for one in places if one[0] > at_name)
+    before = sorted((place for place in places if place[0] < at_name), reverse=True)
+    after = sorted(place for place in places if place[0] > at_name)
     hops: list[str] = []
     for _, steps in (*after, *before):
         if steps[0] not in hops or len(steps) > 1:

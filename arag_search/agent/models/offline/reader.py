@@ -95,7 +95,7 @@ class Reader:
     trail: list[str] = field(default_factory=list[str])
 
     def steps(self) -> Walk:
-        """The calls, one at a time; each is sent what it brought."""
+        """Return the calls, one at a time; each is sent what it brought."""
         asked = self.question
         if asked.form == "open":
             start = asked.names[:1]
@@ -145,11 +145,12 @@ class Reader:
         return CUES.get(self.question.sought, self.question.words[:6])
 
     def _note(self, start: str, value: str, way: Sequence[Thing]) -> None:
-        sources = tuple(one.passage.id for one in way if one.passage is not None)
+        sources = tuple(thing.passage.id for thing in way if thing.passage is not None)
         self.values[start] = _Value(value, sources)
 
     def _find(self, name: str, beside: Sequence[str], top_k: int = _HITS) -> Finding:
-        """The passage about a name: by title and phrase, then by all its words, then by any."""
+        """Return the passage about a name: by title and phrase, then by all its words, then by
+        any."""
         name = without_rank(name)
         kin = any(word in ("son", "daughter", "married") for word in beside)
         top_k = _HITS_OF_KIN if kin else top_k
@@ -160,34 +161,34 @@ class Reader:
                 shown = set(self.seen)
                 query = queries.for_words_of(name, all_of_them=every)
                 reply = yield from self._search(query, top_k)
-                if any(one.id not in shown for one in reply.passages):
+                if any(passage.id not in shown for passage in reply.passages):
                     break
         return Thing(name, _about(name, reply.passages, beside))
 
     def _follow(self, thing: Thing, hop: str) -> Names:
         """Names for the other end of a relation, the likeliest first."""
-        found = yield from self._stated(thing, hop)
-        if not found and hop == "mother":
+        names = yield from self._stated(thing, hop)
+        if not names and hop == "mother":
             fathers = yield from self._stated(thing, "father")
             if fathers:  # a father's wife
                 parent = yield from self._find(fathers[0], RELATIONS["spouse"].words)
-                found = yield from self._stated(parent, "spouse")
-        return found
+                names = yield from self._stated(parent, "spouse")
+        return names
 
     def _stated(self, thing: Thing, hop: str) -> Names:
-        """The same, as the passage of the thing itself states it."""
+        """Return the same, as the passage of the thing itself states it."""
         passage = thing.passage
         if passage is None:
             return []
         known = (thing.name, passage.title)
-        found = related(passage.text, RELATIONS[hop], *known)
-        if not found and not passage.whole and "read" not in self.without:
+        names = related(passage.text, RELATIONS[hop], *known)
+        if not names and not passage.whole and "read" not in self.without:
             thing.passage = passage = yield from self._read(passage)
-            found = related(passage.text, RELATIONS[hop], *known)
-        return found
+            names = related(passage.text, RELATIONS[hop], *known)
+        return names
 
     def _value(self, thing: Thing) -> Value:
-        """What is sought of the thing."""
+        """Return what is sought of the thing."""
         asked = self.question
         passage = thing.passage
         if passage is None:
@@ -224,14 +225,14 @@ class Reader:
 
     def _bridges(self, words: Sequence[str]) -> list[str]:
         """Names that the question does not hold, from the sentences that speak most of it."""
-        known = " | ".join(f" {fold(one)} " for one in self.question.names)
-        shown = [(one.title, one.text) for one in self.seen.values()]
-        found: dict[str, str] = {}
+        known = " | ".join(f" {fold(name)} " for name in self.question.names)
+        shown = [(passage.title, passage.text) for passage in self.seen.values()]
+        bridges: dict[str, str] = {}
         for _, _, sentence in ranked_sentences(shown, [*words, *self.question.names])[:3]:
             for name in people_in(sentence):
                 if f" {fold(name.text)} " not in known:
-                    found.setdefault(fold(name.text), name.text)
-        return sorted(found.values(), key=lambda name: " " not in name)  # full names first
+                    bridges.setdefault(fold(name.text), name.text)
+        return sorted(bridges.values(), key=lambda name: " " not in name)  # full names first
 
     # Calls.
 
@@ -266,10 +267,10 @@ class Reader:
     # The answer.
 
     def verdict(self) -> Verdict:
-        """The best answer to what has been noted so far."""
+        """Return the best answer to what has been noted so far."""
         asked = self.question
         why = "; ".join(self.trail)
-        found_in = (one for value in self.values.values() for one in value.sources)
+        found_in = (source for value in self.values.values() for source in value.sources)
         sources = tuple(dict.fromkeys(found_in))
         if asked.form == "choice":
             return Verdict(self._chosen(), why, sources)
@@ -280,16 +281,19 @@ class Reader:
         if "spans" in self.without or not self.seen:
             return Verdict("")
         shown = list(self.seen.values())
-        found = best_span(
-            asked.sought, [(one.title, one.text) for one in shown], asked.words, asked.names
+        span = best_span(
+            asked.sought,
+            [(passage.title, passage.text) for passage in shown],
+            asked.words,
+            asked.names,
         )
-        if found is None:
+        if span is None:
             return Verdict("")
-        source = shown[found[1]]
-        return Verdict(found[0], f"{source.title} speaks of it", (source.id,))
+        source = shown[span[1]]
+        return Verdict(span[0], f"{source.title} speaks of it", (source.id,))
 
     def _chosen(self) -> str:
-        """Which of two names: by the order of their values."""
+        """Return which of two names: by the order of their values."""
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
@@ -303,7 +307,7 @@ class Reader:
         return asked.names[0 if (keys[0] < keys[1]) == (asked.order == "least") else 1]
 
     def _yes_or_no(self) -> str:
-        """Whether two values are the same."""
+        """Return whether two values are the same."""
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
@@ -314,8 +318,8 @@ class Reader:
 
 
 def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) -> SeenPassage | None:
-    """The passage whose title is the name; else one whose title holds it or stands in it; else one
-    that begins with it."""
+    """Return the passage whose title is the name; else one whose title holds it or stands in it;
+    else one that begins with it."""
     raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))
     ranked: list[tuple[int, int, int]] = []
     for number, passage in enumerate(passages):
@@ -339,6 +343,6 @@ def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) ->
     return passages[min(ranked)[2]] if ranked else None
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two names are spelt nearly alike, as names in two transcriptions are."""
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= _ALIKE
+def _alike(name: str, other: str) -> bool:
+    """Return whether two names are spelt nearly alike, as names in two transcriptions are."""
+    return SequenceMatcher(None, name, other, autojunk=False).ratio() >= _ALIKE

@@ -132,50 +132,50 @@ KIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def related(text: str, relation: Relation, *known: str) -> list[str]:
     """Whom the text names beside cues of the relation, the likeliest first; never a known name."""
-    folded = [set(fold(one).split()) for one in known]
-    names = [one for one in people_in(text) if not _known(one, folded)]
-    found: list[str] = []
+    folded = [set(fold(name).split()) for name in known]
+    names = [name for name in people_in(text) if not _known(name, folded)]
+    people: list[str] = []
     if relation.second:
-        found += _second_parent(text, names)
+        people += _second_parent(text, names)
     if relation.after:
         for cue in re.finditer(rf"\b(?:{relation.after})(?!\w)", text):
-            found += _following(text, cue.end(), names)
+            people += _following(text, cue.end(), names)
     if relation.before:
         for cue in re.finditer(rf"\b(?:{relation.before})(?!\w)", text):
-            earlier = [one for one in names if 0 <= cue.start() - one.end <= _REACH]
+            earlier = [name for name in names if 0 <= cue.start() - name.end <= _REACH]
             if earlier and not re.search(r"[.;] ", text[earlier[-1].end : cue.start()]):
-                found.append(earlier[-1].text)
-    return list(dict.fromkeys(found))
+                people.append(earlier[-1].text)
+    return list(dict.fromkeys(people))
 
 
 def _following(text: str, start: int, names: list[Name]) -> list[str]:
-    """The first name after a cue, and those that are listed with it."""
-    found: list[str] = []
+    """Return the first name after a cue, and those that are listed with it."""
+    people: list[str] = []
     end = start
     for name in names:
         if name.start < start:
             continue
         between = text[end : name.start]
-        if not found:
+        if not people:
             if name.start - start > _REACH or re.search(r"[.;] |\)", between):
                 break
         elif not re.fullmatch(r",? and (?:the )?|, ", between):
             break
-        found.append(name.text)
+        people.append(name.text)
         end = name.end
-    return found
+    return people
 
 
 def _known(name: Name, known: list[set[str]]) -> bool:
-    """Whether it is one of the known names, or a part of one, or one with a part more."""
+    """Return whether it is one of the known names, or a part of one, or one with a part more."""
     words = set(fold(name.text).split())
-    return any(words <= one or (len(one) > 1 and one <= words) for one in known)
+    return any(words <= name or (len(name) > 1 and name <= words) for name in known)
 
 
 def _second_parent(text: str, names: list[Name]) -> list[str]:
-    """The second of two parents: "the son of A and (his wife) B"."""
+    """Return the second of two parents: "the son of A and (his wife) B"."""
     for cue in re.finditer(rf"\b(?:{_CHILD_OF})(?!\w)", text):
-        later = [one for one in names if one.start >= cue.end()]
+        later = [name for name in names if name.start >= cue.end()]
         for first, second in pairwise(later):
             if first.start - cue.end() > _REACH:
                 break

@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def prompt_text(name: str) -> str:
-    """The text of a prompt."""
+    """Return the text of a prompt."""
     return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
