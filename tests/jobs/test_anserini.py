@@ -154,8 +154,8 @@ def test_an_index_of_lucene_8_is_refused_with_what_to_do() -> None:
     assert str(caught.value) == (
         "The index was written by Lucene 8, which Lucene 10 does not read.\nWhere: index\n"
         "Allowed: indexes of Lucene 9 and 10\n"
-        "Do: Give the collection that it was made of as source, or make the index again with a"
-        " newer release."
+        "Do: Name the collection that it was built from as the source, or build the index again"
+        " with a newer release."
     )
 
 

@@ -21,7 +21,7 @@ from tests.support.shared_data import DATA
         ("medical/corpus.json", "graphrag-bench", 1),
     ],
 )
-def test_the_real_corpora_are_recognised_and_read(name: str, format: Format, count: int) -> None:
+def test_the_real_corpora_are_recognised_and_read(name: str, format: str, count: int) -> None:
     source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
     found = documents(source)
     assert (source.format, len(found)) == (format, count)

@@ -105,7 +105,7 @@ def test_nothing_half_built_is_opened(tmp_path: Path) -> None:
         hold_live(location)
     assert message(caught) == (
         f"A build of the index has begun and not finished.\nWhere: {location}\n"
-        "Do: Run the same arag-search index command again: it continues."
+        "Do: Run the same arag-search index command again to resume it."
     )
 
 
@@ -126,8 +126,8 @@ def test_where_there_is_no_index_the_next_command_is_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("manifest", "kind", "what"),
     [
-        ("{}", IndexDamagedError, "manifest.json is not that of an index."),
-        ("half", IndexDamagedError, "manifest.json is not that of an index."),
+        ("{}", IndexDamagedError, "manifest.json is not the manifest of an index."),
+        ("half", IndexDamagedError, "manifest.json is not the manifest of an index."),
         (
             '{"format": "arag-index", "version": 2, "live": "g1"}',
             IndexVersionError,
@@ -141,7 +141,7 @@ def test_where_there_is_no_index_the_next_command_is_named(tmp_path: Path) -> No
         (
             '{"format": "arag-index", "version": 1, "live": "g7"}',
             IndexDamagedError,
-            "manifest.json names the generation g7, which is not there.",
+            "manifest.json names the generation g7, which does not exist.",
         ),
     ],
 )

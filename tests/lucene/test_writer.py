@@ -118,7 +118,8 @@ def test_a_commit_that_fails_halfway_leaves_the_checkpoint_before(
     assert str(caught.value) == (
         "The index cannot be written: No space left on device\n"
         f"Where: {tmp_path / 'a'}\n"
-        "Do: See to space and permissions there; the same command then goes on."
+        "Do: Check the free space and the permissions there, then run the same command again to "
+        "resume."
     )
     first.abort()
     engine = resumed_to_the_end(tmp_path / "a", 4)
@@ -187,7 +188,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "The index cannot be written: Not a directory\n"
         f"Where: {tmp_path / 'file'}\n"
-        "Do: See to space and permissions there; the same command then goes on."
+        "Do: Check the free space and the permissions there, then run the same command again to "
+        "resume."
     )
 
 

@@ -75,10 +75,10 @@ def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
         jars.class_path([jar_of(b"right")], download)
     folder = tmp_path / "opensearch-3.8.0"
     assert str(caught.value) == (
-        "The download of org.x:x:1 is not the file it should be.\n"
+        "The download of org.x:x:1 has the wrong checksum.\n"
         f"Where: SHA-256 {hashlib.sha256(b'wrong').hexdigest()}\n"
         f"Allowed: SHA-256 {hashlib.sha256(b'right').hexdigest()}\n"
-        f"Do: Check the network, then try again. Without one, copy {folder} from a machine "
+        f"Do: Check the network, then try again. Without a network, copy {folder} from a machine "
         "on which a node has been started; ARAG_CACHE_DIR moves the cache."
     )
     assert list(folder.iterdir()) == []
@@ -120,7 +120,7 @@ def test_a_port_in_use_is_told_before_anything_starts(taken_port: int, tmp_path:
         f"Port {taken_port} is in use.\n"
         "Where: 127.0.0.1\n"
         "Allowed: ports on which nothing listens; a node takes two, 100 apart\n"
-        "Do: Choose others with --port (0 takes any), or end what listens there."
+        "Do: Choose others with --port (0 takes any), or stop the process that listens there."
     )
     assert not (data / "node-1").exists()
 
@@ -130,9 +130,9 @@ def test_a_port_that_a_node_cannot_have_is_refused(port: int, tmp_path: Path) ->
     with pytest.raises(ArgumentError) as caught:
         cluster.up(tmp_path, port=port)
     assert str(caught.value) == (
-        f"Port {port} cannot be that of the first node.\n"
+        f"Port {port} cannot be the port of the first node.\n"
         "Where: --port\n"
-        "Allowed: 1024 to 65,433, or 0 for any that is free"
+        "Allowed: 1024 to 65,433, or 0 for any free port"
     )
 
 
@@ -160,7 +160,7 @@ def test_a_folder_keeps_its_number_of_nodes(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as caught:
         cluster.up(tmp_path, nodes=3)
     assert str(caught.value) == (
-        "The data folder holds a cluster of 1 node.\n"
+        "The data folder has a cluster of 1 node.\n"
         f"Where: {tmp_path}\n"
         "Allowed: --nodes 1\n"
         "Do: Leave --nodes out, or name another folder with --data."
@@ -244,7 +244,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError) as caught:
         cluster.status(tmp_path)
     assert str(caught.value) == (
-        f"cluster.json is not that of a local cluster.\nWhere: {tmp_path}\n"
+        f"cluster.json is not the record of a local cluster.\nWhere: {tmp_path}\n"
         "Do: Name another folder with --data."
     )
 
@@ -315,7 +315,7 @@ def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data
     assert (wrong.code, wrong.err) == (
         1,
         f"arag-search: The cluster runs on port {port}.\nWhere: {url}\nAllowed: --port {port}\n"
-        "Do: Leave --port out, or end it first: arag-search opensearch down\n",
+        "Do: Leave --port out, or stop it first: arag-search opensearch down\n",
     )
 
     put(f"{url}/kept", {"settings": {"number_of_replicas": 0}})
@@ -341,7 +341,7 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
     assert what == "node-1 ended while the cluster was starting."
     assert where == f"Where: {tmp_path / 'node-1' / 'node.log'}, which ends:"
     assert any(str(tmp_path / "node-1" / "data") in line for line in log)
-    assert do == "Do: Mend what the log says, then start again: arag-search opensearch up"
+    assert do == "Do: Fix what the log reports, then start again: arag-search opensearch up"
     record = read_record(tmp_path)
     assert record
     assert record.running == 0

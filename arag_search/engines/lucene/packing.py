@@ -1,10 +1,10 @@
-"""Chunks as bytes that ``java/Documents.java`` reads, many in one call.
+"""The packing of chunks as bytes, which ``java/Documents.java`` reads in batches.
 
 Packing needs no Java, so that worker processes can do it. A chunk is, little-endian: its ordinal in
 eight bytes; id, doc_id, title, content and record, each as a length in four bytes and so many bytes
-of UTF-8; for each declared metadata field how many values it has, and the values (a string, a
-double, or the first millisecond of a period); how many sentences there are, and where they end in
-code points.
+of UTF-8; for each declared metadata field the number of its values, and the values (a string, a
+double, or the first millisecond of a period); the number of sentences, and their ends in code
+points.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LONG, _INT, _DOUBLE = struct.Struct("<q"), struct.Struct("<i"), struct.Struct("
 
 @dataclass(frozen=True, slots=True)
 class PackedChunks:
-    """Chunks as ``LuceneWriter.add_packed`` takes them. ``ordinals`` are those of the first and the
-    last of them, None where they do not grow from one to the next; ``chunks`` is how many."""
+    """Chunks in the format of ``LuceneWriter.add_packed``. ``chunks`` is their number; ``ordinals``
+    are those of the first and the last chunk, None if the ordinals do not ascend."""
 
     data: bytes
     chunks: int
@@ -38,12 +38,12 @@ class PackedChunks:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPacker:
-    """Packs chunks with the declared fields of their metadata."""
+    """A function that packs chunks with the declared fields of their metadata."""
 
     metadata: Mapping[str, MetadataType]
 
     def __call__(self, chunks: Sequence[Chunk]) -> PackedChunks:
-        """Chunks of one or several documents.
+        """Pack the chunks of one or several documents.
 
         Raises BuildError for an id or keyword that is too long to be indexed, and for text that is
         not Unicode.
@@ -87,7 +87,7 @@ def _add_value(value: MetadataScalar, kind: MetadataType, chunk: Chunk, parts: l
     if kind == "keyword":
         _add_bytes(term_bytes(str(value), chunk), parts)
     elif kind == "number":
-        parts.append(_DOUBLE.pack(float(value) + 0.0))  # so that -0 is found as 0
+        parts.append(_DOUBLE.pack(float(value) + 0.0))  # so that a search for 0 finds -0
     else:
         parts.append(_LONG.pack(period_ms(str(value))[0]))
 

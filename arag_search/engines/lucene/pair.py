@@ -1,7 +1,7 @@
-"""Chunks and sentences of one generation, opened at one update.
+"""The chunks and sentences of a generation, opened at the same update.
 
-An update commits the two one after the other. Whoever opens them between, or after a process that
-died there, finds different updates: then the newest one that both have is opened.
+An update commits the two one after the other. A reader that opens them in between, or after a
+process that died there, sees different updates; it then opens the newest one that both have.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PAUSE_S = 0.02
 
 
 def open_pair(generation: Path, where: str) -> tuple[Snapshot, Snapshot | None, Manifest]:
-    """The chunks, the sentences (None where the build left them out) and the manifest.
+    """Open the chunks, the sentences (None if the build left them out) and the manifest.
 
-    Raises IndexDamagedError where files are missing or have no update in common, IndexVersionError
+    Raises IndexDamagedError if files are missing or have no update in common, IndexVersionError
     for another format.
     """
     update: int | None = None
@@ -35,14 +35,14 @@ def open_pair(generation: Path, where: str) -> tuple[Snapshot, Snapshot | None, 
         except IndexDamagedError:
             if update is None or not attempts_left:
                 raise
-            update = None  # the update was completed meanwhile, and the older commit is gone
+            update = None  # the update has been completed, and the older commit is gone
         if update is None:
             time.sleep(_PAUSE_S)
     raise AssertionError("the last attempt returns or raises")
 
 
 class _MixedError(Exception):
-    """Chunks and sentences are of different updates. ``common`` are those that both have."""
+    """Chunks and sentences of different updates; ``common`` are the updates that both have."""
 
     def __init__(self, chunks: int, sentences: str | None, common: set[int]) -> None:
         super().__init__()
@@ -64,15 +64,15 @@ def _open(
     except BaseException:
         chunks.close()
         raise
-    found = sentences.user_data().get(schema.UPDATE_KEY)
-    if found != str(manifest.update):
+    sentences_update = sentences.user_data().get(schema.UPDATE_KEY)
+    if sentences_update != str(manifest.update):
         try:
             common = chunks.updates() & sentences.updates()
-        except jvm.java_error():  # a commit went while they were listed
+        except jvm.java_error():  # a commit was deleted while they were listed
             common = set[int]()
         sentences.close()
         chunks.close()
-        raise _MixedError(manifest.update, found, common)
+        raise _MixedError(manifest.update, sentences_update, common)
     sentences.use_bm25(manifest.k1, manifest.b)
     return chunks, sentences, manifest
 

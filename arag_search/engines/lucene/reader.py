@@ -1,4 +1,4 @@
-"""LuceneEngine: the SearchEngine over one generation of an index on this machine's disk."""
+"""LuceneEngine: the SearchEngine over one generation of an index in a local folder."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from arag_search.engines.lucene.pair import open_pair
 from arag_search.engines.lucene.schema import Record
 from arag_search.engines.lucene.snapshot import (
     REBUILD,
-    Found,
+    Match,
     PartStatistics,
-    Place,
+    Position,
     Snapshot,
 )
 from arag_search.engines.substrings import substring_page
@@ -59,12 +59,12 @@ from arag_search.query.tree import Node, Scope
 _SCAN_BATCH = 256
 _ORDINALS_BATCH = 65_536
 _FIRST_SENTENCES = 16
-"""The fewest sentences that are fetched to find the chunks they lie in."""
+"""The least number of sentences that are fetched to find their chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """The Lucene indexes of a generation as they are on disk; ``sentences`` None if left out."""
+    """The Lucene indexes of a generation on disk; ``sentences`` is None if they were left out."""
 
     chunks: PartStatistics
     sentences: PartStatistics | None
@@ -87,15 +87,15 @@ class LuceneEngine:
     def open(generation: Path, where: str) -> LuceneEngine:
         """Open the newest update in a generation's folder; ``where`` names the index in errors.
 
-        Raises IndexDamagedError where files are missing or do not belong together,
-        IndexVersionError for another format, JvmError where Java cannot be started.
+        Raises IndexDamagedError if files are missing or do not belong together, IndexVersionError
+        for another format, JvmError if Java cannot be started.
         """
         chunks, sentences, manifest = open_pair(generation, where)
         return LuceneEngine(chunks, sentences, manifest, where)
 
     @property
     def manifest(self) -> Manifest:
-        """What the index is."""
+        """The manifest of the index."""
         return self._manifest
 
     def search(self, request: SearchRequest) -> Page:
@@ -137,44 +137,44 @@ class LuceneEngine:
         """See SearchEngine."""
         with self._calls:
             within = self._scope(scope)
-            wanted: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
-            made: list[tuple[str, Granularity]] = [
+            counts: dict[Granularity, dict[str, int]] = {"chunk": {}, "sentence": {}}
+            pairs: list[tuple[str, Granularity]] = [
                 (filtered(compiled(node)[0], within), unit) for node, unit in queries
             ]
-            for query, unit in made:
-                wanted[unit][query] = 0
-            for unit, counted in wanted.items():
-                if counted:
-                    found = self._index(unit).counts(list(counted), deadline)
-                    counted.update(zip(counted, found, strict=True))
-            return [wanted[unit][query] for query, unit in made]
+            for query, unit in pairs:
+                counts[unit][query] = 0
+            for unit, by_query in counts.items():
+                if by_query:
+                    numbers = self._index(unit).counts(list(by_query), deadline)
+                    by_query.update(zip(by_query, numbers, strict=True))
+            return [counts[unit][query] for query, unit in pairs]
 
     def explain(self, request: SearchRequest, ids: Sequence[str]) -> list[list[LeafScore]]:
         """See SearchEngine. A leaf in a group that does not match adds nothing. Page and scope of
-        the request do not count. Raises UnknownChunkError for an id that is not there."""
+        the request are ignored. Raises UnknownChunkError for an unknown id."""
         with self._calls:
-            places = self._ordinals(ids)
+            explained = self._ordinals(ids)
             index = self._index(request.granularity)
             if request.granularity == "sentence":
-                places = self._best_sentences(request, places)
-            here = ordinals(sorted({p for p in places.values() if p >= 0}))
+                explained = self._best_sentences(request, explained)
+            within = ordinals(sorted({ordinal for ordinal in explained.values() if ordinal >= 0}))
             leaves: list[tuple[str, list[tuple[str, dict[int, float]]]]] = []
             for text, queries in leaf_queries(request.query):
                 by_field: list[tuple[str, dict[int, float]]] = []
-                for each in queries:
-                    query = filtered(each.query, here, *each.held)
+                for leaf in queries:
+                    query = filtered(leaf.query, within, *leaf.held)
                     top = index.top(query, max(1, len(ids)), scored=True, deadline=request.deadline)
-                    by_field.append((each.field, {hit.ordinal: hit.score for hit in top.found}))
+                    scores = {match.ordinal: match.score for match in top.matches}
+                    by_field.append((leaf.field, scores))
                 leaves.append((text, by_field))
         return [
             [
                 LeafScore(
-                    text,
-                    {name: found[places[each]] for name, found in fields if places[each] in found},
+                    text, {name: scores[ordinal] for name, scores in fields if ordinal in scores}
                 )
                 for text, fields in leaves
             ]
-            for each in ids
+            for ordinal in map(explained.__getitem__, ids)
         ]
 
     def read(self, ids: Sequence[str], scope: Scope | None) -> list[Chunk | None]:
@@ -182,18 +182,21 @@ class LuceneEngine:
         with self._calls:
             query = filtered(chunk_ids(ids), self._scope(scope))
             end = max(1, len(ids))
-            found = self._chunks.page(query, 0, end, scored=False, with_text=True)
-            chunks = {record.id: _chunk(record) for record in found.records}
-        return [chunks.get(each) for each in ids]
+            page = self._chunks.page(query, 0, end, scored=False, with_text=True)
+            chunks = {record.id: _chunk(record) for record in page.records}
+        return [chunks.get(chunk_id) for chunk_id in ids]
 
     def neighbours(self, chunk: Chunk, scope: Scope | None) -> tuple[str | None, str | None]:
-        """See SearchEngine. Where a neighbour is not in scope, it is the next one that is."""
+        """See SearchEngine. Neighbours that are out of scope are skipped."""
         with self._calls:
             within = self._scope(scope)
             same = None if self._manifest.already_chunked else document_ids([chunk.doc_id])
             earlier = filtered(between(0, chunk.ordinal - 1), same, within)
             later = filtered(between(chunk.ordinal + 1, LAST_ORDINAL), same, within)
-            before, after = self._chunks.before(earlier), self._chunks.after(later, Place(), 1)[0]
+            before, after = (
+                self._chunks.before(earlier),
+                self._chunks.after(later, Position(), 1)[0],
+            )
             return self._first_id(before), self._first_id(after)
 
     def scan(self, scope: Scope | None) -> Iterator[Chunk]:
@@ -204,35 +207,35 @@ class LuceneEngine:
 
     def chunks_at(self, ordinals: Sequence[int], scope: Scope | None) -> list[Chunk | None]:
         """See SearchEngine. One call to Java."""
-        wanted = list(dict.fromkeys(ordinals))
+        distinct = list(dict.fromkeys(ordinals))
         with self._calls:
-            records = self._found_at(wanted, True, self._scope(scope))
+            records = self._existing_at(distinct, True, self._scope(scope))
         chunks = {record.ordinal: _chunk(record) for record in records}
         return [chunks.get(ordinal) for ordinal in ordinals]
 
     def ordinals(self) -> Iterator[int]:
         """See SearchEngine. Reads 65,536 at a time."""
-        place = Place()
+        position = Position()
         while True:
             with self._calls:
-                batch, place = self._chunks.ordinals_after(EVERYTHING, place, _ORDINALS_BATCH)
+                batch, position = self._chunks.ordinals_after(EVERYTHING, position, _ORDINALS_BATCH)
             yield from batch
             if len(batch) < _ORDINALS_BATCH:
                 return
 
     def statistics(self) -> IndexStatistics:
-        """Documents, segments and files on disk."""
+        """Count documents, segments and files on disk."""
         with self._calls:
             sentences = None if self._sentences is None else self._sentences.statistics()
             return IndexStatistics(self._chunks.statistics(), sentences)
 
     def deletions(self) -> Deletions:
         """See SearchEngine."""
-        found = self.statistics()
-        return deletions_of(found.chunks, found.sentences)
+        statistics = self.statistics()
+        return deletions_of(statistics.chunks, statistics.sentences)
 
     def commit_data(self) -> Mapping[str, str]:
-        """What the writer wrote beside the commit of the chunks."""
+        """Return the data that the writer stored with the commit of the chunks."""
         with self._calls:
             return self._chunks.user_data()
 
@@ -250,7 +253,7 @@ class LuceneEngine:
             if self._sentences is not None:
                 self._sentences.close()
 
-    # What a search consists of
+    # Parts of a search
 
     def _index(self, granularity: Granularity) -> Snapshot:
         if granularity == "chunk":
@@ -264,7 +267,7 @@ class LuceneEngine:
         return self._sentences
 
     def _scope(self, scope: Scope | None) -> str | None:
-        """The filter of a scope; that of the last one is kept, for it is often the same."""
+        """Return the filter of a scope. The last one is cached, since it is often the same."""
         if scope is None:
             return None
         last = self._last_scope
@@ -284,7 +287,7 @@ class LuceneEngine:
     ) -> Page:
         start, end = request.offset, request.offset + request.top_k
         with_text = request.with_text
-        found = self._chunks.page(
+        matches = self._chunks.page(
             query,
             start,
             end,
@@ -293,9 +296,9 @@ class LuceneEngine:
             with_text=with_text,
             deadline=request.deadline,
         )
-        hits = _hits(found.records, found.scores)
-        passages = found.before_end if found.before_end < end else None
-        return Page(hits, found.count, found.count_is_exact, passages)
+        hits = _hits(matches.records, matches.scores)
+        passages = matches.before_end if matches.before_end < end else None
+        return Page(hits, matches.count, matches.count_is_exact, passages)
 
     def _search_sentences(self, request: SearchRequest, query: str, scored: bool) -> Page:
         index = self._index("sentence")
@@ -303,21 +306,21 @@ class LuceneEngine:
         fetch = max(_FIRST_SENTENCES, 3 * end)
         while True:
             top = index.top(query, fetch, scored=scored, deadline=request.deadline)
-            best: dict[int, Found] = {}
-            for each in top.found:
-                best.setdefault(chunk_ordinal(each.ordinal), each)
-            complete = len(top.found) < fetch
+            best: dict[int, Match] = {}
+            for match in top.matches:
+                best.setdefault(chunk_ordinal(match.ordinal), match)
+            complete = len(top.matches) < fetch
             if complete or len(best) >= end:
                 break
             fetch *= 4
         chosen = list(best)[request.offset : end]
-        here = (
-            top.found
+        matches = (
+            top.matches
             if complete
             else self._sentences_within(index, query, chosen, request.deadline)
         )
         matched: dict[int, tuple[int, ...]] = dict.fromkeys(chosen, ())
-        for sentence in sorted(hit.ordinal for hit in here):
+        for sentence in sorted(match.ordinal for match in matches):
             ordinal = chunk_ordinal(sentence)
             if ordinal in matched:
                 matched[ordinal] = (*matched[ordinal], sentence - ordinal)
@@ -329,70 +332,70 @@ class LuceneEngine:
 
     def _sentences_within(
         self, index: Snapshot, query: str, chunks: Sequence[int], deadline: Deadline | None
-    ) -> list[Found]:
-        """All matches in the chunks with these ordinals."""
-        places = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
+    ) -> list[Match]:
+        """Return all matches in the chunks with these ordinals."""
+        ranges = any_of(between(ordinal, ordinal + MAX_SENTENCES - 1) for ordinal in chunks)
         most = MAX_SENTENCES * len(chunks)
-        within = filtered(query, places)
-        return index.top(within, most, scored=False, deadline=deadline).found
+        within = filtered(query, ranges)
+        return index.top(within, most, scored=False, deadline=deadline).matches
 
-    def _records_at(self, places: Sequence[int], with_text: bool) -> list[Record]:
-        """The chunks with these ordinals, in this order."""
-        records = {record.ordinal: record for record in self._found_at(places, with_text)}
-        if len(records) < len(places):
+    def _records_at(self, wanted: Sequence[int], with_text: bool) -> list[Record]:
+        """Return the chunks with these ordinals, in this order."""
+        records = {record.ordinal: record for record in self._existing_at(wanted, with_text)}
+        if len(records) < len(wanted):
             raise IndexDamagedError(
-                "There are sentences of chunks that are not there.",
+                "There are sentences of chunks that do not exist.",
                 where=self._calls.where,
                 do=REBUILD,
             )
-        return [records[ordinal] for ordinal in places]
+        return [records[ordinal] for ordinal in wanted]
 
-    def _found_at(
-        self, places: Sequence[int], with_text: bool, within: str | None = None
+    def _existing_at(
+        self, distinct: Sequence[int], with_text: bool, within: str | None = None
     ) -> list[Record]:
-        """Those chunks that there are of the distinct ordinals, growing."""
-        if not places:
+        """Return the chunks that exist at distinct ordinals, in ascending order."""
+        if not distinct:
             return []
-        query = filtered(ordinals(places), within)
-        return self._chunks.page(query, 0, len(places), scored=False, with_text=with_text).records
+        query = filtered(ordinals(distinct), within)
+        return self._chunks.page(query, 0, len(distinct), scored=False, with_text=with_text).records
 
     # Explaining
 
     def _ordinals(self, ids: Sequence[str]) -> dict[str, int]:
         end = max(1, len(ids))
-        found = self._chunks.page(chunk_ids(ids), 0, end, scored=False, with_text=False)
-        places = {record.id: record.ordinal for record in found.records}
-        for each in ids:
-            if each not in places:
-                raise UnknownChunkError(f'No chunk "{each}".')
-        return places
+        page = self._chunks.page(chunk_ids(ids), 0, end, scored=False, with_text=False)
+        by_id = {record.id: record.ordinal for record in page.records}
+        for chunk_id in ids:
+            if chunk_id not in by_id:
+                raise UnknownChunkError(f'No chunk "{chunk_id}".')
+        return by_id
 
     def _best_sentences(self, request: SearchRequest, chunks: Mapping[str, int]) -> dict[str, int]:
-        """For each chunk id the ordinal of its best sentence, -1 where none matches."""
+        """Return the ordinal of the best sentence of each chunk id, or -1 if none matches."""
         index = self._index("sentence")
         query, scored = compiled(request.query)
         best: dict[str, int] = {}
         for name, ordinal in chunks.items():
-            here = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))
-            top = index.top(here, 1, scored=scored, deadline=request.deadline)
-            best[name] = top.found[0].ordinal if top.found else -1
+            within = filtered(query, between(ordinal, ordinal + MAX_SENTENCES - 1))
+            top = index.top(within, 1, scored=scored, deadline=request.deadline)
+            best[name] = top.matches[0].ordinal if top.matches else -1
         return best
 
-    # Reading through
+    # Scans
 
     def _scan(self, query: str) -> Iterator[Chunk]:
-        place = Place()
+        position = Position()
         while True:
-            # Not held between batches: whoever closes must not wait for a reader that paused.
+            # Released between batches, so that ``close`` does not wait for a paused reader.
             with self._calls:
-                records, place = self._batch(query, place)
+                records, position = self._batch(query, position)
             yield from map(_chunk, records)
             if len(records) < _SCAN_BATCH:
                 return
 
-    def _batch(self, query: str, place: Place) -> tuple[list[Record], Place]:
-        documents, place = self._chunks.after(query, place, _SCAN_BATCH)
-        return self._chunks.read(documents, with_text=True), place
+    def _batch(self, query: str, position: Position) -> tuple[list[Record], Position]:
+        documents, position = self._chunks.after(query, position, _SCAN_BATCH)
+        return self._chunks.read(documents, with_text=True), position
 
     def _first_id(self, documents: Sequence[int]) -> str | None:
         for record in self._chunks.read(documents, with_text=False):
@@ -400,10 +403,10 @@ class LuceneEngine:
         return None
 
     def _all(self, query: str) -> Iterator[Chunk]:
-        """As ``_scan``, within one call."""
-        place = Place()
+        """Iterate as ``_scan`` does, within one call."""
+        position = Position()
         while True:
-            records, place = self._batch(query, place)
+            records, position = self._batch(query, position)
             yield from map(_chunk, records)
             if len(records) < _SCAN_BATCH:
                 return
@@ -414,14 +417,14 @@ def _hits(
     scores: Sequence[float],
     matched: Mapping[int, tuple[int, ...]] | None = None,
 ) -> tuple[Hit, ...]:
-    """Hits with the sentence ends where the text was read, as Hit has them."""
+    """Convert records to hits, with sentence ends only if the text was read."""
     hits: list[Hit] = []
     for record, score in zip(records, scores, strict=True):
         id_, doc_id, title, part, parts, ordinal, metadata, ends, text = record
-        here = matched[ordinal] if matched else ()
+        numbers = matched[ordinal] if matched else ()
         ends = () if text is None else ends
         hits.append(
-            Hit(id_, doc_id, title, part, parts, ordinal, metadata, score, text, ends, here)
+            Hit(id_, doc_id, title, part, parts, ordinal, metadata, score, text, ends, numbers)
         )
     return tuple(hits)
 
@@ -433,7 +436,7 @@ def _chunk(record: Record) -> Chunk:
 
 
 class _Calls(Calls):
-    """Also turns what Java raises in them into EngineError."""
+    """Calls in flight whose Java exceptions are raised as EngineError."""
 
     def __init__(self, where: str) -> None:
         super().__init__(where)

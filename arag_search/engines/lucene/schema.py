@@ -1,12 +1,13 @@
-"""What lies in the two Lucene indexes of a generation: names of fields, and how records are coded.
+"""The schema of the two Lucene indexes of a generation: field names, and the coding of records.
 
-``chunks/`` holds one document a chunk. ``id`` and ``doc_id`` are exact, ``title`` and ``content``
-analysed, none of them stored. ``ordinal`` is a column to sort by and a point to look up. Declared
-metadata are exact terms (keyword), doubles (number) or the first millisecond of the period (date).
-``record`` is a column of JSON with all that a hit shows but its text: read by number of document it
-costs a third of a stored field, which is unpacked a block at a time. ``text`` is stored.
+``chunks/`` has one document per chunk. ``id`` and ``doc_id`` are exact, ``title`` and ``content``
+analysed; none of them is stored. ``ordinal`` is a column for sorting and a point for look-ups.
+Declared metadata are exact terms (keyword), doubles (number) or the first millisecond of the period
+(date).
+``record`` is a column of JSON with everything that a hit shows except its text: reading it costs a
+third of a stored field, which Lucene unpacks block by block. ``text`` is stored.
 
-``sentences/`` holds one document a sentence: ``chunk_id``, ``doc_id``, ``ordinal``, the title and
+``sentences/`` has one document per sentence: ``chunk_id``, ``doc_id``, ``ordinal``, the title and
 metadata of the chunk, the sentence as ``content``. Nothing is stored: a hit's chunk is found by
 ordinal.
 """
@@ -22,7 +23,7 @@ from arag_search.corpus import Chunk, MetadataValue
 from arag_search.query.fields import DOC_ID
 
 ENGINE = "lucene"
-"""What the manifest says of an index of this kind."""
+"""The name of this engine in manifests."""
 
 CHUNKS_FOLDER = "chunks"
 SENTENCES_FOLDER = "sentences"
@@ -38,16 +39,16 @@ MANIFEST_KEY = "manifest"
 UPDATE_KEY = "update"
 CHECKPOINT_KEY = "arag-checkpoint"
 LAST_ORDINAL_KEY = "arag-last-ordinal"
-"""Given while every chunk was added after those of lower ordinals: documents are in order then."""
+"""Present as long as chunks were added in order of ordinal: documents are then stored in order."""
 
 
 def lucene_field(name: str) -> str:
-    """The Lucene field of a metadata field that queries name."""
+    """Return the Lucene field of a metadata field of the query language."""
     return DOC_ID if name == DOC_ID else f"metadata.{name}"
 
 
 def encode_record(chunk: Chunk) -> bytes:
-    """Everything of a chunk apart from its text."""
+    """Encode everything of a chunk except its text."""
     return orjson.dumps(
         (
             chunk.id,
@@ -63,7 +64,7 @@ def encode_record(chunk: Chunk) -> bytes:
 
 
 class Record(NamedTuple):
-    """What the index holds of a chunk, as a Hit begins; ``text`` is None where it was not read."""
+    """The stored part of a chunk, ordered like a Hit; ``text`` is None if it was not read."""
 
     id: str
     doc_id: str
@@ -77,11 +78,11 @@ class Record(NamedTuple):
 
 
 def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Record]:
-    """Records as JSON gives them, with their texts in UTF-8, which follow each other.
+    """Decode records from JSON values, and their texts from one piece of UTF-8.
 
-    A text ends where its last sentence ends.
+    The texts follow each other; a text ends where its last sentence ends.
     """
-    found: list[Record] = []
+    decoded: list[Record] = []
     rest = None if texts is None else texts.decode()
     place = 0
     for id_, doc_id, title, part, parts, ordinal, metadata, ends in records:
@@ -90,8 +91,8 @@ def decode_records(records: Sequence[list[Any]], texts: bytes | None) -> list[Re
             end = place + (ends[-1] if ends else 0)
             text, place = rest[place:end], end
         values = _metadata(metadata) if metadata else metadata
-        found.append(Record(id_, doc_id, title, part, parts, ordinal, values, tuple(ends), text))
-    return found
+        decoded.append(Record(id_, doc_id, title, part, parts, ordinal, values, tuple(ends), text))
+    return decoded
 
 
 def _metadata(loaded: Mapping[str, Any]) -> dict[str, MetadataValue]:

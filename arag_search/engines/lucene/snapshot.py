@@ -1,7 +1,7 @@
-"""One Lucene index, open at one commit: what is found in it, by number of document.
+"""A Lucene index, open at one commit; its documents are identified by number.
 
-Everything here is as of the commit that was opened; writers do not disturb it. Methods may be
-called from several threads; who calls sees to it that none runs during or after ``close``.
+All results are as of the commit that was opened, whatever writers do. Methods are thread-safe; the
+caller makes sure that none runs during or after ``close``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _INDEX = "org.apache.lucene.index"
 REBUILD = "Build the index again with --overwrite."
 
 
-class Found(NamedTuple):
-    """One match: its number in this snapshot, its score (0.0 where unscored), its ordinal."""
+class Match(NamedTuple):
+    """A match: its document number in this snapshot, its score (0.0 if unscored), its ordinal."""
 
     document: int
     score: float
@@ -45,17 +45,17 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The first matches in order. ``count`` is exact up to MAX_TOTAL, and where it says so."""
+    """The first matches in order. ``count`` is exact up to MAX_TOTAL, or if ``count_is_exact``."""
 
-    found: list[Found]
+    matches: list[Match]
     count: int
     count_is_exact: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Matches with what they hold. ``before_end`` says how many there are up to the end that was
-    asked for; the rest is as in Top."""
+    """Matches with their contents. ``before_end`` is the number of matches before the end of the
+    request; for the counts see Top."""
 
     records: list[Record]
     scores: list[float]
@@ -65,8 +65,8 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where reading through in order of ordinal has come to."""
+class Position:
+    """A position in a scan in order of ordinal; the default is the start."""
 
     document: int = -1
     ordinal: int = -1
@@ -74,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PartStatistics:
-    """What one of the two Lucene indexes of a generation consists of."""
+    """Counts and size of one of the two Lucene indexes of a generation."""
 
     documents: int
     deleted: int
@@ -87,15 +87,14 @@ class Snapshot:
     """A Lucene index opened for searching with BM25, and with plain frequencies."""
 
     def __init__(self, folder: Path, where: str, update: int | None = None) -> None:
-        """Open the newest commit, or the newest one of this update (see ``updates``). ``where``
-        names the index in errors.
+        """Open the newest commit, or the newest commit of an update (see ``updates``).
 
-        Raises IndexDamagedError for files that are missing or broken, IndexVersionError for ones
-        of another Lucene.
+        ``where`` names the index in errors. Raises IndexDamagedError for files that are missing or
+        broken, IndexVersionError for files of another Lucene.
         """
         self._where = where
         self._directory: Any = None
-        if not folder.is_dir():  # Lucene would make it
+        if not folder.is_dir():  # Lucene would create it
             raise IndexDamagedError(
                 f"The folder {folder.name} of the index is missing.", where=where, do=REBUILD
             )
@@ -116,16 +115,16 @@ class Snapshot:
         self._searcher = java("arag.Searcher")(
             self._reader, LAST_ORDINAL_KEY in self.user_data(), MAX_TOTAL, ORDINAL, RECORD, TEXT
         )
-        # Bound once: looking a method up costs as much as calling it.
+        # Bound once, since looking up a method costs as much as calling it.
         self._page, self._top = self._searcher.page, self._searcher.top
 
     def user_data(self) -> Mapping[str, str]:
-        """What the writer wrote beside the commit."""
+        """Return the data that the writer stored with the commit."""
         data = self._reader.getIndexCommit().getUserData()
         return {str(entry.getKey()): str(entry.getValue()) for entry in data.entrySet()}
 
     def updates(self) -> set[int]:
-        """The updates that the folder holds commits of now, newer and older ones too."""
+        """Return the updates whose commits the folder has now, including newer and older ones."""
         return set(_commits(self._directory))
 
     def use_bm25(self, k1: float, b: float) -> None:
@@ -143,7 +142,7 @@ class Snapshot:
         with_text: bool,
         deadline: Deadline | None = None,
     ) -> Matches:
-        """Matches ``start`` to ``end`` by score, equal ones and unscored ones by ordinal.
+        """Return matches ``start`` to ``end`` by score, equal and unscored matches by ordinal.
 
         ``counting`` scores boost x frequency (Eq. 1) instead of BM25. One call to Java.
         """
@@ -156,45 +155,45 @@ class Snapshot:
             return Matches(decode_records(records, texts), scores, count, bool(exact), before_end)
 
     def top(self, query: str, n: int, *, scored: bool, deadline: Deadline | None = None) -> Top:
-        """The first ``n`` matches (1 or more), in the order of ``page``."""
+        """Return the first ``n`` matches (1 or more), in the order of ``page``."""
         count, exact, *flat = _numbers(self._top(query, n, scored, left_nanoseconds(deadline)))
         scores = _floats(flat[1::3])
-        found = list(map(Found, flat[0::3], scores, flat[2::3]))
-        return Top(found, count, bool(exact))
+        matches = list(map(Match, flat[0::3], scores, flat[2::3]))
+        return Top(matches, count, bool(exact))
 
-    def after(self, query: str, place: Place, n: int) -> tuple[list[int], Place]:
-        """The ``n`` matches that follow a place in order of ordinal, and the place they end at.
+    def after(self, query: str, position: Position, n: int) -> tuple[list[int], Position]:
+        """Return the ``n`` matches after a position in order of ordinal, and their end position.
 
-        Fewer than ``n`` matches are the last.
+        Fewer than ``n`` matches are the last ones.
         """
-        flat = self._after(query, place, n)
-        return flat[0::2], Place(*flat[-2:]) if flat else place
+        flat = self._after(query, position, n)
+        return flat[0::2], Position(*flat[-2:]) if flat else position
 
-    def ordinals_after(self, query: str, place: Place, n: int) -> tuple[list[int], Place]:
-        """As ``after``, but the ordinals of the matches."""
-        flat = self._after(query, place, n)
-        return flat[1::2], Place(*flat[-2:]) if flat else place
+    def ordinals_after(self, query: str, position: Position, n: int) -> tuple[list[int], Position]:
+        """Return the same as ``after``, but the ordinals of the matches."""
+        flat = self._after(query, position, n)
+        return flat[1::2], Position(*flat[-2:]) if flat else position
 
-    def _after(self, query: str, place: Place, n: int) -> list[int]:
-        """Of each match its document and its ordinal."""
-        return _numbers(self._searcher.after(query, place.document, place.ordinal, n))
+    def _after(self, query: str, position: Position, n: int) -> list[int]:
+        """Return the document and the ordinal of each match, one after the other."""
+        return _numbers(self._searcher.after(query, position.document, position.ordinal, n))
 
     def before(self, query: str) -> list[int]:
-        """The match with the greatest ordinal, if there is one."""
+        """Return the match with the greatest ordinal, if there is any."""
         document = int(self._searcher.last(query))
         return [] if document < 0 else [document]
 
     def counts(self, queries: Sequence[str], deadline: Deadline | None = None) -> list[int]:
-        """How many documents match each, at most MAX_TOTAL + 1; stops counting there."""
+        """Count the documents that match each query, up to MAX_TOTAL + 1."""
         nanoseconds = left_nanoseconds(deadline)
         return _numbers(self._searcher.counts("".join(queries), len(queries), nanoseconds))
 
     def count(self, query: str, deadline: Deadline | None) -> int:
-        """How many documents match, however many there are."""
+        """Count all documents that match."""
         return int(self._searcher.countAll(query, left_nanoseconds(deadline)))
 
     def read(self, documents: Sequence[int], *, with_text: bool) -> list[Record]:
-        """What documents hold."""
+        """Return the contents of documents."""
         data = bytes(self._searcher.read(java_array("long", documents), with_text))
         head, texts = _split(data)
         with self._decoding():
@@ -202,20 +201,22 @@ class Snapshot:
 
     @contextmanager
     def _decoding(self) -> Generator[None]:
-        """Turn what decoding raises into IndexDamagedError: Lucene compares checksums on opening
-        only where that takes no reading."""
+        """Raise errors of decoding as IndexDamagedError: when it opens an index, Lucene compares
+        only those checksums that need no reading."""
         try:
             yield
         except (ValueError, LookupError, TypeError) as error:
             raise IndexDamagedError(
-                f"What is stored of a passage cannot be read ({error}).",
+                f"The record of a passage cannot be read ({error}).",
                 where=self._where,
-                do=f"Look with: arag-search info {self._where} --checksums. {REBUILD}",
+                do=f"Check with: arag-search info {self._where} --checksums. {REBUILD}",
             ) from error
 
     def statistics(self) -> PartStatistics:
-        """Documents, segments and files. Files of other commits are not counted, nor those that a
-        newer one has removed meanwhile."""
+        """Count documents, segments and files.
+
+        Files of other commits are left out, and files that a newer commit has removed.
+        """
         names = [str(name) for name in self._reader.getIndexCommit().getFileNames()]
         sizes = [size for name in names if (size := self._size_of(name)) is not None]
         return PartStatistics(
@@ -235,7 +236,7 @@ class Snapshot:
             raise
 
     def verify(self) -> None:
-        """Read every file and compare checksums; takes as long as reading takes.
+        """Read every file and compare checksums, which takes as long as reading the index.
 
         Raises IndexDamagedError.
         """
@@ -250,7 +251,7 @@ class Snapshot:
             ) from error
 
     def close(self) -> None:
-        """Free memory maps and files. May be called again."""
+        """Release memory maps and files. May be called again."""
         self._reader.close()
         self._close_directory()
 
@@ -260,28 +261,28 @@ class Snapshot:
 
 
 def _split(data: bytes) -> tuple[bytes, bytes | None]:
-    """The line of JSON, and what follows it, if anything was asked for."""
+    """Return the line of JSON and the texts after it; None if no texts were requested."""
     head, end, texts = data.partition(b"\n")
     return head, texts if end else None
 
 
 def _numbers(longs: Any) -> list[int]:
-    """The numbers of a Java array of long."""
+    """Convert a Java array of long to numbers."""
     return array("q", bytes(memoryview(longs))).tolist()
 
 
 def _commits(directory: Any) -> dict[int, Any]:
-    """The newest commit of each update."""
-    found: dict[int, Any] = {}
+    """Return the newest commit of each update."""
+    commits: dict[int, Any] = {}
     for commit in java(f"{_INDEX}.DirectoryReader").listCommits(directory):
         update = commit.getUserData().get(UPDATE_KEY)
         if update is not None:
-            found[int(str(update))] = commit
-    return found
+            commits[int(str(update))] = commit
+    return commits
 
 
 def _floats(bits: Sequence[int]) -> list[float]:
-    """The 32-bit floats that have these bits."""
+    """Return the 32-bit floats with these bits."""
     n = len(bits)
     return list(struct.unpack(f"{n}f", struct.pack(f"{n}i", *bits)))
 
@@ -291,7 +292,7 @@ def _opening_error(error: Exception, folder: Path, where: str) -> Exception:
         return IndexVersionError(
             f"The index was written by another release of Lucene: {jvm.reason(error)}",
             where=where,
-            allowed=f"what Lucene {jvm.LUCENE_VERSION} reads",
+            allowed=f"formats that Lucene {jvm.LUCENE_VERSION} reads",
             do="Build it again with --overwrite, or use the release that wrote it.",
         )
     return IndexDamagedError(

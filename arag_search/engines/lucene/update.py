@@ -1,12 +1,12 @@
 """LuceneUpdate: documents added to and deleted from the live generation of an index on disk.
 
-An update is one commit of the chunks and one of the sentences, with the same number. What was
-written before is not seen by anybody, and a process that dies leaves nothing of it; between the two
-commits, readers and the next update take the newest update that both have (see pair.py). Readers
-keep the commit that they opened.
+An update is one commit of the chunks and one of the sentences, with the same number. Until then
+nobody sees what was written, and a process that dies leaves nothing of it; between the two commits,
+readers and the next update take the newest update that both have (see pair.py). Readers keep the
+commit that they opened.
 
-``update.json`` in the location says what is being done, from before the first write until the
-update is finished: whoever repeats a command that died learns whether it was done.
+``update.json`` in the location names the update from before the first write until it is finished,
+so that a command that is repeated after a crash learns whether it was done.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from arag_search.query.tree import KeywordEquals, Scope, any_of
 from arag_search.system.durable import room_advice, write_atomically
 
 LAST_UPDATE_KEY = "arag-last-update"
-"""In the user data of a commit: the record of the update that made it."""
+"""The key, in the user data of a commit, of the record of its update."""
 
 _RECORD = "update.json"
 
 
 class LuceneUpdate:
-    """See IndexUpdate. A context manager that holds the location for one writer.
+    """An IndexUpdate of a folder, which it locks for one writer.
 
-    Entering raises IndexNotFoundError and what else opening raises, IndexLockedError where a build
-    or another update is at work, BuildError where the folder cannot be written.
+    Entering raises IndexNotFoundError and whatever else opening raises, IndexLockedError if a build
+    or another update is running, BuildError if the folder cannot be written.
     """
 
     def __init__(self, location: Path) -> None:
@@ -50,7 +50,9 @@ class LuceneUpdate:
         self._writer: _Writer | None = None
 
     def __enter__(self) -> LuceneUpdate:
-        hold_live(Path(self.where)).release()  # where there is no index, none is begun
+        hold_live(
+            Path(self.where)
+        ).release()  # raises if there is no index, before the lock creates a folder
         self._site = BuildSite(Path(self.where), overwrite=True)
         self._site.__enter__()
         try:
@@ -74,12 +76,12 @@ class LuceneUpdate:
 
     @property
     def manifest(self) -> Manifest:
-        """What the index is before the update."""
+        """The manifest before the update."""
         return self._engine.manifest
 
     @property
     def deletions(self) -> Deletions:
-        """The deleted documents that the index still holds before the update."""
+        """The deleted documents that the index holds before the update."""
         return self._engine.deletions()
 
     @property
@@ -89,7 +91,7 @@ class LuceneUpdate:
         return None if last is None else UpdateRecord.from_json(json.loads(last))
 
     def recover(self, record: UpdateRecord | None) -> Recovery:
-        """See IndexUpdate. Of an update that was not committed nothing is left here."""
+        """See IndexUpdate. An update that was not committed has left nothing."""
         try:
             loaded: Any = json.loads((self._location / _RECORD).read_bytes())
         except FileNotFoundError:
@@ -98,7 +100,7 @@ class LuceneUpdate:
             loaded = None
         stopped = UpdateRecord.from_json(loaded)
         done = self.last_update
-        self._forget()
+        self._remove_record()
         if stopped is None:
             return Recovery()
         if not stopped.same(done):
@@ -108,7 +110,7 @@ class LuceneUpdate:
         return Recovery()
 
     def first_shard(self) -> int:
-        """A source shard that lies behind all documents there are and were."""
+        """Return a source shard that sorts after all documents, including deleted ones."""
         path = java("java.nio.file.Paths").get(str(self._held.path / schema.CHUNKS_FOLDER))
         directory = java("org.apache.lucene.store.FSDirectory").open(path)
         reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
@@ -116,11 +118,11 @@ class LuceneUpdate:
             points = java("org.apache.lucene.index.PointValues")
             packed = points.getMaxPackedValue(reader, schema.ORDINAL)
             numbers = java("org.apache.lucene.util.NumericUtils")
-            behind = source_shard(int(numbers.sortableBytesToLong(packed, 0))) + 1
+            next_shard = source_shard(int(numbers.sortableBytesToLong(packed, 0))) + 1
         finally:
             reader.close()
             directory.close()
-        return max(behind, len(self.manifest.sources))
+        return max(next_shard, len(self.manifest.sources))
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
         """See IndexUpdate."""
@@ -128,11 +130,11 @@ class LuceneUpdate:
             return self._engine.scan(None)
         if not doc_ids:
             return iter(())
-        wanted = any_of(*(KeywordEquals(DOC_ID, each) for each in doc_ids))
-        return self._engine.scan(Scope((wanted,)))
+        documents = any_of(*(KeywordEquals(DOC_ID, doc_id) for doc_id in doc_ids))
+        return self._engine.scan(Scope((documents,)))
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
-        """See IndexUpdate. The ids need no keeping here."""
+        """See IndexUpdate. The ids are not needed here."""
         try:
             data = json.dumps(record.to_json()).encode() + b"\n"
             write_atomically(self._location / _RECORD, data)
@@ -145,11 +147,11 @@ class LuceneUpdate:
         self._writer = self._new_writer()
 
     def remove(self, doc_ids: Sequence[str]) -> None:
-        """Delete documents that were there before the update."""
+        """See IndexUpdate."""
         self._open_writer().remove(doc_ids)
 
     def add(self, chunks: Sequence[Chunk]) -> None:
-        """Add the chunks of whole documents, in corpus order."""
+        """See IndexUpdate."""
         self._open_writer().add(chunks)
 
     def publish(self, manifest: Manifest, record: UpdateRecord) -> None:
@@ -171,17 +173,17 @@ class LuceneUpdate:
             }
         )
         self._writer = None
-        self._forget()
+        self._remove_record()
 
     def give_up(self) -> None:
         """See IndexUpdate."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
-            self._forget()
+            self._remove_record()
 
-    def _forget(self) -> None:
-        with contextlib.suppress(OSError):  # read-only: it does no harm
+    def _remove_record(self) -> None:
+        with contextlib.suppress(OSError):  # in a read-only folder the record does no harm
             (self._location / _RECORD).unlink(missing_ok=True)
 
     def compact(self, note: Callable[[str], None]) -> Deletions:
@@ -201,7 +203,7 @@ class LuceneUpdate:
         self._commit_same_state(writer, {schema.MANIFEST_KEY: manifest.to_json()})
 
     def _commit_same_state(self, writer: _Writer, changes: Mapping[str, str]) -> None:
-        """Commit under the number of the last update, with what that said but for ``changes``."""
+        """Commit under the number of the last update, with its data except for ``changes``."""
         data = {**self._engine.commit_data(), **changes}
         kept = (schema.MANIFEST_KEY, schema.UPDATE_KEY, LAST_UPDATE_KEY)
         writer.finish({key: data[key] for key in kept if key in data})
@@ -222,12 +224,12 @@ class LuceneUpdate:
 
 
 class _Writer(LuceneWriter):
-    """A LuceneWriter that goes on from a finished generation, and deletes."""
+    """A LuceneWriter that continues a finished generation and can delete."""
 
     def remove(self, doc_ids: Iterable[str]) -> None:
         """Delete the chunks and sentences of the documents that were added before."""
         term = java("org.apache.lucene.index.Term")
-        terms = [term(DOC_ID, each) for each in doc_ids]
+        terms = [term(DOC_ID, doc_id) for doc_id in doc_ids]
         if not terms:
             return
         self._wait()
@@ -236,7 +238,7 @@ class _Writer(LuceneWriter):
                 index.writer.deleteDocuments(java_array("org.apache.lucene.index.Term", terms))
 
     def counts(self) -> tuple[int, ...]:
-        """How many documents each index holds with what was written, deleted ones left out."""
+        """Count the documents of each index, with the written and without the deleted ones."""
         counted: list[int] = []
         self._wait()
         with self._failures():

@@ -1,8 +1,8 @@
-"""LuceneWriter: chunks into the two Lucene indexes of a generation, resumable at checkpoints.
+"""LuceneWriter: writes chunks to the two Lucene indexes of a generation, with checkpoints.
 
-A checkpoint is a commit of both indexes with one number. A process may die between the two
-commits; a resume then falls back to the newest checkpoint that both have, which is why the one
-before is kept until the next is complete.
+A checkpoint is a commit of both indexes with the same number. A process may die between the two
+commits; a resumed build then falls back to the newest checkpoint that both have. Therefore a
+checkpoint is kept until the next one is complete.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ from arag_search.query.fields import CONTENT, DOC_ID, TITLE, MetadataType
 
 _INDEX = "org.apache.lucene.index"
 RAM_BUFFER_MB = 16.0
-"""What each of the two indexes buffers before it writes a segment. More is not measurably faster,
-and memory grows with the corpus until it is filled."""
-_WRITING_ADVICE = "See to space and permissions there; the same command then goes on."
+"""The buffer of each of the two indexes before it writes a segment. A larger buffer is not
+measurably faster, and memory grows with the corpus until the buffer is full."""
+_WRITING_ADVICE = (
+    "Check the free space and the permissions there, then run the same command again to resume."
+)
 
 
 class LuceneWriter:
-    """Writes one generation. Not for several threads.
+    """A writer of one generation. Not thread-safe.
 
-    Java's failures are raised as BuildError; after one only ``abort`` makes sense.
+    Java's exceptions are raised as BuildError; after an error, call only ``abort``.
     """
 
     checkpoint: Mapping[str, str]
-    """The user data of the newest checkpoint that all indexes have; empty for a new index."""
+    """The user data of the newest checkpoint of all indexes; empty for a new index."""
 
     def __init__(
         self,
@@ -45,18 +47,18 @@ class LuceneWriter:
         sentences: bool,
         resume: bool,
     ) -> None:
-        """Write below ``folder``: on from its newest checkpoint (``resume``), or from nothing.
+        """Write below ``folder``; ``resume`` from its newest checkpoint, or start anew.
 
-        ``metadata`` declares the fields of chunks that are indexed. Raises IndexLockedError where
-        another writer is at work there, BuildError where the folder cannot be written.
+        ``metadata`` declares the metadata fields that are indexed. Raises IndexLockedError if
+        another writer works there, BuildError if the folder cannot be written.
         """
         self._where = str(folder)
         _silence_merges()
         names = [schema.CHUNKS_FOLDER, *([schema.SENTENCES_FOLDER] if sentences else [])]
         self._indexes: list[_Index] = []
-        # Java works on one batch while Python makes the next.
+        # Java works on one batch while Python prepares the next.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="arag-lucene")
-        self._under_way: Future[None] | None = None
+        self._pending: Future[None] | None = None
         with self._failures():
             self._indexes = [_Index(folder / name) for name in names]
         try:
@@ -67,13 +69,13 @@ class LuceneWriter:
             raise
         self._metadata = metadata
         self._packer = ChunkPacker(metadata)
-        self._documents = self._made_documents()
+        self._documents = self._new_documents()
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Add the chunks of one or several documents, in corpus order.
 
-        They may be written later, up to ``commit``. Raises BuildError for an id or keyword that is
-        too long to be indexed, for text that is not Unicode, and where files cannot be written.
+        They may be written as late as ``commit``. Raises BuildError for an id or keyword that is
+        too long to be indexed, for text that is not Unicode, and if files cannot be written.
         """
         self.add_packed(self._packer(chunks))
 
@@ -82,10 +84,10 @@ class LuceneWriter:
         self._wait()
         if packed.chunks:
             self._keep_order(packed)
-            self._under_way = self._thread.submit(self._add, packed.data)
+            self._pending = self._thread.submit(self._add, packed.data)
 
     def has_document(self, doc_id: str) -> bool:
-        """Whether a document of this id was added, by this writer or before it. Slow."""
+        """Return whether a document with this id was added, now or before a resume. Slow."""
         self._wait()
         with self._failures():
             reader = java(f"{_INDEX}.DirectoryReader").open(self._indexes[0].writer)
@@ -95,21 +97,21 @@ class LuceneWriter:
                 reader.close()
 
     def document_ids(self) -> Iterator[str]:
-        """The ids of all documents that were committed when the writer was made, sorted."""
+        """Iterate, sorted, over the ids of all documents of the checkpoint that was resumed."""
         with self._failures():
             reader = self._indexes[0].committed_reader()
             if reader is None:
                 return
             try:
                 terms = java(f"{_INDEX}.MultiTerms").getTerms(reader, DOC_ID)
-                each = None if terms is None else terms.iterator()
-                while each is not None and (term := each.next()) is not None:
+                iterator = None if terms is None else terms.iterator()
+                while iterator is not None and (term := iterator.next()) is not None:
                     yield str(term.utf8ToString())
             finally:
                 reader.close()
 
     def commit(self, data: Mapping[str, str]) -> None:
-        """Make a checkpoint of everything added so far, with ``data`` beside it."""
+        """Write a checkpoint of everything added so far, together with ``data``."""
         self._wait()
         number = int(self._number) + 1
         sentence_data = {**data, schema.CHECKPOINT_KEY: str(number)}
@@ -118,9 +120,9 @@ class LuceneWriter:
         if self._last_ordinal is not None:
             chunk_data[schema.LAST_ORDINAL_KEY] = str(self._last_ordinal)
         with self._failures():
-            # Each writes its segments and waits for the disk: at once, on two cores.
-            with ThreadPoolExecutor(max_workers=1) as beside:
-                others = [beside.submit(each.prepare, sentence_data) for each in self._indexes[1:]]
+            # Both write segments and wait for the disk; in parallel on two cores.
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                others = [pool.submit(index.prepare, sentence_data) for index in self._indexes[1:]]
                 self._indexes[0].prepare(chunk_data)
                 for other in others:
                     other.result()
@@ -146,7 +148,7 @@ class LuceneWriter:
         self._thread.shutdown()
 
     def abort(self) -> None:
-        """Close without committing; the newest checkpoint stays. Never raises."""
+        """Close without committing; the newest checkpoint is kept. Never raises."""
         self._thread.shutdown(cancel_futures=True)
         for index in self._indexes:
             index.abort()
@@ -163,16 +165,16 @@ class LuceneWriter:
         self.checkpoint = data
 
     def _keep_order(self, packed: PackedChunks) -> None:
-        """Remember whether all chunks come in order of ordinal: neither one thread that adds nor
-        merges of neighbours change the order in which documents lie."""
+        """Record whether all chunks come in order of ordinal. Adding from one thread and merging
+        neighbours keep that order."""
         last = self._last_ordinal
         if last is None or packed.ordinals is None or packed.ordinals[0] <= last:
             self._last_ordinal = None
         else:
             self._last_ordinal = packed.ordinals[1]
 
-    def _made_documents(self) -> Any:
-        """What turns packed chunks into documents of the indexes."""
+    def _new_documents(self) -> Any:
+        """Return the Java object that converts packed chunks to documents of the indexes."""
         names = java("arag.Documents$Names")(
             schema.ID,
             schema.CHUNK_ID,
@@ -195,10 +197,10 @@ class LuceneWriter:
             self._documents.add(java_array("byte", data))
 
     def _wait(self) -> None:
-        """Until all is written that was added. Raises what that raised."""
-        if self._under_way is not None:
-            self._under_way.result()
-            self._under_way = None
+        """Wait until everything added is written. Raises the error of that."""
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
 
     @contextlib.contextmanager
     def _failures(self) -> Generator[None]:
@@ -215,41 +217,41 @@ class LuceneWriter:
 
 
 class _Index:
-    """One Lucene index while it is written."""
+    """A Lucene index that is being written."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         path = java("java.nio.file.Paths").get(str(folder))
-        # Not mapped: merges would bring all that they read into the memory of this process.
+        # Not mapped, since merges would load everything they read into the memory of this process.
         self._directory = java("org.apache.lucene.store.NIOFSDirectory")(path)
         self._policy: Any = None
         self._kept: list[Any] = []
         self.writer: Any = None
 
     def checkpoints(self) -> dict[int, Any]:
-        """The commits on disk by checkpoint number."""
+        """Return the commits on disk by checkpoint number."""
         reader = java(f"{_INDEX}.DirectoryReader")
         if not reader.indexExists(self._directory):
             return {}
-        found: dict[int, Any] = {}
+        commits: dict[int, Any] = {}
         for commit in reader.listCommits(self._directory):
             number = commit.getUserData().get(schema.CHECKPOINT_KEY)
             if number is not None:
-                found[int(str(number))] = commit
-        return found
+                commits[int(str(number))] = commit
+        return commits
 
     def data_of(self, number: int) -> dict[str, str]:
         data = self.checkpoints()[number].getUserData()
         return {str(entry.getKey()): str(entry.getValue()) for entry in data.entrySet()}
 
     def open(self, number: int | None) -> None:
-        """Go on from the checkpoint with this number; None: from nothing."""
+        """Resume from the checkpoint with this number; None starts anew."""
         mode = java(f"{_INDEX}.IndexWriterConfig$OpenMode")
         if number is None:
             self._empty()
         elif max(self.checkpoints()) != number:
-            self._go_back(number)
+            self._revert_to(number)
         last = java(f"{_INDEX}.KeepOnlyLastCommitDeletionPolicy")()
         self._policy = java(f"{_INDEX}.SnapshotDeletionPolicy")(last)
         config = _config().setIndexDeletionPolicy(self._policy)
@@ -259,7 +261,7 @@ class _Index:
             self._kept.append(self._policy.snapshot())
 
     def _empty(self) -> None:
-        """Remove what an earlier build left, so that a crash cannot bring it back."""
+        """Remove the files of an earlier build, so that a crash cannot bring them back."""
         lock = self._directory.obtainLock(java(f"{_INDEX}.IndexWriter").WRITE_LOCK_NAME)
         try:
             for name in self._directory.listAll():
@@ -268,8 +270,8 @@ class _Index:
         finally:
             lock.close()
 
-    def _go_back(self, number: int) -> None:
-        """Make an older checkpoint the newest commit, without losing any until that is done."""
+    def _revert_to(self, number: int) -> None:
+        """Make an older checkpoint the newest commit, and keep all others until that is done."""
         keep_all = java(f"{_INDEX}.NoDeletionPolicy").INSTANCE
         config = _config().setIndexDeletionPolicy(keep_all)
         config.setIndexCommit(self.checkpoints()[number])
@@ -281,7 +283,7 @@ class _Index:
             writer.close()
 
     def committed_reader(self) -> Any | None:
-        """A reader of the checkpoint that was resumed from, or the last one since."""
+        """Return a reader of the newest commit, or None if there is none."""
         reader = java(f"{_INDEX}.DirectoryReader")
         return reader.open(self._directory) if reader.indexExists(self._directory) else None
 
@@ -305,15 +307,16 @@ class _Index:
         self._directory.close()
 
     def abort(self) -> None:
-        for thing in (self.writer, self._directory):
-            # A writer that has failed may fail again here; nothing of it is wanted any more.
-            with contextlib.suppress(jvm.java_error()):
-                if thing is not None:
-                    thing.rollback() if thing is self.writer else thing.close()
+        # A writer that has failed may fail again here, which does not matter any more.
+        with contextlib.suppress(jvm.java_error()):
+            if self.writer is not None:
+                self.writer.rollback()
+        with contextlib.suppress(jvm.java_error()):
+            self._directory.close()
 
 
 def _common_checkpoint(indexes: Sequence[_Index]) -> int | None:
-    """The newest checkpoint that every index has."""
+    """Return the newest checkpoint that every index has."""
     common = set(indexes[0].checkpoints())
     for index in indexes[1:]:
         common &= set(index.checkpoints())
@@ -324,16 +327,16 @@ def _config() -> Any:
     analyser = java("org.apache.lucene.analysis.standard.StandardAnalyzer")()
     config = java(f"{_INDEX}.IndexWriterConfig")(analyser)
     config.setRAMBufferSizeMB(RAM_BUFFER_MB)
-    # Merges neighbours only: documents stay in corpus order, so that reading through is sequential.
+    # It merges only neighbours: documents stay in corpus order, so that scans read sequentially.
     config.setMergePolicy(java(f"{_INDEX}.LogByteSizeMergePolicy")())
     return config
 
 
 @functools.cache
 def _silence_merges() -> None:
-    """Keep Java from printing the stack of a merge that fails in a thread of its own.
+    """Keep Java from printing the stack trace of a merge that fails in a thread of its own.
 
-    The writer remembers the failure, and raises it at the next call.
+    The writer raises the error at its next call.
     """
     thread = java("java.lang.Thread")
     handler = jvm.java_callback(

@@ -1,4 +1,5 @@
-"""Local OpenSearch nodes without Docker: real processes, one a node, on loopback only.
+"""Local OpenSearch nodes without Docker: real processes, one per node, on loopback only.
 
-For development and tests. ``cluster.py`` starts and ends them, ``node.py`` is what each runs.
+For development and tests. ``cluster.py`` starts and stops them; ``node.py`` is the
+program of a node.
 """

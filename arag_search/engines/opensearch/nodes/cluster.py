@@ -1,8 +1,8 @@
-"""A local cluster in a data folder: start it, ask how it is, end it.
+"""A local cluster in a data folder: start it, report its status, stop it.
 
-``<data>/cluster.json`` remembers the nodes and their processes; ``<data>/node-N`` holds a node, its
-files in ``data`` and its log in ``node.log``. One cluster a folder, always of as many nodes as at
-its first start.
+``<data>/cluster.json`` records the nodes and their processes; ``<data>/node-N`` belongs to a node,
+with its files in ``data`` and its log in ``node.log``. A folder has one cluster, whose number of
+nodes is fixed at its first start.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOG_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A node as it is: ``pid`` is None where it does not run."""
+    """The status of a node; ``pid`` is None if it does not run."""
 
     name: str
     url: str
@@ -55,9 +55,9 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as it is; ``health`` is None where no node answers.
+    """The status of a cluster; ``health`` is None if no node answers.
 
-    ``started`` counts the nodes that this call started, ``ended`` those that it ended.
+    ``started`` counts the nodes that this call started, ``ended`` those that it stopped.
     """
 
     data: Path
@@ -69,17 +69,17 @@ class ClusterStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether all nodes are together and the cluster is green or yellow."""
+        """Whether all nodes have joined and the cluster is green or yellow."""
         return self.health is not None and self.health.is_ready(len(self.nodes))
 
     @property
     def running(self) -> int:
-        return sum(each.pid is not None for each in self.nodes)
+        return sum(node.pid is not None for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """How nodes are started, see ``up``."""
+    """Options of starting nodes; see ``up``."""
 
     heap: str
     owned: bool
@@ -87,7 +87,7 @@ class _Options:
 
 
 def default_data() -> Path:
-    """The data folder where none is named: below the cache folder."""
+    """Return the default data folder, in the cache folder."""
     return cache_folder() / "opensearch-nodes"
 
 
@@ -100,15 +100,15 @@ def up(
     owned: bool = False,
     short_lived: bool = False,
 ) -> ClusterStatus:
-    """Start the cluster of ``data``, or what of it does not run, and wait until it is ready.
+    """Start the nodes of the cluster of ``data`` that do not run, and wait until it is ready.
 
-    ``nodes`` is 1 (default) or 3; the first listens on ``port`` (default 9200, 0 for any that is
-    free), the others on those after it. Where it runs already, that is what the result says.
-    ``owned`` nodes end with this process; ``short_lived`` ones start in half the time, and search
-    slower than others once these are warm. Raises ArgumentError where the folder holds another
-    number of nodes or they run on another port; EngineError where a port is taken or a node ends at
-    its start; UnavailableError where the cluster is not ready after 180 s. What was started is
-    ended then.
+    ``nodes`` is 1 (default) or 3; the first listens on ``port`` (default 9200, 0 for any free
+    port), the others on the ports after it. If all nodes run already, the result says so.
+    ``owned`` nodes end with this process; ``short_lived`` nodes start in half the time, and search
+    more slowly than others that are warm. Raises ArgumentError if the folder has another number of
+    nodes or they run on another port; EngineError if a port is in use or a node ends during the
+    start; UnavailableError if the cluster is not ready after 180 s. After an error, the nodes that
+    were started are stopped.
     """
     if nodes is not None and nodes not in NODE_COUNTS:
         raise ArgumentError(
@@ -118,29 +118,29 @@ def up(
     check_heap(heap)
     with held(data):
         record = _planned(data, nodes, port)
-        ended = [each for each in record.nodes if not each.runs]
-        waiting = [each.place for each in ended]
-        if waiting:
-            was_there = any(each.process is not None for each in ended)
-            ports.check_free(waiting, wait_s=_PORTS_LIMIT_S if was_there else 0.0)
+        stopped = [node for node in record.nodes if not node.runs]
+        places = [node.place for node in stopped]
+        if places:
+            ran_before = any(node.process is not None for node in stopped)
+            ports.check_free(places, wait_s=_PORTS_LIMIT_S if ran_before else 0.0)
             options = _Options(heap, owned, short_lived)
-            record = _start(data, record, waiting, options)
+            record = _start(data, record, places, options)
         else:
             _wait(data, record, {})
-        return replace(_status(data, record), started=len(waiting))
+        return replace(_status(data, record), started=len(places))
 
 
 def status(data: Path) -> ClusterStatus | None:
-    """How the cluster of ``data`` is; None where there never was one."""
+    """Return the status of the cluster of ``data``; None if there never was one."""
     record = read_record(data)
     return None if record is None else _status(data, record)
 
 
 def down(data: Path) -> ClusterStatus | None:
-    """End the nodes that ``up`` started there, and no other process; None where never any was.
+    """Stop the nodes that ``up`` started, and no other process; None if there never was a cluster.
 
-    In order, which takes a second or two; one that does not end in 30 s is killed. Data and logs
-    stay.
+    An orderly shutdown takes a second or two; a node that does not end within 30 s is killed. Data
+    and logs are kept.
     """
     if read_record(data) is None:
         return None
@@ -149,21 +149,21 @@ def down(data: Path) -> ClusterStatus | None:
         if record is None:
             return None
         ended = _end(record.nodes)
-        record = replace(record, nodes=tuple(replace(each, process=None) for each in record.nodes))
+        record = replace(record, nodes=tuple(replace(node, process=None) for node in record.nodes))
         write_record(data, record)
         return replace(_status(data, record), ended=ended)
 
 
 def _planned(data: Path, nodes: int | None, port: int | None) -> ClusterRecord:
-    """The cluster that is to be there when ``up`` ends."""
+    """Return the cluster that ``up`` is to start."""
     record = read_record(data)
     if record is None:
         places = ports.places(nodes or NODE_COUNTS[0], DEFAULT_PORT if port is None else port)
-        return ClusterRecord(tuple(NodeRecord(each, None) for each in places))
+        return ClusterRecord(tuple(NodeRecord(place, None) for place in places))
     count = len(record.nodes)
     if nodes not in (None, count):
         raise ArgumentError(
-            f"The data folder holds a cluster of {_nodes(count)}.",
+            f"The data folder has a cluster of {_nodes(count)}.",
             where=str(data),
             allowed=f"--nodes {count}",
             do="Leave --nodes out, or name another folder with --data.",
@@ -176,20 +176,20 @@ def _planned(data: Path, nodes: int | None, port: int | None) -> ClusterRecord:
             f"The cluster runs on port {first}.",
             where=record.url,
             allowed=f"--port {first}",
-            do="Leave --port out, or end it first: arag-search opensearch down",
+            do="Leave --port out, or stop it first: arag-search opensearch down",
         )
     moved = ports.places(count, port)
-    return replace(record, nodes=tuple(NodeRecord(each, None) for each in moved))
+    return replace(record, nodes=tuple(NodeRecord(place, None) for place in moved))
 
 
 def _start(
-    data: Path, record: ClusterRecord, waiting: Sequence[Place], options: _Options
+    data: Path, record: ClusterRecord, places: Sequence[Place], options: _Options
 ) -> ClusterRecord:
-    """Start these nodes, and end them again where they do not become a cluster."""
+    """Start these nodes; if they do not form a cluster, stop them again."""
     class_path = jars.class_path()
     offsets: dict[str, int] = {}
     try:
-        for place in waiting:
+        for place in places:
             folder = data.absolute() / place.name
             settings = node_settings(place, record.places, data.absolute(), formed=record.formed)
             flags = java_flags(folder, options.heap, short_lived=options.short_lived)
@@ -199,12 +199,12 @@ def _start(
             started = NodeRecord(place, processes.start_node(folder, log, owned=options.owned))
             record = replace(
                 record,
-                nodes=tuple(started if each.place == place else each for each in record.nodes),
+                nodes=tuple(started if node.place == place else node for node in record.nodes),
             )
-            write_record(data, record)  # at once: ``down`` finds it whatever happens next
+            write_record(data, record)  # at once, so that ``down`` finds it whatever happens next
         _wait(data, record, offsets)
     except BaseException:
-        _end([each for each in record.nodes if each.place.name in offsets])
+        _end([node for node in record.nodes if node.place.name in offsets])
         raise
     if not record.formed:
         record = replace(record, formed=True)
@@ -213,37 +213,37 @@ def _start(
 
 
 def _wait(data: Path, record: ClusterRecord, offsets: dict[str, int]) -> None:
-    """Until the cluster is ready; ``offsets`` is where the logs of the started nodes begin."""
+    """Wait until the cluster is ready; ``offsets`` are the starts of the new parts of logs."""
     last = time.monotonic() + START_LIMIT_S
     while True:
-        for each in record.nodes:
-            if not each.runs:
+        for node in record.nodes:
+            if not node.runs:
                 raise EngineError(
-                    f"{each.place.name} ended while the cluster was starting.",
-                    where=_log_end(_log(data, each.place), offsets.get(each.place.name, 0)),
-                    do="Mend what the log says, then start again: arag-search opensearch up",
+                    f"{node.place.name} ended while the cluster was starting.",
+                    where=_log_end(_log(data, node.place), offsets.get(node.place.name, 0)),
+                    do="Fix what the log reports, then start again: arag-search opensearch up",
                 )
-        # Each node by itself: the first may know of all before the last answers.
-        found = [ask_health(each.url) for each in record.places]
-        if all(each is not None and each.is_ready(len(found)) for each in found):
+        # Ask every node: the first may know of all nodes before the last one answers.
+        answers = [ask_health(place.url) for place in record.places]
+        if all(health is not None and health.is_ready(len(answers)) for health in answers):
             return
         if time.monotonic() > last:
             first = record.nodes[0].place
             raise UnavailableError(
-                f"The cluster of {_nodes(len(found))} is not ready after {START_LIMIT_S:.0f} s.",
+                f"The cluster of {_nodes(len(answers))} is not ready after {START_LIMIT_S:.0f} s.",
                 where=_log_end(_log(data, first), offsets.get(first.name, 0)),
-                do="See the logs; a machine without free memory or processor is slow to start.",
+                do="See the logs; a machine that lacks memory or processor time starts slowly.",
             )
         time.sleep(_POLL_S)
 
 
 def _end(nodes: Sequence[NodeRecord]) -> int:
-    """End what runs of these nodes; how many did."""
+    """Stop those of these nodes that run, and return how many did."""
     last = time.monotonic() + END_LIMIT_S
     asked = [
-        each.process
-        for each in nodes
-        if each.process is not None and processes.ask_to_end(each.process)
+        node.process
+        for node in nodes
+        if node.process is not None and processes.ask_to_end(node.process)
     ]
     for process in asked:
         processes.end(process, last - time.monotonic())
@@ -251,20 +251,20 @@ def _end(nodes: Sequence[NodeRecord]) -> int:
 
 
 def _status(data: Path, record: ClusterRecord) -> ClusterStatus:
-    answers = (ask_health(each.place.url) for each in record.nodes if each.runs)
+    answers = (ask_health(node.place.url) for node in record.nodes if node.runs)
     return ClusterStatus(
         data=data,
         url=record.url,
         nodes=tuple(
             NodeStatus(
-                name=each.place.name,
-                url=each.place.url,
-                pid=each.process.pid if each.process is not None and each.runs else None,
-                log=_log(data, each.place),
+                name=node.place.name,
+                url=node.place.url,
+                pid=node.process.pid if node.process is not None and node.runs else None,
+                log=_log(data, node.place),
             )
-            for each in record.nodes
+            for node in record.nodes
         ),
-        health=next((each for each in answers if each is not None), None),
+        health=next((health for health in answers if health is not None), None),
     )
 
 
@@ -273,7 +273,7 @@ def _log(data: Path, place: Place) -> Path:
 
 
 def _log_end(log: Path, offset: int) -> str:
-    """A log by its path and the last lines that were written from ``offset`` on."""
+    """Return the path of a log and the last of the lines that follow ``offset``."""
     with log.open("rb") as lines:
         lines.seek(max(offset, log.stat().st_size - _LOG_BYTES))
         text = lines.read().decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""How a local cluster is, by one of its nodes."""
+"""The health of a local cluster, as one of its nodes sees it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What ``_cluster/health`` says: green, yellow or red, and the nodes that are together."""
+    """The reply of ``_cluster/health``: green, yellow or red, and the number of joined nodes."""
 
     status: str
     nodes: int
@@ -23,7 +23,7 @@ class Health:
 
 
 def ask_health(url: str) -> Health | None:
-    """The health that the node at ``url`` knows of; None where it does not answer, or not yet."""
+    """Ask the node at ``url`` for the health of its cluster; None if it does not answer yet."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_LIMIT_S)
     try:
         connection.request("GET", "/_cluster/health")

@@ -1,7 +1,7 @@
 """The jars of a local node: pinned one by one in ``jars.txt``, downloaded once into the cache.
 
-Nothing is resolved where it runs: the list holds every jar with its coordinates, SHA-256 and size,
-so that a machine gets the very files that were tested, or an error.
+No dependencies are resolved at run time: the list has the coordinates, SHA-256 and size of every
+jar, so that a machine gets exactly the files that were tested, or an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DOWNLOADS_AT_ONCE = 8
 
 
 def pinned_jars() -> list[PinnedJar]:
-    """What ``jars.txt`` lists."""
+    """Return the jars that ``jars.txt`` lists."""
     text = (files("arag_search.engines.opensearch.nodes") / "jars.txt").read_text(encoding="ascii")
     jars: list[PinnedJar] = []
     for line in text.splitlines():
@@ -36,26 +36,29 @@ def pinned_jars() -> list[PinnedJar]:
 
 
 def jar_folder() -> Path:
-    """Where the jars are kept, below the cache folder."""
+    """Return the folder of the jars, in the cache folder."""
     return cache_folder() / f"opensearch-{OPENSEARCH_VERSION}"
 
 
 def class_path(
     jars: Sequence[PinnedJar] | None = None, download: Download | None = None
 ) -> list[str]:
-    """The jars on disk, those that are absent downloaded and verified. Raises EngineError."""
-    wanted = pinned_jars() if jars is None else jars
+    """Return the paths of the jars. Download and verify those that are absent.
+
+    Raises EngineError.
+    """
+    pinned = pinned_jars() if jars is None else jars
     folder = jar_folder()
     with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
-        waiting = [pool.submit(resolve, jar, folder, download) for jar in wanted]
+        downloads = [pool.submit(resolve, jar, folder, download) for jar in pinned]
         try:
-            return [str(each.result()) for each in waiting]
+            return [str(path.result()) for path in downloads]
         except JvmError as error:
             pool.shutdown(cancel_futures=True)
             raise EngineError(
                 error.what,
                 where=error.where,
                 allowed=error.allowed,
-                do=f"Check the network, then try again. Without one, copy {folder} from a machine "
-                f"on which a node has been started; {CACHE_VARIABLE} moves the cache.",
+                do=f"Check the network, then try again. Without a network, copy {folder} from a "
+                f"machine on which a node has been started; {CACHE_VARIABLE} moves the cache.",
             ) from error

@@ -1,8 +1,8 @@
-"""One node: the process that ``cluster.py`` starts, ``python -m ....nodes.node FOLDER [--owned]``.
+"""A node: the process that ``cluster.py`` starts, ``python -m ....nodes.node FOLDER [--owned]``.
 
-``FOLDER/node.json`` says everything: class path, flags, modules, settings. The process runs until
-SIGTERM or SIGINT, and with --owned until its standard input ends, so that a node of a test does not
-outlive the test however that ends. What it prints goes to its log.
+``FOLDER/node.json`` holds its class path, flags, modules and settings. The process runs until
+SIGTERM or SIGINT, and with --owned until its standard input ends, so that the node of a test does
+not outlive the test, however the test ends. Its output goes to its log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNNER = "org.codelibs.opensearch.runner.OpenSearchRunner"
 
 @dataclass(frozen=True, slots=True)
 class NodeFile:
-    """What a node is started with; ``settings`` are those of opensearch.yml."""
+    """The configuration of a node; ``settings`` are those of opensearch.yml."""
 
     class_path: Sequence[str]
     flags: Sequence[str]
@@ -47,7 +47,7 @@ class NodeFile:
 
 
 def main(folder: Path, owned: bool) -> int:
-    """Run the node in ``folder``; the exit code."""
+    """Run the node in ``folder`` until it is stopped. Return the exit code."""
     stop = threading.Event()
 
     def on_signal(*_: object) -> None:
@@ -57,7 +57,7 @@ def main(folder: Path, owned: bool) -> int:
         signal.signal(number, on_signal)
     if owned:
         threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
-    runner = _started(NodeFile.read(folder), folder)
+    runner = _start(NodeFile.read(folder), folder)
     if runner is None:
         return 1
     stop.wait()
@@ -71,15 +71,15 @@ def _stop_with_input(stop: threading.Event) -> None:
     stop.set()
 
 
-def _started(told: NodeFile, folder: Path) -> Any:
-    """The runner of a node that has started, or None; why not is printed."""
+def _start(file: NodeFile, folder: Path) -> Any:
+    """Start a node and return its runner; None, with the reason printed, if it fails."""
     jpype: Any = importlib.import_module("jpype")
     jpype.startJVM(
-        *told.flags, jvmpath=jvm_library(), classpath=list(told.class_path), interrupt=False
+        *file.flags, jvmpath=jvm_library(), classpath=list(file.class_path), interrupt=False
     )
 
     def build(_: int, settings: Any) -> None:
-        for name, value in told.settings.items():
+        for name, value in file.settings.items():
             if isinstance(value, str):
                 settings.put(name, value)
             else:
@@ -90,7 +90,7 @@ def _started(told: NodeFile, folder: Path) -> Any:
     runner.setMaxHttpPort(-1)
     arguments = {
         "-numOfNode": "1",
-        "-moduleTypes": ",".join(told.modules),
+        "-moduleTypes": ",".join(file.modules),
         "-basePath": str(folder),
         "-confPath": str(folder / CONFIG),
         "-dataPath": str(folder / "data"),
@@ -106,7 +106,7 @@ def _started(told: NodeFile, folder: Path) -> Any:
 
 
 def _print_causes(error: Any) -> None:
-    """The failure link by link, the first cause last."""
+    """Print an error and its causes, the root cause last."""
     while error is not None:
         name = error.getClass().getSimpleName()
         print(f"{name}: {error.getMessage()}", file=sys.stderr)
@@ -117,4 +117,4 @@ if __name__ == "__main__":
     code = main(Path(sys.argv[1]), "--owned" in sys.argv[2:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # threads of Java that are still ending are not waited for
+    os._exit(code)  # does not wait for threads of Java

@@ -1,4 +1,4 @@
-"""Ports of local nodes: which are meant, and whether they are free."""
+"""Ports of local nodes: their numbers, and whether they are free."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _HIGHEST = 65_535 - TRANSPORT_OFFSET - 2
 
 
 def check_number(port: int | None) -> None:
-    """Raise ArgumentError for a port that the first node cannot have; 0 stands for any."""
+    """Raise ArgumentError for a port that the first node cannot use; 0 stands for any port."""
     if port is not None and port != 0 and not 1024 <= port <= _HIGHEST:
         raise ArgumentError(
-            f"Port {port} cannot be that of the first node.",
+            f"Port {port} cannot be the port of the first node.",
             where="--port",
-            allowed=f"1024 to {_HIGHEST:,}, or 0 for any that is free",
+            allowed=f"1024 to {_HIGHEST:,}, or 0 for any free port",
         )
 
 
 def places(count: int, port: int) -> list[Place]:
-    """The nodes from ``port`` on, for one another 100 ports higher; where it is 0, any ports."""
+    """Assign ports to nodes: HTTP from ``port`` on, transport 100 higher; for 0, any free ports."""
     if port == 0:
         free = _free_ports(2 * count)
         pairs = list(zip(free[::2], free[1::2], strict=True))
@@ -38,20 +38,20 @@ def places(count: int, port: int) -> list[Place]:
 
 def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as bound:
-        found: list[int] = []
+        ports: list[int] = []
         for _ in range(count):
-            taken = bound.enter_context(socket.socket())
-            taken.bind((LOOPBACK, 0))
-            found.append(taken.getsockname()[1])
-        return found
+            bound_socket = bound.enter_context(socket.socket())
+            bound_socket.bind((LOOPBACK, 0))
+            ports.append(bound_socket.getsockname()[1])
+        return ports
 
 
-def check_free(wanted: Sequence[Place], *, wait_s: float = 0.0) -> None:
-    """Raise EngineError that names every port of these nodes that is in use, after ``wait_s``.
+def check_free(places: Sequence[Place], *, wait_s: float = 0.0) -> None:
+    """Raise EngineError, which names every port of these nodes still in use after ``wait_s``.
 
-    A process that was killed counts as ended before the system has taken all its ports back.
+    The system may release the ports of a killed process only some time after its end.
     """
-    numbers = {port for each in wanted for port in (each.http_port, each.transport_port)}
+    numbers = {port for place in places for port in (place.http_port, place.transport_port)}
     end = time.monotonic() + wait_s
     while taken := [port for port in sorted(numbers) if not _is_free(port)]:
         if time.monotonic() >= end:
@@ -63,16 +63,16 @@ def check_free(wanted: Sequence[Place], *, wait_s: float = 0.0) -> None:
             f"Ports are in use: {named}." if len(taken) > 1 else f"Port {named} is in use.",
             where=LOOPBACK,
             allowed="ports on which nothing listens; a node takes two, 100 apart",
-            do="Choose others with --port (0 takes any), or end what listens there.",
+            do="Choose others with --port (0 takes any), or stop the process that listens there.",
         )
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as tried:
-        # As the node does: a port on which only closed connections linger is free.
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as probe:
+        # Like the node: a port on which only closed connections linger is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind((LOOPBACK, port))
+            probe.bind((LOOPBACK, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return False

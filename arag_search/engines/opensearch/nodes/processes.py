@@ -1,4 +1,4 @@
-"""Processes of nodes: how they are started and ended."""
+"""Processes of nodes: starting and stopping them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def _forget_ended() -> None:
 
 
 @atexit.register
-def _let_go() -> None:
-    """Owned nodes end now, as their standard input does; the others go on without us, of which
-    Python would warn."""
+def _release_children() -> None:
+    """Stop owned nodes by closing their standard input, and leave the others running.
+
+    Python would warn about those.
+    """
     for child in _children.values():
         if child.stdin is not None:
             child.stdin.close()
@@ -39,9 +41,9 @@ def _let_go() -> None:
 
 
 def start_node(folder: Path, log: Path, *, owned: bool) -> Process:
-    """Start the node of ``folder``; an owned one ends with this process, however that ends.
+    """Start the node of ``folder``; an owned node ends with this process, however that ends.
 
-    Ctrl-C and the end of the terminal do not reach it. Its output is appended to ``log``.
+    Ctrl-C and the closing of the terminal do not reach it. Its output is appended to ``log``.
     """
     _forget_ended()
     command = [sys.executable, "-m", "arag_search.engines.opensearch.nodes.node", str(folder)]
@@ -58,18 +60,18 @@ def start_node(folder: Path, log: Path, *, owned: bool) -> Process:
 
 
 def ask_to_end(process: Process) -> bool:
-    """Tell a process to end in order, without waiting; whether it ran."""
+    """Ask a process to shut down, without waiting. Return whether it ran."""
     if not process.runs:
         return False
     _signal(process, signal.SIGTERM)
-    _signal(process, signal.SIGCONT)  # a stopped one takes no other signal
+    _signal(process, signal.SIGCONT)  # a suspended process handles no other signal
     return True
 
 
 def end(process: Process, limit_s: float) -> bool:
-    """End a process in order, and by force after ``limit_s``; whether it ran at all.
+    """Shut a process down, by force after ``limit_s``. Return whether it ran.
 
-    Nothing is done to another process that has its number now.
+    Another process that has its number by now is not touched.
     """
     if not ask_to_end(process):
         return False

@@ -1,4 +1,4 @@
-"""What is remembered of a local cluster: ``cluster.json`` in its data folder, beside a lock."""
+"""The record of a local cluster: ``cluster.json`` in its data folder, next to a lock file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCK_FILE = "cluster.lock"
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node: its place, and the process that was started last, None where it was ended."""
+    """A node: its place, and the process that was started last; None if it was stopped."""
 
     place: Place
     process: Process | None
@@ -35,27 +35,27 @@ class NodeRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """A cluster; ``formed`` says that all its nodes have been together once."""
+    """A cluster; ``formed`` says that all its nodes have joined once."""
 
     nodes: tuple[NodeRecord, ...]
     formed: bool = False
 
     @property
     def places(self) -> tuple[Place, ...]:
-        return tuple(each.place for each in self.nodes)
+        return tuple(node.place for node in self.nodes)
 
     @property
     def running(self) -> int:
-        return sum(each.runs for each in self.nodes)
+        return sum(node.runs for node in self.nodes)
 
     @property
     def url(self) -> str:
-        """All nodes as the beginning of a location: ``URL/name``."""
-        return "http://" + ",".join(each.url.removeprefix("http://") for each in self.places)
+        """All nodes as the first part of a location: ``URL/name``."""
+        return "http://" + ",".join(place.url.removeprefix("http://") for place in self.places)
 
 
 def read_record(data: Path) -> ClusterRecord | None:
-    """The cluster of a data folder; None where there never was one. Raises EngineError."""
+    """Read the cluster of a data folder; None if it never had one. Raises EngineError."""
     path = data / RECORD_FILE
     try:
         loaded: Any = json.loads(path.read_bytes())
@@ -63,9 +63,9 @@ def read_record(data: Path) -> ClusterRecord | None:
             raise ValueError(loaded["version"])
         nodes = tuple(
             NodeRecord(
-                Place(**each["place"]), Process(**each["process"]) if each["process"] else None
+                Place(**node["place"]), Process(**node["process"]) if node["process"] else None
             )
-            for each in loaded["nodes"]
+            for node in loaded["nodes"]
         )
         return ClusterRecord(nodes, bool(loaded["formed"]))
     except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ def read_record(data: Path) -> ClusterRecord | None:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise EngineError(
-            f"{RECORD_FILE} is not that of a local cluster.",
+            f"{RECORD_FILE} is not the record of a local cluster.",
             where=str(data),
             do="Name another folder with --data.",
         ) from error
@@ -90,7 +90,7 @@ def write_record(data: Path, record: ClusterRecord) -> None:
 
 @contextlib.contextmanager
 def held(data: Path) -> Generator[None]:
-    """Alone with the cluster of a data folder: others wait. Raises EngineError."""
+    """Hold the lock of a data folder during the block, after waiting for it. Raises EngineError."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         lock = os.open(data / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -1,4 +1,4 @@
-"""What each local node is told: its place in the cluster, and limits fit for a shared machine."""
+"""The settings of local nodes: their place in the cluster, and limits for a shared machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1}] %m%n
 rootLogger.level = info
 rootLogger.appenderRef.console.ref = console
 """
-"""Everything to standard output, which is the log of the node: also what comes before logging."""
+"""Everything goes to standard output, the log of the node, also before logging is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Place:
 def node_settings(
     place: Place, places: Sequence[Place], data: Path, *, formed: bool
 ) -> dict[str, str | list[str]]:
-    """The settings of a node; ``formed`` says that the cluster has been complete before."""
+    """Return the settings of a node; ``formed`` says that the cluster was complete before."""
     settings: dict[str, str | list[str]] = {
         "cluster.name": CLUSTER_NAME,
         "node.name": place.name,
@@ -62,9 +62,9 @@ def node_settings(
         "http.port": str(place.http_port),
         "transport.port": str(place.transport_port),
         "discovery.type": "zen",
-        "discovery.seed_hosts": [f"{LOOPBACK}:{each.transport_port}" for each in places],
+        "discovery.seed_hosts": [f"{LOOPBACK}:{peer.transport_port}" for peer in places],
         "path.repo": str(data / SNAPSHOTS),
-        # A bulk that comes after its index was deleted must not make another one.
+        # A bulk request that arrives after its index was deleted must not create it again.
         "action.auto_create_index": "false",
         "action.destructive_requires_name": "true",
         # Absolute: 85 to 95 % of a large shared disk may be full with room to spare.
@@ -73,12 +73,12 @@ def node_settings(
         "cluster.routing.allocation.disk.watermark.flood_stage": "500mb",
     }
     if not formed:
-        settings["cluster.initial_cluster_manager_nodes"] = [each.name for each in places]
+        settings["cluster.initial_cluster_manager_nodes"] = [peer.name for peer in places]
     return settings
 
 
 def check_heap(heap: str) -> None:
-    """Raise ArgumentError for what Java would not take, or a node could not start with."""
+    """Raise ArgumentError for a heap that Java rejects or that is too small for a node."""
     if heap_megabytes(heap) < MIN_HEAP_MB:
         raise ArgumentError(
             f'The heap of a node is "{heap}".',
@@ -88,8 +88,11 @@ def check_heap(heap: str) -> None:
 
 
 def java_flags(folder: Path, heap: str = HEAP, *, short_lived: bool = False) -> list[str]:
-    """The flags of the machine of a node whose files are in ``folder``. A ``short_lived`` one is
-    compiled once and quickly, which takes half of the processor time of a start."""
+    """Return Java's flags for a node with its files in ``folder``.
+
+    The code of a ``short_lived`` node is compiled once and quickly, which halves the processor time
+    of its start.
+    """
     return [
         *(["-XX:TieredStopAtLevel=1"] if short_lived else []),
         f"-Xms{heap}",
@@ -97,7 +100,7 @@ def java_flags(folder: Path, heap: str = HEAP, *, short_lived: bool = False) -> 
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         "-XX:+ExitOnOutOfMemoryError",
-        # Signals are Python's: SIGTERM closes the node in order.
+        # Python handles the signals: SIGTERM shuts the node down.
         "-Xrs",
         "--enable-native-access=ALL-UNNAMED",
         f"-Djava.io.tmpdir={folder / TEMPORARY}",
