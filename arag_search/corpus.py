@@ -1,4 +1,4 @@
-"""What is searched: documents, the chunks they are cut into, and the sentences in those.
+"""The corpus: documents, the chunks they are cut into, and the sentences of chunks.
 
 Texts are NFC. Offsets are in code points. An ordinal is a number that grows in corpus order; it is
 packed from the source shard, the document in the shard, the part in the document and the sentence
@@ -30,7 +30,7 @@ MAX_SENTENCES = 1 << SENTENCE_BITS
 def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
     """Pack the place of a chunk or sentence into one integer that sorts in corpus order.
 
-    All arguments count from 0. Raises BuildError where one of them does not fit.
+    All arguments count from 0. Raises BuildError if one of them does not fit.
     """
     for name, value, bits in (
         ("source files", shard, SHARD_BITS),
@@ -50,34 +50,34 @@ def ordinal_of(shard: int, document: int, part: int, sentence: int = 0) -> int:
 
 
 def source_shard(ordinal: int) -> int:
-    """The source shard (from 0) that an ordinal lies in."""
+    """Return the source shard (from 0) of an ordinal."""
     return ordinal >> (DOCUMENT_BITS + PART_BITS + SENTENCE_BITS)
 
 
 def chunk_ordinal(ordinal: int) -> int:
-    """The ordinal of the chunk that holds the sentence with this ordinal."""
+    """Return the ordinal of the chunk that holds the sentence with this ordinal."""
     return ordinal >> SENTENCE_BITS << SENTENCE_BITS
 
 
 def is_unicode(text: str) -> bool:
-    """Whether the text can be written in UTF-8: it holds no lone surrogate."""
-    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
+    """Return whether the text can be written in UTF-8, which excludes lone surrogates."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def nfc(text: str) -> str:
-    """The text in Unicode normalisation form C, as everything indexed and queried is."""
+    """Return the text in Unicode normalisation form C, as everything indexed and queried is."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as a source gives it, before it is cut.
+    """A document as a source yields it, before it is cut into chunks.
 
-    ``sentence_ends`` are given where the source has its own sentences (offsets after each
-    sentence, the last being ``len(text)``), else None. A ``whole`` document is a chunk that came
-    already cut: it is never split and keeps its id as chunk id. ``where`` names its place for
-    messages ("corpus.jsonl, line 3"). ``ready`` are its chunks, and their tokens altogether, where
-    it was cut before: they are taken as they are.
+    ``sentence_ends`` are the offsets after each sentence, the last being ``len(text)``, if the
+    source has its own sentences, else None. A ``whole`` document is pre-chunked: it is never split
+    and keeps its id as chunk id. ``where`` names its place for messages ("corpus.jsonl, line 3").
+    ``ready`` are, for a document that was chunked before, its chunks and the number of their
+    tokens; the chunks are kept as they are.
     """
 
     id: str
@@ -92,7 +92,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One passage of an index: what a search finds and a read returns.
+    """A passage of an index, which searches find and reads return.
 
     ``part`` counts from 1 to ``parts`` within the document. ``sentence_ends`` are offsets into
     ``content`` after each sentence; the last is ``len(content)``; empty for empty content.
@@ -109,7 +109,7 @@ class Chunk:
     metadata: Mapping[str, MetadataValue]
 
     def sentences(self) -> list[str]:
-        """The sentences of the content in order; joined they are the content."""
+        """Return the sentences of the content in order; joined they are the content."""
         return split_at(self.content, self.sentence_ends)
 
 

@@ -1,53 +1,53 @@
 """Every exception of the project.
 
-AragError                     anything this project raises on purpose
-├── ArgumentError             a value given by the caller is not allowed
-├── QueryError                a query was refused; holds every problem (in query/problems.py)
-├── UnknownChunkError         a chunk id that the index does not hold
-├── UnknownDocumentError      a document id that the index does not hold
-├── NotServedError            the index was built without what was asked for
-├── IndexProblemError         something about a location
-│   ├── IndexNotFoundError    nothing there, or nothing finished yet
-│   ├── IndexExistsError      a build would replace an index, and was not told to
-│   ├── IndexLockedError      another builder is at work there
-│   ├── UnfinishedUpdateError an update was stopped, and is to be finished or undone first
-│   ├── IndexVersionError     the index was written by another version of the format
+AragError                     a failure that this project raises on purpose
+├── ArgumentError             a value from the caller is not allowed
+├── QueryError                a query was rejected; holds every problem (in query/problems.py)
+├── UnknownChunkError         the index holds no chunk with this id
+├── UnknownDocumentError      the index holds no document with this id
+├── NotServedError            the index was built without the requested feature
+├── IndexProblemError         a location has a problem
+│   ├── IndexNotFoundError    no index is there, or no finished one
+│   ├── IndexExistsError      a build would replace an index without permission
+│   ├── IndexLockedError      another builder works there
+│   ├── UnfinishedUpdateError an interrupted update must be finished or undone first
+│   ├── IndexVersionError     the index has another version of the format
 │   ├── IndexDamagedError     files and manifest do not agree
 │   └── IndexClosedError      the index was used after close()
-├── VectorsError              something about the vectors beside an index
-│   ├── VectorsNotFoundError  none there, or none finished yet
+├── VectorsError              the vectors beside an index have a problem
+│   ├── VectorsNotFoundError  no vectors are there, or no finished ones
 │   ├── VectorsLockedError    another process publishes vectors there
-│   ├── VectorsVersionError   written by another version of the format
+│   ├── VectorsVersionError   the vectors have another version of the format
 │   ├── VectorsDamagedError   files and records do not agree
 │   ├── VectorsStaleError     passages were added to the index since
-│   └── VectorsMismatchError  of another model, or of another corpus
-├── SourceError               the corpus cannot be read as it stands; names file and line
-│   └── DuplicateIdError      an id of a document was there before
-├── BuildError                the build cannot go on (no space, too large for an ordinal)
-│   └── WorkerLostError       a worker process of it was killed
-├── EngineError               the engine below us failed
+│   └── VectorsMismatchError  the vectors are of another model or corpus
+├── SourceError               the corpus cannot be read; names file and line
+│   └── DuplicateIdError      a document has the id of an earlier one
+├── BuildError                the build cannot continue (no space, ordinals exhausted)
+│   └── WorkerLostError       a worker process of the build ended or was killed
+├── EngineError               the search engine failed
 │   ├── JvmError              the Java part cannot be started
-│   ├── AccessError           a server refuses the credentials, or its certificate is not trusted
-│   ├── QueryTimeoutError     the execution of a query took longer than it may
-│   ├── UnavailableError      no answer within the budget: nodes down, overload, time-outs
-│   └── RefusedError          a server answers, and will not do it
-├── ConfigError               a preset, price list or setting is not what it should be
-├── MissingExtraError         a package is not installed that an extra brings
-├── QuestionsError            a file of questions cannot be read as it stands
-├── RunError                  a folder of records does not fit what is to be done with it
+│   ├── AccessError           a server rejects the credentials, or its certificate is not trusted
+│   ├── QueryTimeoutError     a query took longer than its limit
+│   ├── UnavailableError      no answer within the time limit: nodes down, overload, time-outs
+│   └── RefusedError          a server answered that it will not do it
+├── ConfigError               a preset, price list or setting is wrong
+├── MissingExtraError         a package of an extra is not installed
+├── QuestionsError            a file of questions cannot be read
+├── RunError                  a folder of records does not fit the requested operation
 ├── ModelError                a language model gave no reply
 │   ├── ModelAccessError      wrong key, unknown model, or no permission: retrying is no use
-│   ├── ModelUnavailableError rate limits, time-outs, 5xx, cut connections, retries included
-│   ├── ModelReplyError       a reply that holds nothing, or not what the protocol wants
-│   ├── ContextLengthError    the request is longer than the model takes
+│   ├── ModelUnavailableError rate limits, time-outs, 5xx, cut connections, even after retries
+│   ├── ModelReplyError       the reply is empty, or breaks the protocol
+│   ├── ContextLengthError    the request is longer than the model accepts
 │   └── NotRecordedError      a replayed run asks for a call that was not recorded
 └── EncoderError              texts got no vectors
-    ├── EncoderNotFoundError  no such model here, and none to be fetched
+    ├── EncoderNotFoundError  the model is not here and cannot be fetched
     ├── EncoderFilesError     the files of a model cannot be loaded
     ├── EncoderAccessError    wrong key, unknown model, or no permission: retrying is no use
-    ├── EncoderUnavailableError  no vectors for now: rate limits, time-outs, 5xx; or closed
-    ├── EncoderReplyError     what came is no vectors: their number, dimension or values are wrong
-    └── EncoderLengthError    a text is longer than the model takes
+    ├── EncoderUnavailableError  no vectors for now, even after retries; or the encoder is closed
+    ├── EncoderReplyError     vectors of a wrong number, dimension or value
+    └── EncoderLengthError    a text is longer than the model accepts
 
 A message has up to four parts: what is wrong, where, what is allowed, what to do next.
 """
@@ -58,7 +58,7 @@ from __future__ import annotations
 class AragError(Exception):
     """A failure with a message in up to four parts.
 
-    Parameters are the parts; ``str()`` joins those that are given, one a line.
+    The parameters are the parts; ``str()`` joins those that are not empty, one per line.
     """
 
     def __init__(self, what: str, *, where: str = "", allowed: str = "", do: str = "") -> None:
@@ -80,39 +80,39 @@ class AragError(Exception):
 
 
 class ArgumentError(AragError, ValueError):
-    """A value given by the caller is not allowed."""
+    """A value from the caller is not allowed."""
 
 
 class UnknownChunkError(AragError, LookupError):
-    """A chunk id that the index does not hold."""
+    """The index holds no chunk with this id."""
 
 
 class UnknownDocumentError(AragError, LookupError):
-    """A document id that the index does not hold."""
+    """The index holds no document with this id."""
 
 
 class NotServedError(AragError):
-    """The index was built without what was asked for."""
+    """The index was built without the requested feature."""
 
 
 class IndexProblemError(AragError):
-    """Something about a location."""
+    """A location of an index has a problem."""
 
 
 class IndexNotFoundError(IndexProblemError):
-    """Nothing there, or nothing finished yet."""
+    """No index is there, or no finished one."""
 
 
 class IndexExistsError(IndexProblemError):
-    """A build would replace an index, and was not told to."""
+    """A build would replace an index without permission."""
 
 
 class IndexLockedError(IndexProblemError):
-    """Another builder is at work there."""
+    """Another builder works there."""
 
 
 class UnfinishedUpdateError(IndexProblemError):
-    """An update was stopped, and is to be finished or undone first."""
+    """An interrupted update must be finished or undone first."""
 
 
 class IndexVersionError(IndexProblemError):
@@ -120,7 +120,7 @@ class IndexVersionError(IndexProblemError):
 
 
 class IndexDamagedError(IndexProblemError):
-    """Files and manifest do not agree."""
+    """The files and the manifest of an index do not agree."""
 
 
 class IndexClosedError(IndexProblemError):
@@ -128,11 +128,11 @@ class IndexClosedError(IndexProblemError):
 
 
 class VectorsError(AragError):
-    """Something about the vectors beside an index."""
+    """The vectors beside an index have a problem."""
 
 
 class VectorsNotFoundError(VectorsError):
-    """None there, or none finished yet."""
+    """No vectors are there, or no finished ones."""
 
 
 class VectorsLockedError(VectorsError):
@@ -144,7 +144,7 @@ class VectorsVersionError(VectorsError):
 
 
 class VectorsDamagedError(VectorsError):
-    """Files and records do not agree."""
+    """The files and the records of vectors do not agree."""
 
 
 class VectorsStaleError(VectorsError):
@@ -156,11 +156,11 @@ class VectorsMismatchError(VectorsError):
 
 
 class SourceError(AragError):
-    """The corpus cannot be read as it stands."""
+    """The corpus cannot be read; the message names file and line."""
 
 
 class DuplicateIdError(SourceError):
-    """The id of a document, ``doc_id``, was there before."""
+    """A document has the id, ``doc_id``, of an earlier one."""
 
     def __init__(self, doc_id: str, *, where: str, do: str) -> None:
         super().__init__(f'The id "{doc_id}" was there before.', where=where, do=do)
@@ -168,15 +168,15 @@ class DuplicateIdError(SourceError):
 
 
 class BuildError(AragError):
-    """The build cannot go on."""
+    """The build cannot continue."""
 
 
 class WorkerLostError(BuildError):
-    """A worker process of a build has ended by itself or was killed."""
+    """A worker process of a build ended by itself or was killed."""
 
 
 class EngineError(AragError):
-    """The engine below us failed."""
+    """The search engine failed."""
 
 
 class JvmError(EngineError):
@@ -184,20 +184,23 @@ class JvmError(EngineError):
 
 
 class AccessError(EngineError):
-    """A server refuses the credentials, or its certificate is not trusted."""
+    """A server rejects the credentials, or its certificate is not trusted."""
 
 
 class UnavailableError(EngineError):
-    """No answer within the budget: nodes down, overload, time-outs."""
+    """A server gave no answer within the time limit: nodes are down, overloaded or too slow."""
 
 
 class QueryTimeoutError(EngineError):
-    """The execution of a query took longer than it may; there is no partial answer."""
+    """A query took longer than its limit; there is no partial answer."""
 
 
 class RefusedError(EngineError):
-    """A server answers, and will not do it: ``status`` and ``kind`` (the outermost type of the
-    error, such as ``index_not_found_exception``) tell what is the matter."""
+    """A server answered that it will not do it.
+
+    ``status`` and ``kind`` (the outermost type of the error, such as
+    ``index_not_found_exception``) say why.
+    """
 
     def __init__(self, what: str, *, status: int, kind: str, where: str) -> None:
         super().__init__(what, where=where)
@@ -206,19 +209,19 @@ class RefusedError(EngineError):
 
 
 class ConfigError(AragError, ValueError):
-    """A preset, price list or setting is not what it should be."""
+    """A preset, price list or setting is wrong."""
 
 
 class MissingExtraError(AragError, ImportError):
-    """A package is not installed that an extra of this project brings."""
+    """A package that an extra of this project brings is not installed."""
 
 
 class QuestionsError(AragError, ValueError):
-    """A file of questions cannot be read as it stands; names file and line."""
+    """A file of questions cannot be read; the message names file and line."""
 
 
 class RunError(AragError):
-    """A folder of records does not fit what is to be done with it."""
+    """A folder of records does not fit the requested operation."""
 
 
 class ModelError(AragError):
@@ -226,19 +229,19 @@ class ModelError(AragError):
 
 
 class ModelAccessError(ModelError):
-    """Wrong key, unknown model, or no permission: retrying is no use."""
+    """The key is wrong, the model unknown, or permission missing: retrying is no use."""
 
 
 class ModelUnavailableError(ModelError):
-    """Rate limits, time-outs, 5xx, cut connections, retries included."""
+    """The endpoint failed even after retries: rate limits, time-outs, 5xx, cut connections."""
 
 
 class ModelReplyError(ModelError):
-    """A reply that holds nothing, or not what the protocol wants."""
+    """The reply is empty, or breaks the protocol."""
 
 
 class ContextLengthError(ModelError):
-    """The request is longer than the model takes."""
+    """The request is longer than the model accepts."""
 
 
 class NotRecordedError(ModelError):
@@ -246,11 +249,11 @@ class NotRecordedError(ModelError):
 
 
 class EncoderError(AragError):
-    """Texts got no vectors."""
+    """An encoder gave texts no vectors."""
 
 
 class EncoderNotFoundError(EncoderError):
-    """No such model here, and none to be fetched."""
+    """The model is not here and cannot be fetched."""
 
 
 class EncoderFilesError(EncoderError):
@@ -258,17 +261,17 @@ class EncoderFilesError(EncoderError):
 
 
 class EncoderAccessError(EncoderError):
-    """Wrong key, unknown model, or no permission: retrying is no use."""
+    """The key is wrong, the model unknown, or permission missing: retrying is no use."""
 
 
 class EncoderUnavailableError(EncoderError):
-    """No vectors for now: rate limits, time-outs, 5xx, cut connections, retries included; or
-    the encoder is closed."""
+    """The endpoint failed even after retries (rate limits, time-outs, 5xx, cut connections), or the
+    encoder is closed."""
 
 
 class EncoderReplyError(EncoderError):
-    """What came is no vectors: their number, dimension or values are wrong."""
+    """The endpoint returned vectors of a wrong number, dimension or value."""
 
 
 class EncoderLengthError(EncoderError):
-    """A text is longer than the model takes."""
+    """A text is longer than the model accepts."""

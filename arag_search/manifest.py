@@ -1,4 +1,4 @@
-"""What an index is, and the proof that two things belong together."""
+"""The manifest of an index, and the fingerprints that prove which corpus it holds."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from arag_search.query.fields import MetadataType, Schema
 
 FORMAT_VERSION = 1
 DIGEST_BYTES = 32
-"""Of a chunk's fingerprint and of its placement."""
+"""The length of a chunk's fingerprint, and of its placement."""
 
 _MODULUS = 1 << 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Everything one must know of an index to search it and to trust it.
+    """The description of an index: everything needed to search it and to trust it.
 
-    ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``): which
-    passages the index holds. ``placement`` is that of chunk placements (see ``chunk_placement``):
-    which passage has which ordinal. It is empty in indexes of an earlier version, until the next
-    update or ``arag-search embed``.
-    ``update`` counts published changes and is the same in the chunk and the sentence index.
+    ``fingerprint`` is the hexadecimal sum of chunk fingerprints (see ``chunk_fingerprint``) and
+    identifies the passages. ``placement`` is the sum of chunk placements (see ``chunk_placement``)
+    and identifies the ordinal of every passage. It is empty in indexes of an earlier version, until
+    the next update or ``arag-search embed``. ``update`` counts published changes and is the same in
+    the chunk and the sentence index.
     """
 
     format_version: int = FORMAT_VERSION
@@ -64,7 +64,7 @@ class Manifest:
 
     @property
     def has_sentences(self) -> bool:
-        """Whether sentence granularity is served."""
+        """Whether the index can search at sentence granularity."""
         return "sentences" not in self.without
 
     @property
@@ -73,7 +73,7 @@ class Manifest:
         return self.title_characters > 0
 
     def to_json(self) -> str:
-        """The manifest as one line of JSON."""
+        """Return the manifest as one line of JSON."""
         return orjson.dumps(self).decode()
 
     @staticmethod
@@ -141,42 +141,42 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
     "tuple[str, ...]": _is_list_of_text,
     "dict[str, int]": lambda value: _is_mapping(value, _is_count),
     "dict[str, MetadataType]": lambda value: _is_mapping(
-        value, lambda one: one in get_args(MetadataType)
+        value, lambda kind: kind in get_args(MetadataType)
     ),
 }
-"""What JSON may hold for a field, by the type that it is declared with. By hand, because the usual
-library for it takes longer to import than an index takes to open."""
+"""The check of a field's JSON value, by the declared type of the field. They are written by hand,
+because the usual library takes longer to import than an index takes to open."""
 
 
 def _wrong_fields(loaded: Mapping[str, Any]) -> list[str]:
-    """What is missing, unknown or of a wrong type."""
-    known = {each.name: each for each in dataclasses.fields(Manifest)}
-    wrong = [f"unknown field {name}" for name in loaded if name not in known]
-    for name, each in known.items():
+    """Return the fields that are missing, unknown or of a wrong type, in words."""
+    declared = {known.name: known for known in dataclasses.fields(Manifest)}
+    wrong = [f"unknown field {name}" for name in loaded if name not in declared]
+    for name, known in declared.items():
         if name in loaded:
-            if not _CHECKS[str(each.type)](loaded[name]):
+            if not _CHECKS[str(known.type)](loaded[name]):
                 wrong.append(f"wrong {name}")
-        elif (each.default, each.default_factory) == (dataclasses.MISSING, dataclasses.MISSING):
+        elif known.default is known.default_factory is dataclasses.MISSING:
             wrong.append(f"no {name}")
     return wrong
 
 
 def chunk_fingerprint(chunk: Chunk) -> int:
-    """SHA-256 of id, title, content and metadata, as an integer."""
+    """Return the SHA-256 of a chunk's id, title, content and metadata, as an integer."""
     return fingerprint_of(chunk.id, chunk.title, chunk.content, chunk.metadata)
 
 
 def fingerprint_of(chunk_id: str, title: str, content: str, metadata: Mapping[str, Any]) -> int:
-    """SHA-256 over the JSON array of the four parts, metadata keys sorted."""
+    """Return the SHA-256 of the JSON array of the four parts, metadata keys sorted."""
     record = orjson.dumps([chunk_id, title, content, metadata], option=orjson.OPT_SORT_KEYS)
     return int.from_bytes(hashlib.sha256(record).digest(), "big")
 
 
 def chunk_placement(chunk: Chunk, fingerprint: int) -> bytes:
-    """SHA-256 of the ordinal, the fingerprint and the sentence ends of a chunk: 32 bytes.
+    """Return the SHA-256 of a chunk's ordinal, fingerprint and sentence ends: 32 bytes.
 
     Two indexes with an equal sum of these give every ordinal, of a chunk or of a sentence, to the
-    same text and metadata. ``fingerprint`` is that of ``chunk_fingerprint``.
+    same text and metadata. ``fingerprint`` is the value of ``chunk_fingerprint``.
     """
     ends = chunk.sentence_ends
     packed = struct.pack(
@@ -187,8 +187,10 @@ def chunk_placement(chunk: Chunk, fingerprint: int) -> bytes:
 
 @dataclass(slots=True)
 class CorpusDigest:
-    """The two proofs of what a corpus is, as chunks come and go: the sums modulo 2^256, in any
-    order, of chunk fingerprints and of chunk placements."""
+    """The fingerprint and placement of a corpus, updated as chunks are added and removed.
+
+    They are the sums modulo 2^256, in any order, of chunk fingerprints and of chunk placements.
+    """
 
     fingerprint: int = 0
     placement: int = 0
@@ -202,21 +204,21 @@ class CorpusDigest:
         return digest
 
     def add(self, chunk: Chunk, sign: int = 1) -> None:
-        """Count a chunk in, or off where ``sign`` is -1."""
+        """Add a chunk, or subtract it if ``sign`` is -1."""
         fingerprint = chunk_fingerprint(chunk)
         self.count(fingerprint, chunk_placement(chunk, fingerprint), sign)
 
     def count(self, fingerprint: int, placement: bytes, sign: int = 1) -> None:
-        """The same for a chunk whose fingerprint and placement are known."""
+        """Add or subtract a chunk whose fingerprint and placement are known."""
         self.fingerprint = (self.fingerprint + sign * fingerprint) % _MODULUS
         self.placement = (self.placement + sign * int.from_bytes(placement, "big")) % _MODULUS
 
     def include(self, other: CorpusDigest) -> None:
-        """Count in the chunks of another digest."""
+        """Add the chunks of another digest."""
         self.fingerprint = (self.fingerprint + other.fingerprint) % _MODULUS
         self.placement = (self.placement + other.placement) % _MODULUS
 
 
 def fingerprint_hex(fingerprint: int) -> str:
-    """64 hexadecimal digits."""
+    """Return a fingerprint as 64 hexadecimal digits."""
     return f"{fingerprint:064x}"

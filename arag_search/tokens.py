@@ -1,4 +1,4 @@
-"""Counting tokens as GPT-4o does (o200k_base), offline, and cutting a text by them."""
+"""Counting tokens as GPT-4o does (o200k_base), offline, and cutting texts to a number of tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-FAR = 32  # so many characters a token are rarely met
+CHARACTERS_PER_TOKEN = 32
+"""A generous estimate: texts rarely have so many."""
 CUT_MARK = " ..."
-"""What a cut text ends with."""
+"""The end of a text that was cut."""
 
 
 class _Tokenizer(Protocol):
@@ -26,8 +27,8 @@ class _Tokenizer(Protocol):
     def decode(self, tokens: list[int], /) -> str: ...
 
 
-class _Slower:
-    """The tokenizer of the package, where its compiled part is not found."""
+class _PackageTokenizer:
+    """The tokenizer of the package's Python interface, used if its compiled part is not found."""
 
     def __init__(self) -> None:
         from bpe_openai import get_encoding
@@ -50,10 +51,10 @@ class _Slower:
 
 @functools.cache
 def _tokenizer() -> _Tokenizer:
-    """The compiled tokenizer.
+    """Return the compiled tokenizer, without importing its package.
 
     The package's own ``__init__`` computes the tables of every model it knows, which takes longer
-    than everything else a first search does; its compiled part alone has what is needed here.
+    than everything else a first search does; its compiled part alone is enough here.
     """
     spec = importlib.util.find_spec("bpe_openai")
     for folder in spec.submodule_search_locations or () if spec else ():
@@ -65,14 +66,14 @@ def _tokenizer() -> _Tokenizer:
                     module: Any = importlib.util.module_from_spec(module_spec)
                     loader.exec_module(module)
                     return cast(_Tokenizer, module.tokenizer_for_encoding("o200k_base"))
-    return _Slower()
+    return _PackageTokenizer()
 
 
 def count_tokens(text: str) -> int:
-    """Number of o200k_base tokens of ``text``; 0 for the empty string.
+    """Count the o200k_base tokens of ``text``; 0 for the empty string.
 
-    Special tokens are counted as the plain text they are. A lone surrogate counts as what
-    ``encodable`` puts in its place. O(len(text)).
+    Special tokens are counted as plain text. A lone surrogate counts as the replacement that
+    ``encodable`` gives it. O(len(text)).
     """
     try:
         return _tokenizer().count(text)
@@ -81,7 +82,7 @@ def count_tokens(text: str) -> int:
 
 
 def count_up_to(text: str, max_tokens: int) -> int | None:
-    """As count_tokens; None for more than ``max_tokens``, after which it does not look on."""
+    """Count tokens as ``count_tokens`` does; stop and return None beyond ``max_tokens``."""
     try:
         return _tokenizer().count_till_limit(text, max_tokens)
     except UnicodeEncodeError:
@@ -89,8 +90,7 @@ def count_up_to(text: str, max_tokens: int) -> int | None:
 
 
 def characters_of(text: str, tokens: int) -> int:
-    """How many characters the first ``tokens`` tokens of the text have; whole ones only.
-    O(len(text))."""
+    """Return how many whole characters the first ``tokens`` tokens of a text have. O(len(text))."""
     tokenizer = _tokenizer()
     try:
         first = tokenizer.encode(text)[:tokens]
@@ -107,11 +107,12 @@ def characters_of(text: str, tokens: int) -> int:
 
 
 def cut_to(text: str, max_tokens: int) -> str:
-    """The beginning of the text in at most ``max_tokens`` tokens (1 or more), ``...`` at its end.
+    """Return the beginning of a text in at most ``max_tokens`` tokens (1 or more).
 
-    It ends with a whole word, where the words are not very long.
+    A text that is cut ends with ``...``, and after a whole word unless its words are very long.
     """
-    if count_tokens(text[: FAR * max_tokens]) <= max_tokens and count_tokens(text) <= max_tokens:
+    beginning = text[: CHARACTERS_PER_TOKEN * max_tokens]
+    if count_tokens(beginning) <= max_tokens and count_tokens(text) <= max_tokens:
         return text
     high = 4 * max_tokens
     while high < len(text) and count_tokens(_ended(text[:high])) <= max_tokens:
@@ -133,7 +134,7 @@ def _ended(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text, with lone surrogates (half an emoji, as a model may escape it) replaced."""
+    """Return the text with lone surrogates (half an emoji, as a model may escape it) replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:

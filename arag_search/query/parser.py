@@ -559,7 +559,7 @@ class _OpenGroups:
             return
         self._reject_dangling(group)
         if group.operator is not None:
-            self._reject_right(group.operator[1])
+            self._reject_operator(group.operator[1])
         elif not group.items:
             message = fill(problems.NOTHING_LEFT, operator=lexeme.raw)
             self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
@@ -591,18 +591,18 @@ class _OpenGroups:
         """Put a clause into the innermost group; None is a rejected clause."""
         group = self.group
         first = group.nots[0] if group.nots else start
-        connector, negated, plus = self._before()
+        connector, negated, plus = self._take_modifiers()
         self.pending_field = None
         node = self._without_weight(node, start, end) if negated else node
         if isinstance(node, TextLeaf) and len(node.spellings) > 1:
-            self._count(node, start, end)
+            self._check_spellings(node, start, end)
         if negated and not self._options.operators:
             node, negated = None, False  # a clause after a rejected NOT is not searched either
         group.items.append(_Item(connector, negated, node, first, end, plus))
 
     def begin(self, start: int, field: FieldRef | None) -> None:
         """Put a group on the stack."""
-        self.group = _Group(start, field, *self._before())
+        self.group = _Group(start, field, *self._take_modifiers())
         self._groups.append(self.group)
 
     def end(self, end: int, suffix: str) -> None:
@@ -614,17 +614,17 @@ class _OpenGroups:
         if not group.items:
             self._reject_empty(group, end)
         if not group.items or (group.negated and not self._options.operators):
-            self._put(group, None, end)
+            self._add_ended(group, None, end)
         elif _only_nots(group.items):
             if weight != 1:
                 message = problems.WEIGHT_ON_NOT
                 self._findings.reject(end - len(suffix), end, message, mended=True)
-            self._end_nots(group, end)
+            self._add_nots(group, end)
         else:
             node = _node_of(group.items, self._options.default_operator, self._findings)
             if weight != 1 and node is not None:
                 node = self._weighted(node, weight, group.negated, end - len(suffix), end)
-            self._put(group, node, end, negated=group.negated)
+            self._add_ended(group, node, end, negated=group.negated)
 
     def end_all(self) -> None:
         """Reject and end the groups that are open at the end of the text; end the query too."""
@@ -635,13 +635,15 @@ class _OpenGroups:
             self.end(end, "")
         self._reject_pending(self.root)
 
-    def _put(self, group: _Group, node: Node | None, end: int, *, negated: bool = False) -> None:
+    def _add_ended(
+        self, group: _Group, node: Node | None, end: int, *, negated: bool = False
+    ) -> None:
         """Make a group that has ended a clause of the one around it."""
         node = self._without_weight(node, group.start, end) if negated else node
         item = _Item(group.connector, negated, node, group.start, end, group.plus)
         self.group.items.append(item)
 
-    def _count(self, leaf: TextLeaf, start: int, end: int) -> None:
+    def _check_spellings(self, leaf: TextLeaf, start: int, end: int) -> None:
         """Raise EndOfReadingError if the leaves read so far have too many words.
 
         Spellings cost time even without limits; the limits of a query are checked later.
@@ -663,7 +665,7 @@ class _OpenGroups:
         self._findings.reject(start, end, problems.WEIGHT_ON_NOT, mended=True)
         return dataclasses.replace(node, weight=1.0)
 
-    def _end_nots(self, group: _Group, end: int) -> None:
+    def _add_nots(self, group: _Group, end: int) -> None:
         """Read a group of only NOTs as if its parentheses were not there."""
         if not group.negated:
             group.items[0].connector = group.connector
@@ -671,7 +673,7 @@ class _OpenGroups:
             return
         self._findings.reject(group.start, end, problems.NOT_NOT, mended=True)
         kept = [item.node for item in group.items if item.node is not None]
-        self._put(group, any_of(*kept) if kept else None, end)
+        self._add_ended(group, any_of(*kept) if kept else None, end)
 
     def _reject_empty(self, group: _Group, end: int) -> None:
         findings = self._findings
@@ -706,7 +708,7 @@ class _OpenGroups:
 
     # Operators that wait for a clause
 
-    def _before(self) -> tuple[Connector, bool, bool]:
+    def _take_modifiers(self) -> tuple[Connector, bool, bool]:
         """Return and clear what precedes the next clause: its connector, a NOT, a plus."""
         group = self.group
         connector: Connector = "SPACE" if group.items else "START"
@@ -729,7 +731,7 @@ class _OpenGroups:
             self._reject_dangling(group)
         if group.operator is None:
             return
-        self._reject_right(group.operator[1])
+        self._reject_operator(group.operator[1])
         group.operator = None
 
     def _reject_dangling(self, group: _Group) -> None:
@@ -740,7 +742,7 @@ class _OpenGroups:
             self._findings.reject(start, end, message, mended=True)
         group.nots.clear()
 
-    def _reject_right(self, lexeme: Lexeme) -> None:
+    def _reject_operator(self, lexeme: Lexeme) -> None:
         message = fill(problems.NOTHING_RIGHT, operator=lexeme.raw)
         self._findings.reject(lexeme.start, lexeme.end, message, mended=True)
 

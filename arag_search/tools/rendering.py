@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arag_search.corpus import split_at
 from arag_search.search.results import join_sentences
-from arag_search.tokens import CUT_MARK, FAR, count_tokens, cut_to
+from arag_search.tokens import CHARACTERS_PER_TOKEN, CUT_MARK, count_tokens, cut_to
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 NOT_SHOWN = "Not shown for want of room: "
@@ -181,7 +181,7 @@ def _trim(block: Block, max_tokens: int) -> None:
     """Take off what could not be shown if the block were alone, so that it is not counted again."""
     used = 0
     for at, number in enumerate(block.shown):
-        used += count_tokens(block.sentences[number][: FAR * max_tokens])
+        used += count_tokens(block.sentences[number][: CHARACTERS_PER_TOKEN * max_tokens])
         if used > max_tokens:
             del block.shown[max(at, 1) :]
             break
