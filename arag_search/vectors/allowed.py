@@ -57,7 +57,7 @@ class Allowance:
     def __init__(
         self, columns: Columns, texts: Mapping[VectorUnit, TextRows], gone: Mask | None
     ) -> None:
-        """Take the arrays of a sidecar. ``gone`` marks chunks that are never allowed, None for none."""
+        """Take the arrays of a sidecar. ``gone`` marks chunks that are never allowed."""
         self._columns = columns
         self._texts = texts
         self._gone = gone
