@@ -200,8 +200,8 @@ class Columns:
         lower: tuple[float, bool] | None,
         upper: tuple[float, bool] | None,
     ) -> Mask:
-        """Return, for each chunk, whether it has a value between two bounds, each with whether it is
-        included."""
+        """Return, for each chunk, whether it has a value between two bounds. A bound is a value
+        and whether it is included."""
         import numpy as np
 
         mask = np.zeros(self._chunks, np.bool_)

@@ -199,7 +199,7 @@ class ArrayWriter:
         self.length += len(array)
 
     def close(self) -> None:
-        """Write the length into the header, which has room for any, and wait until all is on disk."""
+        """Write the length into the header, which has room for any, and sync the file."""
         header = npy_header((self.length, *self._row), self._dtype)
         if len(header) != len(self._header):
             raise VectorsDamagedError("The header of an array has no room for its length.")
