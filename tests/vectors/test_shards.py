@@ -22,7 +22,7 @@ from tests.support.vector_shards import keys_of, unit_vectors, write_shards
 
 pytestmark = pytest.mark.vectors
 
-AGAIN = "Do: Delete the record of the shard and embed again: it alone is embedded anew."
+AGAIN = "Do: Delete the record of the shard and embed again: only this shard is encoded again."
 
 
 @pytest.fixture

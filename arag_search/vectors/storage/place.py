@@ -39,7 +39,7 @@ def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
         raise ArgumentError(
             "It is not said where the vectors of the index are.",
             where=location,
-            allowed="a folder; only those of an index in a folder lie in it",
+            allowed="a folder; only an index in a folder has its own",
             do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
         )
     return Path(location) / FOLDER

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 StoredType = Literal["float32", "float16"]
 
-_REPAIR = "Delete the record of the shard and embed again: it alone is embedded anew."
+_REPAIR = "Delete the record of the shard and embed again: only this shard is encoded again."
 
 
 @dataclass(frozen=True, slots=True)
