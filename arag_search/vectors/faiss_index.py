@@ -1,7 +1,7 @@
-"""FAISS indexes with inverted files: which one, trained on a sample, merged on disk, searched.
+"""FAISS indexes with inverted files: choice, training on a sample, merging on disk, search.
 
-FAISS ids are row numbers (see mapped.py). Lists stay on disk and are mapped; what is in memory is
-the coarse quantiser.
+FAISS ids are row numbers (see mapped.py). Lists stay on disk and are mapped; only the coarse
+quantiser is in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MOST_FLAT_ROWS = 1_000_000
-"""From so many rows on ``auto`` is an inverted file."""
+"""With so many rows or more, ``auto`` is an inverted file."""
 MAX_LISTS = 1 << 16
 LEAST_POINTS_A_LIST = 39
 MOST_POINTS_A_LIST = 64
@@ -52,7 +52,7 @@ _ALLOWED = (
 
 
 def factory_of(index: str, rows: int, dimension: int) -> str:
-    """What ``auto`` means for so many rows: flat below a million; anything else as it is."""
+    """Return what ``auto`` means for so many rows (flat below a million), or ``index`` itself."""
     if index != AUTO:
         return index
     if rows < MOST_FLAT_ROWS:
@@ -61,30 +61,32 @@ def factory_of(index: str, rows: int, dimension: int) -> str:
     if dimension >= _OPQ_DIMENSION:
         return f"OPQ64_{_OPQ_DIMENSION},IVF{lists},PQ64"
     parts = next(
-        each for each in _SUBQUANTISERS if dimension >= _LEAST_SUBDIMENSION * each or each == 1
+        number
+        for number in _SUBQUANTISERS
+        if dimension >= _LEAST_SUBDIMENSION * number or number == 1
     )
     return f"OPQ{parts}_{dimension // parts * parts},IVF{lists},PQ{parts}"
 
 
 def lists_for(rows: int) -> int:
-    """The power of two that is nearest to 4 sqrt(rows), at most 65,536."""
+    """Return the power of two that is nearest to 4 sqrt(rows), at most 65,536."""
     return min(MAX_LISTS, 2 ** max(0, round(math.log2(4 * math.sqrt(max(1, rows))))))
 
 
 def usual_nprobe(lists: int) -> int:
-    """How many lists are searched unless one says otherwise."""
+    """Return how many lists are searched by default."""
     return min(lists, max(64, lists // 32))
 
 
 def check_factory(index: str, dimension: int) -> None:
     """Raise ArgumentError for an ``--index`` that cannot be built for this dimension."""
     if index not in (AUTO, FLAT):
-        _lists_of(_made(index, dimension), index)
+        _lists_of(_created(index, dimension), index)
 
 
 def points_needed(factory: str, dimension: int) -> int:
-    """The fewest rows that this factory is trained on."""
-    index = _made(factory, dimension)
+    """Return the fewest rows that a factory can be trained on."""
+    index = _created(factory, dimension)
     ivf = _lists_of(index, factory)
     needed = LEAST_POINTS_A_LIST * ivf.nlist
     if hasattr(ivf, "pq"):
@@ -95,21 +97,21 @@ def points_needed(factory: str, dimension: int) -> int:
 
 
 def check_rows(index: str, rows: int, dimension: int, where: str) -> None:
-    """Raise ArgumentError where there are fewer rows than what ``index`` means is trained on."""
+    """Raise ArgumentError if there are too few rows to train ``index``."""
     factory = factory_of(index, rows, dimension)
     if factory != FLAT and rows < (needed := points_needed(factory, dimension)):
         raise ArgumentError(
-            f"{factory} is trained on {needed:,} rows or more, and there are {rows:,}.",
+            f"{factory} needs at least {needed:,} rows for training, and there are {rows:,}.",
             where=where,
             allowed=_ALLOWED,
-            do="Take --index flat, or a factory with fewer lists.",
+            do="Use --index flat, or a factory with fewer lists.",
         )
 
 
 def sample(mapped: MappedRows, factory: str) -> FloatArray:
-    """Vectors to train on, drawn evenly from all shards, the same ones each time.
+    """Draw vectors for training, evenly from all shards, always the same.
 
-    64 a list, or 39 where those would be more than 2 GB; all there are where they are fewer.
+    There are 64 per list, or 39 if that would exceed 2 GB; all rows if they are fewer.
     """
     import numpy as np
 
@@ -126,20 +128,20 @@ def sample(mapped: MappedRows, factory: str) -> FloatArray:
 
 
 def lists_in(factory: str, dimension: int) -> int:
-    """How many lists a factory makes."""
-    return int(_lists_of(_made(factory, dimension), factory).nlist)
+    """Return how many lists a factory creates."""
+    return int(_lists_of(_created(factory, dimension), factory).nlist)
 
 
 def train(factory: str, points: FloatArray, path: Path, threads: int) -> None:
     """Train an index without rows, and write it. Raises OSError."""
     with _faiss(threads) as faiss:
-        index = _made(factory, points.shape[1])
+        index = _created(factory, points.shape[1])
         ivf = _lists_of(index, factory)
         ivf.cp.seed = SEED
-        ivf.cp.min_points_per_centroid = 1  # checked before; FAISS would print
+        ivf.cp.min_points_per_centroid = 1  # checked earlier; FAISS would print a warning
         if hasattr(ivf, "pq"):
             ivf.pq.cp.min_points_per_centroid = 1
-            # It takes minutes, and serves a way of searching that is not used here.
+            # It takes minutes, and serves a kind of search that we do not use.
             ivf.do_polysemous_training = False
         if "OPQ" in factory:
             rotation = faiss.downcast_VectorTransform(index.chain.at(0))
@@ -161,13 +163,13 @@ def fill(trained: Path, mapped: MappedRows, shard: int, path: Path, threads: int
 
 
 def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, threads: int) -> None:
-    """Write the index of all rows, with its inverted lists in a file beside; they are mapped, so
-    that none is held in memory as a whole. Raises OSError.
+    """Write the index of all rows, with its inverted lists in a file of their own, which is mapped,
+    so that no list is in memory as a whole. Raises OSError.
 
-    FAISS' own ``merge_ondisk`` does the same, and keeps the files it has read mapped for good.
+    FAISS' own ``merge_ondisk`` does the same, but never unmaps the files that it has read.
     """
     with _faiss(threads) as faiss:
-        parts = [faiss.read_index(str(each), faiss.IO_FLAG_MMAP) for each in filled]
+        parts = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in filled]
         pointers = faiss.InvertedListsPtrVector()
         for part in parts:
             pointers.push_back(faiss.extract_index_ivf(part).invlists)
@@ -185,15 +187,15 @@ def merge(trained: Path, filled: Sequence[Path], path: Path, lists: Path, thread
 
 
 class IvfIndex:
-    """An inverted file that is open for reading. Safe to use from several threads."""
+    """An inverted file, open for reading. Safe to use from several threads."""
 
     def __init__(self, path: Path, lists: Path, rows: int, threads: int) -> None:
-        """Raises VectorsDamagedError."""
+        """Map the index of so many rows. Raises VectorsDamagedError."""
         self._threads = threads
         with _faiss(threads) as faiss:
             try:
-                # As IO_FLAG_ONDISK_SAME_DIR, by which a moved folder is found again, but that one
-                # prints to stdout.
+                # Like IO_FLAG_ONDISK_SAME_DIR, which works in a moved folder, but without its
+                # output on stdout.
                 flags = faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY
                 self._index = faiss.read_index(str(path), flags)
                 self._ivf = faiss.extract_index_ivf(self._index)
@@ -204,7 +206,7 @@ class IvfIndex:
                 raise VectorsDamagedError(
                     f"FAISS cannot read the index ({_last_line(error)}).", where=str(path)
                 ) from error
-            stored.prefetch_nthread = 0  # else each search starts 32 threads
+            stored.prefetch_nthread = 0  # otherwise each search starts 32 threads
         if self._index.ntotal != rows:
             raise VectorsDamagedError(
                 f"The index has {self._index.ntotal:,} rows, not {rows:,}.", where=str(path)
@@ -214,7 +216,7 @@ class IvfIndex:
     def search(
         self, queries: FloatArray, n: int, nprobe: int, allowed: NDArray[np.uint8] | None
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Scores and rows of shape (queries, n), rows -1 where too few were found.
+        """Return scores and rows of shape (queries, n); rows are -1 if too few were found.
 
         ``allowed`` has a bit for each row, the lowest of a byte first.
         """
@@ -229,13 +231,13 @@ class IvfIndex:
 
 
 def usual_threads() -> int:
-    """Return how many threads FAISS takes by default."""
+    """Return how many threads FAISS uses by default."""
     return share_cores()
 
 
 @contextmanager
 def _faiss(threads: int) -> Generator[Any]:
-    """The library, taking at most so many threads for what this thread asks of it."""
+    """Yield the library, limited to so many threads for calls from this thread."""
     faiss: Any = importlib.import_module("faiss")
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
@@ -247,7 +249,7 @@ def _faiss(threads: int) -> Generator[Any]:
 
 @contextmanager
 def _stdout_discarded() -> Generator[None]:
-    """Drops what C code prints: FAISS tells of each file that it enlarges, amid our results."""
+    """Discard what C code prints: FAISS reports each file that it enlarges, amid our results."""
     try:
         kept = os.dup(1)
     except OSError:  # it is closed, as in a daemon
@@ -268,13 +270,13 @@ def _stdout_discarded() -> Generator[None]:
 
 
 def _check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise OSError where the disk has no room: FAISS maps the file that it writes, and a full disk
-    would kill the process."""
+    """Raise OSError if the disk has no room: FAISS maps the file that it writes, so that a full
+    disk would kill the process."""
     if shutil.disk_usage(folder).free < needed_bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
-def _made(factory: str, dimension: int) -> Any:
+def _created(factory: str, dimension: int) -> Any:
     faiss: Any = importlib.import_module("faiss")
     try:
         return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
@@ -287,7 +289,7 @@ def _made(factory: str, dimension: int) -> Any:
 
 
 def _lists_of(index: Any, factory: str) -> Any:
-    """The inverted file in an index. Raises ArgumentError where it has none that can be merged."""
+    """Return the inverted file of an index. Raises ArgumentError if it has none to merge."""
     faiss: Any = importlib.import_module("faiss")
     ivf = faiss.try_extract_index_ivf(index)
     kinds = (faiss.IndexIVFFlat, faiss.IndexIVFPQ, faiss.IndexIVFScalarQuantizer)
@@ -302,7 +304,7 @@ def _lists_of(index: Any, factory: str) -> Any:
 
 
 def _last_line(error: Exception) -> str:
-    """What FAISS says without the place in its code."""
+    """Return the message of FAISS without the place in its code."""
     return str(error).strip().rpartition("Error: ")[2].splitlines()[-1].strip()
 
 
@@ -317,7 +319,7 @@ def _write(faiss: Any, index: Any, path: Path) -> None:
 def _shares(
     mapped: MappedRows, points: int, generator: np.random.Generator
 ) -> Iterator[tuple[int, int, int]]:
-    """Of each shard its first row, its rows, and how many of them are drawn."""
+    """Yield, for each shard, its first row, its rows, and how many of them are drawn."""
     sizes = mapped.shard_rows
     drawn = generator.multivariate_hypergeometric(sizes, points, method="marginals")
     start = 0

@@ -179,7 +179,7 @@ def test_a_search_that_is_slow_does_not_move_the_session(
 def test_the_usual_copies_are_searched_again_after_a_while(
     cluster: Cluster, searcher: Searcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "_LEFT_OUT_S", 1.0)
+    monkeypatch.setattr(copies, "_EXCLUDED_S", 1.0)
     cluster.hung = {"n3"}
     search(searcher)
     cluster.hung = set()

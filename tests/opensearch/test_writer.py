@@ -257,7 +257,7 @@ def test_a_long_wait_is_told_once(
 ) -> None:
     own, client = server
     own.answers[:] = [503, 503, 503, 503]
-    monkeypatch.setattr(bulk, "_TELL_S", 0.0)
+    monkeypatch.setattr(bulk, "_REPORT_S", 0.0)
     notes: list[str] = []
     send(client, 3, [], note=notes.append)
     assert notes == [

@@ -92,7 +92,7 @@ def test_a_model_that_was_fetched_in_part_is_completed(tmp_path: Path, missing: 
     [
         ("Qwen/Qwen3-Embedding-0.6B", NOT_FETCHED),
         ("minilm", NOT_FETCHED),
-        ("no/such/folder", "is no name that a hub can have"),
+        ("no/such/folder", "the hub has no such names"),
     ],
 )
 def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
@@ -115,8 +115,8 @@ def test_a_model_that_the_hub_does_not_know_or_does_not_give_is_told(tmp_path: P
         hub.refused = (403, "GatedRepo")
         assert found("org/m", tmp_path, hub.url) == (
             "EncoderAccessError\n"
-            "Model 'org/m' is given only to whom its owner has let in.\nWhere: org/m\n"
-            f"Do: Ask on the page of the model, then set HF_TOKEN. {WITHOUT}\n"
+            "Access to model 'org/m' requires its owner's permission.\nWhere: org/m\n"
+            f"Do: Request access on the model's page, then set HF_TOKEN. {WITHOUT}\n"
         )
 
 

@@ -237,7 +237,9 @@ def test_files_that_cannot_be_loaded_are_an_error_of_ours(
     what, where, do = str(raised.value).splitlines()
     assert what.startswith("The files of the model cannot be loaded (")
     assert where == f"Where: {folder}"
-    assert do == "Do: Fetch or install the model again; one that needs code of its own is not run."
+    assert do == (
+        "Do: Download or install the model again. Models with code of their own are not supported."
+    )
 
 
 def test_weights_that_are_not_in_the_files_are_not_made_up(tmp_path: Path) -> None:

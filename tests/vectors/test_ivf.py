@@ -117,9 +117,9 @@ def test_too_few_rows_to_train_on_are_told_before_anything_is_done(tmp_path: Pat
     with pytest.raises(ArgumentError) as raised:
         publish(tmp_path, chunks_of(200), index="IVF8,Flat")
     assert str(raised.value) == (
-        "IVF8,Flat is trained on 312 rows or more, and there are 200.\n"
+        "IVF8,Flat needs at least 312 rows for training, and there are 200.\n"
         f"Where: the passage vectors in {tmp_path / 'work'}\nAllowed: {ALLOWED}\n"
-        "Do: Take --index flat, or a factory with fewer lists."
+        "Do: Use --index flat, or a factory with fewer lists."
     )
     assert [path.name for path in (tmp_path / "vectors").iterdir()] == ["publishing.lock"]
 

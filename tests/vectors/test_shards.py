@@ -20,7 +20,7 @@ from arag_search.vectors.storage.shards import (
 from tests.support.passages import VIVALDI, chunk
 from tests.support.vector_shards import keys_of, unit_vectors, write_shards
 
-AGAIN = "Do: Delete the record of the shard and embed again: it alone is embedded anew."
+AGAIN = "Do: Delete the record of the shard and embed again: only this shard is encoded again."
 
 
 @pytest.fixture

@@ -392,7 +392,7 @@ def test_two_processes_do_not_publish_at_once(tmp_path: Path) -> None:
     held = hold(tmp_path / "vectors" / "publishing.lock", "vectors ")
     with pytest.raises(VectorsLockedError) as raised:
         _publish(tmp_path, chunks)
-    assert raised.value.what == f"Process {os.getpid()} publishes vectors there."
+    assert raised.value.what == f"Process {os.getpid()} is publishing vectors there."
     os.close(held)
     _publish(tmp_path, chunks)
 

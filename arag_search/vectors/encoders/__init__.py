@@ -1,1 +1,1 @@
-"""Encoders: what turns texts into unit vectors. ``choose.open_encoder`` opens one by its name."""
+"""Encoders of texts as unit vectors. ``choose.open_encoder`` opens an encoder by its name."""

@@ -1,4 +1,4 @@
-"""Which encoder is meant by a name."""
+"""The choice of an encoder by its name."""
 
 from __future__ import annotations
 
@@ -48,15 +48,14 @@ def open_encoder(
     on_retry: Callable[[Retry], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Encoder:
-    """The encoder of a name; None is what is not given.
+    """Open the encoder of a name; None means the default of an option.
 
     ``hashing`` or ``hashing:DIMENSION`` is the fake. ``endpoint:MODEL`` is a model of an
     OpenAI-compatible endpoint: key and base URL are ARAG_EMBEDDING_API_KEY and
-    ARAG_EMBEDDING_BASE_URL, else those of the chat model; ``https://HOST/v1#MODEL`` names the base
-    URL itself. The chat model's key is sent to the chat model's base URL and to no other.
-    ARAG_EMBEDDING_MAX_TOKENS is where an endpoint's texts are cut. Any other name is a
-    model of sentence-transformers: a folder, else an installed package with a model in it, else a
-    name on the hub.
+    ARAG_EMBEDDING_BASE_URL, otherwise those of the chat model; ``https://HOST/v1#MODEL`` contains
+    the base URL. The chat model's key is sent to the chat model's base URL and to no other. Texts
+    for an endpoint are cut to ARAG_EMBEDDING_MAX_TOKENS. Any other name is a model of
+    sentence-transformers: a folder, an installed package with a model, or a name on the hub.
 
     ``device`` and ``threads`` are for models of this process, ``on_retry`` for endpoints.
     Raises ArgumentError, ConfigError, MissingExtraError and what the encoders raise.
@@ -93,20 +92,20 @@ def open_encoder(
 
 
 def _hashing_dimension(name: str, dimension: int | None) -> int:
-    _, colon, written = name.partition(":")
+    _, colon, digits = name.partition(":")
     if not colon:
         return DEFAULT_DIMENSION if dimension is None else dimension
-    if not (written.isascii() and written.isdecimal()):
+    if not (digits.isascii() and digits.isdecimal()):
         raise ArgumentError(f"Encoder {name!r} names no dimension.", allowed=_ALLOWED)
-    if dimension not in (None, int(written)):
+    if dimension not in (None, int(digits)):
         raise ArgumentError(f"Encoder {name!r} and dimension {dimension} do not agree.")
-    return int(written)
+    return int(digits)
 
 
 def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str, str]:
-    """Model, base URL and key ("" for none) of an encoder behind an endpoint, by its name.
+    """Return model, base URL and key ("" for none) of an endpoint's encoder, by its name.
 
-    Raises ArgumentError and ConfigError, as ``open_encoder``.
+    Raises ArgumentError and ConfigError, as ``open_encoder`` does.
     """
     own_key, _ = first_set(variables, (KEY_VARIABLE,))
     chat_key, _ = first_set(variables, KEY_VARIABLES)
@@ -128,28 +127,28 @@ def endpoint_address(name: str, variables: Mapping[str, str]) -> tuple[str, str,
             f"{BASE_URL_VARIABLE} (a local server needs no key).",
         )
     base_url = base_url or OPENAI_URL
-    is_chats = base_url.rstrip("/") == (chat_url or OPENAI_URL).rstrip("/")
-    return model, base_url, own_key or (chat_key if is_chats else "")
+    is_chat_url = base_url.rstrip("/") == (chat_url or OPENAI_URL).rstrip("/")
+    return model, base_url, own_key or (chat_key if is_chat_url else "")
 
 
 def _max_tokens(variables: Mapping[str, str]) -> int:
-    written, _ = first_set(variables, (MAX_TOKENS_VARIABLE,))
-    if not written:
+    value, _ = first_set(variables, (MAX_TOKENS_VARIABLE,))
+    if not value:
         return DEFAULT_MAX_TOKENS
-    if not (written.isascii() and written.isdecimal() and int(written) > 0):
-        raise ConfigError(f"{MAX_TOKENS_VARIABLE} is {written!r}.", allowed="1 or more")
-    return int(written)
+    if not (value.isascii() and value.isdecimal() and int(value) > 0):
+        raise ConfigError(f"{MAX_TOKENS_VARIABLE} is {value!r}.", allowed="1 or more")
+    return int(value)
 
 
 def _check_unused(name: str, **options: str | None) -> None:
-    given = [option for option, value in options.items() if value not in (None, "", AUTO_DEVICE)]
-    if given:
+    unused = [option for option, value in options.items() if value not in (None, "", AUTO_DEVICE)]
+    if unused:
         raise ArgumentError(
-            f"Encoder {_shown(name)} has no options: {', '.join(given)}.",
+            f"Encoder {_shown(name)} has no options: {', '.join(unused)}.",
             do="Leave them out, or name a model that runs in this process.",
         )
 
 
 def _shown(name: str) -> str:
-    """The name in quotes; of an address with a password only that it is one."""
+    """Return the name in quotes, or a phrase without it if it may contain a password."""
     return repr(name) if "@" not in name else "with a user or password in its address"

@@ -1,4 +1,4 @@
-"""EndpointEncoder: any endpoint that speaks OpenAI's /v1/embeddings."""
+"""EndpointEncoder: models behind any endpoint with OpenAI's /v1/embeddings."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ MAX_TOKENS_VARIABLE = "ARAG_EMBEDDING_MAX_TOKENS"
 DEFAULT_BATCH_SIZE = 64
 DEFAULT_MAX_TOKENS = 8_000  # of a text; OpenAI's models take 8,192
 DEFAULT_MAX_REQUEST_TOKENS = 100_000  # OpenAI takes 300,000
-_MOST_DIMENSIONS = 8_192  # of a model whose dimension is not given, for the bound on a reply
-_MOST_NUMBER_BYTES = 32  # of a number and its comma, written out
+_MOST_DIMENSIONS = 8_192  # of a model of unknown dimension, for the limit of a reply
+_MOST_NUMBER_BYTES = 32  # of a number in decimal, with its comma
 FAILURES = Failures(
     noun="encoder",
     access=EncoderAccessError,
@@ -54,14 +54,15 @@ FAILURES = Failures(
 class EndpointEncoder:
     """A model behind an OpenAI-compatible endpoint.
 
-    A request holds up to ``batch_size`` texts of ``max_request_tokens`` together (o200k tokens);
-    one that the endpoint finds too long is halved. Texts are cut to ``max_tokens``, as a model of
-    this process would cut them; an empty one is sent as a blank. Numbers come as base64 or, where
-    the endpoint wants so, as a list. ``dimension`` is asked for where given, else it is learnt
-    from the first answer; ``query_instruction`` stands right before a query. ``base_url``,
-    ``key``, time-out, retries, ``on_retry``, ``sleep`` and ``chance`` are those of Endpoint.
+    A request holds up to ``batch_size`` texts with ``max_request_tokens`` in total (o200k tokens);
+    one that is too long for the endpoint is halved. Texts are cut to ``max_tokens``, as a model of
+    this process would cut them; an empty one is sent as a blank. Vectors are received as base64 or,
+    if the endpoint refuses that, as lists. ``dimension`` is requested from the endpoint; None is
+    the model's own, learned from the first reply. ``query_instruction`` is put directly before a
+    query. ``base_url``, ``key``, timeout, retries, ``on_retry``, ``sleep`` and ``chance`` are those
+    of Endpoint.
 
-    Raises ConfigError for options that no endpoint takes, and MissingExtraError.
+    Raises ConfigError for options that no endpoint accepts, and MissingExtraError.
     """
 
     def __init__(
@@ -108,17 +109,17 @@ class EndpointEncoder:
         self._query_instruction = query_instruction
         self._max_tokens = max_tokens
         self._max_request_tokens = max_request_tokens
-        self._asked_dimension = dimension
+        self._requested_dimension = dimension
         self._dimension: int | None = dimension
         self._learning = threading.Lock()
-        self._base64 = True  # until the endpoint says that it gives none
+        self._base64 = True  # until the endpoint refuses it
 
     def __repr__(self) -> str:
         return f"EndpointEncoder({self._endpoint.name!r}, base_url={self._endpoint.base_url!r})"
 
     @property
     def identity(self) -> EncoderIdentity:
-        """What makes its vectors comparable. Asks the endpoint where the dimension is unknown."""
+        """The identity of the encoder. Sends a request if the dimension is unknown."""
         if self._dimension is None:
             self.encode(["dimension"])
         return EncoderIdentity(
@@ -131,10 +132,10 @@ class EndpointEncoder:
         )
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Unit vectors of documents, float32 of shape (texts, dimension), in the order given.
+        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
 
         Raises EncoderAccessError, EncoderLengthError and EncoderReplyError at once,
-        EncoderUnavailableError when the last attempt failed or the encoder is closed.
+        EncoderUnavailableError if the last attempt failed or the encoder is closed.
         """
         import numpy as np
 
@@ -144,35 +145,35 @@ class EndpointEncoder:
         return unit_rows(np.concatenate(parts), texts, self._endpoint.where)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Unit vectors of queries, as ``encode``."""
+        """Return unit vectors of queries, as ``encode`` does."""
         return self.encode([self._query_instruction + query for query in queries])
 
     def close(self) -> None:
-        """Free connections and end waits; a call that waits raises EncoderUnavailableError."""
+        """Close connections and end waits; a waiting call raises EncoderUnavailableError."""
         self._endpoint.close()
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """The texts as they are sent, in requests that keep both bounds."""
+        """Yield the texts as they are sent, in batches within both limits."""
         batch: list[str] = []
         room = self._max_request_tokens
         for text in texts:
-            sent = encodable(text)
-            tokens = count_tokens(sent)
+            part = encodable(text)
+            tokens = count_tokens(part)
             if tokens > self._max_tokens:
-                sent, tokens = cut_to(sent, self._max_tokens), self._max_tokens
+                part, tokens = cut_to(part, self._max_tokens), self._max_tokens
             if batch and (len(batch) == self._batch_size or tokens > room):
                 yield batch
                 batch, room = [], self._max_request_tokens
-            batch.append(sent or " ")
+            batch.append(part or " ")
             room -= tokens
         yield batch
 
     def _vectors(self, batch: list[str]) -> FloatArray:
-        """The vectors of one request, which is halved as often as it is too long."""
+        """Return the vectors of a batch, which is halved while it is too long."""
         import numpy as np
 
         try:
-            vectors = self._asked(batch)
+            vectors = self._request(batch)
         except EncoderLengthError as error:
             if len(batch) == 1:
                 raise EncoderLengthError(
@@ -187,23 +188,23 @@ class EndpointEncoder:
             if self._dimension is None:
                 self._dimension = vectors.shape[1]
         if vectors.shape[1] != self._dimension:
-            wanted = "asked for" if self._asked_dimension else "before"
+            origin = "asked for" if self._requested_dimension else "before"
             raise EncoderReplyError(
                 f"The endpoint gave vectors of {vectors.shape[1]} numbers, not {self._dimension} "
-                f"as {wanted}.",
+                f"as {origin}.",
                 where=self._endpoint.where,
             )
         return vectors
 
-    def _asked(self, batch: list[str]) -> FloatArray:
+    def _request(self, batch: list[str]) -> FloatArray:
         as_base64 = False
 
         def send(client: Any) -> Any:
             nonlocal as_base64
             as_base64 = self._base64
             options: dict[str, Any] = {"encoding_format": "base64" if as_base64 else "float"}
-            if self._asked_dimension is not None:
-                options["dimensions"] = self._asked_dimension
+            if self._requested_dimension is not None:
+                options["dimensions"] = self._requested_dimension
             create: Any = client.embeddings.with_raw_response.create
             return create(model=self._endpoint.name, input=batch, **options)
 
@@ -226,9 +227,9 @@ class EndpointEncoder:
 
 
 def read_vectors(body: str, count: int) -> FloatArray:
-    """The vectors in the body of a response, in the order of their indexes: float32, (count, n).
+    """Return the vectors in the body of a response, by index: float32 of shape (count, n).
 
-    Raises ValueError, with what is wrong, where there are not ``count`` of equal length.
+    Raises ValueError, with what is wrong, unless there are ``count`` of equal length.
     """
     import numpy as np
     import orjson
@@ -240,16 +241,16 @@ def read_vectors(body: str, count: int) -> FloatArray:
     data = cast(dict[str, object], content).get("data") if isinstance(content, dict) else None
     if not isinstance(data, list):
         raise ValueError("The endpoint's reply holds no vectors")
-    found: dict[int, FloatArray] = {}
+    vectors: dict[int, FloatArray] = {}
     for place, item in enumerate(cast(list[object], data)):
         fields = cast(dict[str, object], item) if isinstance(item, dict) else {}
         index = fields.get("index", place)
-        if type(index) is not int or index in found:
+        if type(index) is not int or index in vectors:
             raise ValueError(f"The endpoint's reply has index {index!r} where it cannot be")
-        found[index] = _numbers(fields.get("embedding"), place)
-    if sorted(found) != list(range(count)):
+        vectors[index] = _numbers(fields.get("embedding"), place)
+    if sorted(vectors) != list(range(count)):
         raise ValueError(f"The endpoint's reply holds other vectors than the {count} asked for")
-    rows = [found[index] for index in range(count)]
+    rows = [vectors[index] for index in range(count)]
     lengths = {len(row) for row in rows}
     if len(lengths) != 1:
         raise ValueError("The endpoint's reply holds vectors of different lengths")
@@ -257,7 +258,7 @@ def read_vectors(body: str, count: int) -> FloatArray:
 
 
 def _numbers(embedding: object, place: int) -> FloatArray:
-    """One vector, of base64 (float32, little-endian) or of a list of numbers."""
+    """Return a vector from base64 (float32, little-endian) or a list of numbers."""
     import numpy as np
 
     try:

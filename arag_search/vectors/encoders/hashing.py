@@ -1,4 +1,4 @@
-"""HashingEncoder: the fake that ships. Texts that share words are near each other."""
+"""HashingEncoder: a fake encoder, for which texts that share words are near each other."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from arag_search.vectors.base import FloatArray
 
 DEFAULT_DIMENSION = 256
-_REVISION = "1"  # another one whenever a text gets another vector
+_REVISION = "1"  # must change whenever a text gets another vector
 
 
 class HashingEncoder:
-    """Words, as the index analyses them, each hashed to one number of ``dimension`` and a sign.
+    """An encoder that hashes each word, as analysed by the index, to a dimension and a sign.
 
-    Needs numpy alone. The same on every machine; no meaning beyond shared words, and no
-    instruction before queries. A text without words counts as one word. Raises ArgumentError for a
-    dimension below 2, and MissingExtraError.
+    It needs numpy alone and gives the same vectors on every machine. They have no meaning beyond
+    shared words, and queries get no instruction. A text without words counts as one word. Raises
+    ArgumentError for a dimension below 2, and MissingExtraError.
     """
 
     def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
@@ -43,11 +43,11 @@ class HashingEncoder:
 
     @property
     def identity(self) -> EncoderIdentity:
-        """What makes its vectors comparable."""
+        """The identity of the encoder."""
         return self._identity
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Unit vectors, float32 of shape (texts, dimension), in the order given."""
+        """Return unit vectors, float32 of shape (texts, dimension), in the order of the texts."""
         import numpy as np
 
         vectors = np.zeros((len(texts), self._identity.dimension), np.float32)
@@ -58,11 +58,11 @@ class HashingEncoder:
         return unit_rows(vectors, texts, "the hashing encoder")
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """As ``encode``."""
+        """Return unit vectors, as ``encode`` does."""
         return self.encode(queries)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""
 
     def _place(self, word: str) -> tuple[int, int]:
         digest = hashlib.blake2b(encodable(word).encode(), digest_size=8).digest()

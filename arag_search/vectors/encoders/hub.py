@@ -1,4 +1,4 @@
-"""Models of a hub: from its cache on this machine, else fetched into it."""
+"""Models of the hub, from its cache on this machine or downloaded into it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OTHER_FORMATS = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*")
 
 
 def hub_folder(name: str) -> Path:
-    """The folder of a model by its name on the hub, such as ``Qwen/Qwen3-Embedding-0.6B``.
+    """Return the folder of a model by its name on the hub, such as ``Qwen/Qwen3-Embedding-0.6B``.
 
-    A model that is whole in the cache is taken from there and the network is not used; else weights
-    and settings are fetched, with the progress of the hub on stderr. Raises EncoderNotFoundError,
-    and EncoderAccessError where the hub wants to know who asks.
+    If the cache has a complete copy, the network is not used. Otherwise weights and settings are
+    downloaded, with the hub's progress on stderr. Raises EncoderNotFoundError, and
+    EncoderAccessError if the hub requires a login.
     """
     import huggingface_hub
     from huggingface_hub import errors
@@ -46,30 +46,30 @@ def hub_folder(name: str) -> Path:
                     repository, local_files_only=True, allow_patterns=list(SETTINGS), **options
                 )
                 return Path(local)
-        # Asked first, for without an answer a download gives back what the cache holds, whole or
+        # This comes first: without an answer, a download returns what the cache holds, complete or
         # not.
         info = hub.HfApi().model_info(repository)
-        names = [PurePosixPath(str(one.rfilename)) for one in info.siblings or ()]
+        names = [PurePosixPath(str(file.rfilename)) for file in info.siblings or ()]
         wanted = [*SETTINGS, *(str(name) for name in loaded_weights(names))]
         folder = hub.snapshot_download(repository, allow_patterns=wanted, **options)
     except Exception as error:  # the hub's own, the disk's, or any of its HTTP library
-        raise _not_had(name, error) from error
+        raise _unavailable(name, error) from error
     return Path(folder)
 
 
-def _not_had(name: str, error: Exception) -> EncoderError:
-    """What to raise where a model is neither here nor to be fetched."""
+def _unavailable(name: str, error: Exception) -> EncoderError:
+    """Return the error for a model that is neither here nor on the hub."""
     from huggingface_hub import errors
 
     what = f"Model {name!r} is neither a folder nor an installed package, and "
     if isinstance(error, errors.GatedRepoError):
         return EncoderAccessError(
-            f"Model {name!r} is given only to whom its owner has let in.",
+            f"Access to model {name!r} requires its owner's permission.",
             where=name,
-            do=f"Ask on the page of the model, then set HF_TOKEN. {HOW_TO_GO_WITHOUT}",
+            do=f"Request access on the model's page, then set HF_TOKEN. {HOW_TO_GO_WITHOUT}",
         )
     if isinstance(error, errors.HFValidationError):
-        reason = "is no name that a hub can have"
+        reason = "the hub has no such names"
     elif isinstance(error, errors.RepositoryNotFoundError):
         reason = "the hub does not know it"
     else:

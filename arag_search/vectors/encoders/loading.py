@@ -1,4 +1,4 @@
-"""Loading a sentence-transformers model onto a device, in silence, and whole or not at all."""
+"""Loading a sentence-transformers model onto a device, silently and completely."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from arag_search.system.cores import share_cores
 
 AUTO_DEVICE = "auto"
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
-_UNUSED_WEIGHTS = "pooler"  # a head that many models are saved without, and no vector is made by
+_UNUSED_WEIGHTS = (
+    "pooler"  # a head that many models are saved without, and that vectors do not depend on
+)
 
 
 def load_model(folder: Path, device: str) -> Any:
-    """The SentenceTransformer in a folder: half precision on CUDA, else single.
+    """Load the SentenceTransformer in a folder: half precision on CUDA, otherwise single.
 
     Uses no network, runs no code of the folder, and writes nothing to stderr. Raises
-    EncoderFilesError where it cannot be loaded, or where weights are missing, for which the
-    library would take random ones.
+    EncoderFilesError if it cannot be loaded, or if weights are missing, which the library would
+    replace by random ones.
     """
-    with _quiet() as said:
+    with _quiet() as messages:
         from sentence_transformers import SentenceTransformer
 
         open_model: Any = SentenceTransformer
@@ -37,13 +39,13 @@ def load_model(folder: Path, device: str) -> Any:
             raise _cannot_be_loaded(folder, f"{type(error).__name__}: {_first_line(error)}") from (
                 error
             )
-        if missing := _missing_weights(said):
+        if missing := _missing_weights(messages):
             raise _cannot_be_loaded(folder, f"{len(missing)} weights missing: {missing[0]}")
         return model.half() if device.startswith("cuda") else model.float()
 
 
 def usable_device(device: str | None) -> str:
-    """The device as torch names it. Raises ArgumentError for one that is not there."""
+    """Return the device as torch names it. Raises ArgumentError if it is not available."""
     with _quiet():
         import torch
     if device in (None, AUTO_DEVICE):
@@ -59,9 +61,9 @@ def usable_device(device: str | None) -> str:
 
 
 def bound_threads(threads: int | None) -> None:
-    """Bound the threads of torch, and those of tokenizers that were not used before.
+    """Limit the threads of torch, and those of tokenizers that were not used before.
 
-    None is at most the cores that this process may use. Idle threads sleep.
+    None is at most the number of cores that this process may use. Idle threads sleep.
     """
     cores = share_cores()
     with _quiet():
@@ -77,7 +79,7 @@ def _cannot_be_loaded(folder: Path, reason: str) -> EncoderFilesError:
     return EncoderFilesError(
         f"The files of the model cannot be loaded ({reason}).",
         where=str(folder),
-        do="Fetch or install the model again; one that needs code of its own is not run.",
+        do="Download or install the model again. Models with code of their own are not supported.",
     )
 
 
@@ -85,44 +87,44 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
-def _missing_weights(said: Sequence[str]) -> list[str]:
-    """The weights that transformers reports as missing, in the table it logs."""
-    lines = (line for text in said for line in text.splitlines())
+def _missing_weights(messages: Sequence[str]) -> list[str]:
+    """Return the weights that transformers reports as missing, in the table that it logs."""
+    lines = (line for text in messages for line in text.splitlines())
     missing = (line.partition("|")[0].strip() for line in lines if "| MISSING" in line)
     return sorted(name for name in missing if _UNUSED_WEIGHTS not in name)
 
 
-class _Kept(logging.Handler):
-    """Keeps what is logged instead of showing it."""
+class _Collector(logging.Handler):
+    """A handler that collects messages instead of showing them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
 
 @contextlib.contextmanager
 def _quiet() -> Generator[list[str]]:
-    """No warnings, logs and progress bars of the libraries; what they log is in the list."""
-    kept = _Kept()
+    """Silence warnings, logs and progress bars of the libraries. Yield a list of their logs."""
+    collector = _Collector()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers.utils import logging as bars
 
         loggers = [logging.getLogger(name) for name in _LOGGERS]
-        before = [(one.handlers, one.propagate, one.level) for one in loggers]
+        before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
         had_bars = bars.is_progress_bar_enabled()
         bars.disable_progress_bar()
-        for one in loggers:
-            one.handlers, one.propagate = [kept], False
-            one.setLevel(logging.WARNING)
+        for logger in loggers:
+            logger.handlers, logger.propagate = [collector], False
+            logger.setLevel(logging.WARNING)
         try:
-            yield kept.said
+            yield collector.messages
         finally:
-            for one, (handlers, propagate, level) in zip(loggers, before, strict=True):
-                one.handlers, one.propagate = handlers, propagate
-                one.setLevel(level)
+            for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+                logger.handlers, logger.propagate = handlers, propagate
+                logger.setLevel(level)
             if had_bars:
                 bars.enable_progress_bar()

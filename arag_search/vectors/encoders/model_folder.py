@@ -1,4 +1,4 @@
-"""Where the files of a sentence-transformers model lie on this machine, and their checksum."""
+"""The files of a sentence-transformers model on this machine, and their checksum."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TypeVar, cast
 from arag_search.errors import EncoderFilesError
 
 MODULES_FILE = "modules.json"
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # of a folder that has both, the first are loaded
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # if a folder has both, the first are loaded
 INDEX_ENDING = ".safetensors.index.json"
 SETTINGS = ("*.json", "*.txt", "*.model")
-# Of the files beside the weights, what changes no vector.
+# Settings that do not change vectors.
 _NO_SETTINGS = frozenset(
     {
         "data_config.json",
@@ -32,31 +32,31 @@ AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
 def local_folder(name: str) -> Path | None:
-    """The folder of a model that is named by folder or by the installed package it came in."""
+    """Return the folder of a model, named by the folder or by an installed package."""
     folder = Path(name).expanduser()
     return folder if folder.is_dir() else packaged_folder(name)
 
 
 def packaged_folder(name: str) -> Path | None:
-    """The folder of the model in an installed package: the outermost that holds modules.json.
+    """Return the folder of the model in an installed package: the outermost with modules.json.
 
-    None where no such package is installed, or where it holds no model.
+    None if no such package is installed, or it contains no model.
     """
     try:
         files = importlib.metadata.files(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
         return None
-    found = [Path(str(file.locate())).parent for file in files or () if file.name == MODULES_FILE]
-    there = [folder for folder in found if (folder / MODULES_FILE).is_file()]
-    return min(there, key=lambda folder: (len(folder.parts), folder), default=None)
+    listed = [Path(str(file.locate())).parent for file in files or () if file.name == MODULES_FILE]
+    existing = [folder for folder in listed if (folder / MODULES_FILE).is_file()]
+    return min(existing, key=lambda folder: (len(folder.parts), folder), default=None)
 
 
 def revision_of(folder: Path) -> str:
-    """SHA-256 over weights and settings of the model in a folder, with their names: 64 hex digits.
+    """Return the SHA-256 (64 hex digits) of the model's weights and settings, with their names.
 
-    Files that change no vector (a model card, other formats of the weights) do not count, so that
-    copies of a model have one revision however they came. Every byte is read: 0.1 s for 90 MB.
-    Raises EncoderFilesError for a folder without weights, or one that cannot be read.
+    Files that do not change vectors (a model card, other formats of the weights) are ignored, so
+    that all copies of a model have the same revision. Every byte is read: 0.1 s for 90 MB. Raises
+    EncoderFilesError for a folder without weights, or one that cannot be read.
     """
     total = hashlib.sha256()
     try:
@@ -78,7 +78,7 @@ def revision_of(folder: Path) -> str:
 
 
 def loaded_weights(files: Iterable[AnyPath]) -> list[AnyPath]:
-    """The weights among files: of each folder those of the first format that it has."""
+    """Return the weights among files: for each folder, those of the first format that it has."""
     formats: dict[PurePath, dict[str, list[AnyPath]]] = {}
     for file in files:
         for kind in WEIGHTS:
@@ -86,13 +86,13 @@ def loaded_weights(files: Iterable[AnyPath]) -> list[AnyPath]:
                 formats.setdefault(file.parent, {}).setdefault(kind, []).append(file)
     return [
         file
-        for found in formats.values()
-        for file in next(found[kind] for kind in WEIGHTS if kind in found)
+        for by_kind in formats.values()
+        for file in next(by_kind[kind] for kind in WEIGHTS if kind in by_kind)
     ]
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder that is fetched file by file has its modules and all of their weights."""
+    """Return whether a folder, downloaded file by file, has its modules and all their weights."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     parts = [file.parent / part for file in files for part in _parts_of_weights(file)]
     listed = (folder / MODULES_FILE).is_file()
@@ -100,24 +100,24 @@ def is_whole(folder: Path) -> bool:
 
 
 def _parts_of_weights(file: Path) -> Iterable[str]:
-    """The files that an index of weights names."""
+    """Return the files that an index of weights lists."""
     if not file.name.endswith(INDEX_ENDING):
         return ()
     try:
         return cast(dict[str, dict[str, str]], json.loads(file.read_bytes()))["weight_map"].values()
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ()  # whoever loads it says what is wrong
+        return ()  # loading it reports the problem
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """Weights and settings at the top, and all the way down in the folders of modules."""
+    """Yield weights and settings at the top, and at all levels of the folders of modules."""
     for part in (folder, *_module_folders(folder)):
         inside = part.iterdir() if part == folder else part.rglob("*")
-        files = [one for one in inside if one.is_file()]
+        files = [file for file in inside if file.is_file()]
         yield from loaded_weights(files)
-        for one in files:
-            if one.name not in _NO_SETTINGS and any(one.match(kind) for kind in SETTINGS):
-                yield one
+        for file in files:
+            if file.name not in _NO_SETTINGS and any(file.match(kind) for kind in SETTINGS):
+                yield file
 
 
 def _module_folders(folder: Path) -> list[Path]:

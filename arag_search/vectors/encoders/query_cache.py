@@ -1,4 +1,4 @@
-"""QueryCache: no query is encoded twice while it is remembered."""
+"""QueryCache: an encoder that caches the vectors of queries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ DEFAULT_SIZE = 10_000
 
 
 class QueryCache:
-    """An encoder that remembers the vectors of the last ``size`` queries; itself an Encoder.
+    """An Encoder that caches the vectors of the last ``size`` queries of another one.
 
-    4 bytes a number: 15 MB for 10,000 queries of 384. Safe to use from several threads; a query
-    that two of them ask for at once may be encoded twice. Raises ArgumentError for a size below 1.
+    It takes 4 bytes per number: 15 MB for 10,000 queries of 384. Safe to use from several threads;
+    a query that two of them encode at once may be encoded twice. Raises ArgumentError for a size
+    below 1.
     """
 
     def __init__(self, encoder: Encoder, size: int = DEFAULT_SIZE) -> None:
@@ -28,43 +29,43 @@ class QueryCache:
             raise ArgumentError(f"size is {size}.", allowed="1 or more")
         self._encoder = encoder
         self._size = size
-        self._rows: OrderedDict[str, Any] = OrderedDict()  # the one used last at the end
+        self._rows: OrderedDict[str, Any] = OrderedDict()  # the most recently used is last
         self._lock = threading.Lock()
 
     @property
     def identity(self) -> EncoderIdentity:
-        """That of the encoder."""
+        """The identity of the cached encoder."""
         return self._encoder.identity
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """The vectors of documents, which are not remembered."""
+        """Return the vectors of documents, which are not cached."""
         return self._encoder.encode(texts)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """The vectors of queries; those not remembered are encoded together, equal ones once."""
+        """Return the vectors of queries. New queries are encoded together, without duplicates."""
         if not queries:
             return self._encoder.encode_queries(queries)
         import numpy as np
 
-        found: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
         with self._lock:
             for query in queries:
                 if query in self._rows:
                     self._rows.move_to_end(query)
-                    found[query] = self._rows[query]
-        missing = [query for query in dict.fromkeys(queries) if query not in found]
+                    rows[query] = self._rows[query]
+        missing = [query for query in dict.fromkeys(queries) if query not in rows]
         if missing:
-            made = self._encoder.encode_queries(missing)
-            new = {query: row.copy() for query, row in zip(missing, made, strict=True)}
-            found |= new
+            vectors = self._encoder.encode_queries(missing)
+            new = {query: row.copy() for query, row in zip(missing, vectors, strict=True)}
+            rows |= new
             with self._lock:
                 self._rows |= new
                 while len(self._rows) > self._size:
                     self._rows.popitem(last=False)
-        return np.stack([found[query] for query in queries])
+        return np.stack([rows[query] for query in queries])
 
     def forget(self) -> None:
-        """Remember no query any more, for who measures what encoding costs."""
+        """Empty the cache, for measuring the cost of encoding."""
         with self._lock:
             self._rows.clear()
 

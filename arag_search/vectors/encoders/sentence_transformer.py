@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 DEFAULT_BATCH_SIZE = 64
 CPU_BATCH_SIZE = 16
-"""Measured on two cores: a third more sentences a second than 64 at a time, and a quarter more
-passages."""
+"""On two cores this was measured to encode a third more sentences per second than 64, and a
+quarter more passages."""
 TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _INSTRUCTED = {"qwen3-embedding": f"Instruct: {TASK}\nQuery:"}
-"""Instructions in the format of models, for copies of them that do not bring their own."""
+"""Instructions in the format of models, for copies of the models without an own instruction."""
 _MOST_TOKENS = 10**7  # above it a model has no bound; tokenizers say 1e30
 
 
 class SentenceTransformerEncoder:
     """A model of sentence-transformers, by folder, installed package, or name on the hub.
 
-    A query has ``query_instruction`` right before it, as it stands; None is what the model brings
-    (its prompt "query"), for copies of Qwen3-Embedding without one the instruction of that model,
-    else nothing. A document has the model's own prompt for documents, where it has one. Texts are
-    cut where the model cuts them, and encoded in batches of ``batch_size`` sorted by length (None:
-    CPU_BATCH_SIZE or DEFAULT_BATCH_SIZE).
-    ``dimension`` keeps the first numbers of a vector, for models trained so.
+    ``query_instruction`` is put directly before a query. None is the model's own prompt "query",
+    or the instruction of Qwen3-Embedding for copies of it without one, otherwise nothing. A
+    document gets the model's own prompt for documents, if it has one. Texts are cut to the model's
+    length, and encoded in batches of ``batch_size`` sorted by length (None: CPU_BATCH_SIZE or
+    DEFAULT_BATCH_SIZE). ``dimension`` keeps the first numbers of a vector, for models trained for
+    that.
 
-    ``device`` is "auto" (CUDA, else the processor) or as torch names it; on CUDA the model works in
-    half precision, elsewhere in single, so that vectors of two devices differ by about 1e-3.
-    ``threads`` bounds those of torch, for the whole process, and of the tokenizer, unless that
-    has been used before; None is at most the cores that this process may use. Calls of several
-    threads take turns.
+    ``device`` is "auto" (CUDA if available, otherwise the processor) or as torch names it. On CUDA
+    the model works in half precision, elsewhere in single, so that vectors of two devices differ by
+    about 1e-3. ``threads`` limits those of torch, for the whole process, and of the tokenizer,
+    unless that was used before; None is at most the cores that this process may use. Calls from
+    several threads take turns.
 
     Raises MissingExtraError, EncoderNotFoundError, EncoderAccessError, EncoderFilesError, and
-    ArgumentError. Nothing of the files' code is run.
+    ArgumentError. No code in the model's folder is run.
     """
 
     def __init__(
@@ -90,23 +90,24 @@ class SentenceTransformerEncoder:
 
     @property
     def identity(self) -> EncoderIdentity:
-        """What makes its vectors comparable."""
+        """The identity of the encoder."""
         return self._identity
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Unit vectors of documents, float32 of shape (texts, dimension), in the order given.
+        """Return unit vectors of documents, float32 of shape (texts, dimension), in their order.
 
-        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers not finite.
+        Raises EncoderUnavailableError once closed, EncoderReplyError for numbers that are not
+        finite.
         """
         return self._units(texts, lambda model: model.encode_document)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Unit vectors of queries, as ``encode``."""
+        """Return unit vectors of queries, as ``encode`` does."""
         prompt = self._identity.query_instruction
         return self._units(queries, lambda model: model.encode_query, prompt=prompt)
 
     def close(self) -> None:
-        """Let the model go; the encoder is of no use afterwards."""
+        """Free the model; the encoder cannot be used afterwards."""
         with self._lock:
             self._model = None
 
@@ -135,8 +136,8 @@ class SentenceTransformerEncoder:
 
 
 def _instruction_of(model: Any, name: str) -> str:
-    brought = model.prompts.get("query")
-    if brought:
-        return str(brought)
+    prompt = model.prompts.get("query")
+    if prompt:
+        return str(prompt)
     known = (text for part, text in _INSTRUCTED.items() if part in name.lower())
     return next(known, "")

@@ -1,4 +1,4 @@
-"""Vectors of unit length, whatever a model gives."""
+"""Scaling of a model's vectors to unit length."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHOWN_CHARACTERS = 60
 
 
 def unit_rows(rows: Any, texts: Sequence[str], where: str) -> FloatArray:
-    """The rows, an array of shape (texts, dimension) of any float type, as float32 of length 1.
+    """Return rows of any float type, of shape (texts, dimension), as float32 rows of length 1.
 
-    A row of zeros, as some models give to texts none of whose words they know, becomes the first
-    unit vector. Raises EncoderReplyError for a row with a number that is not finite, and shows the
-    text it belongs to.
+    A row of zeros, which some models give to texts without known words, becomes the first unit
+    vector. Raises EncoderReplyError, which shows the text, for a row with a number that is not
+    finite.
     """
     import numpy as np
 

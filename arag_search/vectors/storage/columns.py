@@ -1,15 +1,14 @@
 """The metadata of a sidecar's chunks as sorted arrays, and scopes evaluated over them.
 
-A field has one segment for so many chunks as are held while they are written. Within a segment
-values grow, and each leads to the positions of the chunks that have it; a position counts from 0
-over all chunks, in corpus order. Fields are numbered: ``doc_id`` is 0, the declared ones follow by
-name.
+A field has one segment for each block of chunks that is written. Within a segment, values ascend,
+and each leads to the positions of the chunks that have it. Positions count from 0 over all chunks,
+in corpus order. Fields are numbered: ``doc_id`` is 0, the declared ones follow by name.
 
 ``column-01.positions.npy``  uint32, the chunks of all values
 ``column-01.values.npy``     numbers: float64, dates: int64 (milliseconds), one for each position
-``column-01.text.npy``       keywords: uint8, the UTF-8 of the values one after another
-``column-01.ends.npy``       keywords: int64, of each value where its text and its positions end
-``column-01.segments.npy``   int64, of each segment where its values end
+``column-01.text.npy``       keywords: uint8, the UTF-8 of the values, concatenated
+``column-01.ends.npy``       keywords: int64, the ends of each value's text and positions
+``column-01.segments.npy``   int64, the end of each segment's values
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ _PARTS: Mapping[MetadataType, Mapping[str, str]] = {
 
 
 def numbered_fields(metadata: Mapping[str, MetadataType]) -> dict[str, tuple[int, MetadataType]]:
-    """Number and type of every field that a scope can name."""
+    """Return number and type of every field that a scope can name."""
     fields: list[tuple[str, MetadataType]] = [(DOC_ID, "keyword"), *sorted(metadata.items())]
     return {name: (number, kind) for number, (name, kind) in enumerate(fields)}
 
 
 def column_files(folder: Path, metadata: Mapping[str, MetadataType]) -> list[Path]:
-    """All files that columns consist of."""
+    """Return all files of the columns."""
     return [
         _file(folder, number, part)
         for number, kind in numbered_fields(metadata).values()
@@ -66,7 +65,7 @@ def _file(folder: Path, number: int, part: str) -> Path:
 
 
 class ColumnsWriter:
-    """Writes the columns of a folder, one segment after another; ``close`` ends them."""
+    """A writer of the columns of a folder, segment by segment; ``close`` completes them."""
 
     def __init__(self, folder: Path, metadata: Mapping[str, MetadataType]) -> None:
         self._fields = numbered_fields(metadata)
@@ -78,35 +77,37 @@ class ColumnsWriter:
         self._chunks = 0
 
     def close(self) -> None:
-        """Let all be on disk."""
+        """Complete the files, and wait until they are on disk."""
         for parts in self._writers.values():
             for writer in parts.values():
                 writer.close()
 
     def add_segment(self, chunks: Iterable[tuple[str, Mapping[str, MetadataValue]]]) -> None:
-        """Take doc_id and metadata of each of the next chunks.
+        """Write a segment with doc_id and metadata of each of the next chunks.
 
         Raises ArgumentError for a value that is not of its field's type.
         """
-        found: dict[str, dict[str | float, list[int]]] = {name: {} for name in self._fields}
+        columns: dict[str, dict[str | float, list[int]]] = {name: {} for name in self._fields}
         for doc_id, metadata in chunks:
             for name, value in (*metadata.items(), (DOC_ID, doc_id)):
                 if name not in self._fields or (name == DOC_ID and value is not doc_id):
                     continue
                 kind = self._fields[name][1]
                 for single in value if isinstance(value, list | tuple) else (value,):
-                    held = typed(single, kind, f"document {doc_id}, field {name}")
-                    found[name].setdefault(held, []).append(self._chunks)
+                    scalar = typed(single, kind, f"document {doc_id}, field {name}")
+                    columns[name].setdefault(scalar, []).append(self._chunks)
             self._chunks += 1
-        for name, positions in found.items():
+        for name, positions in columns.items():
             self._write_segment(name, positions)
 
-    def _write_segment(self, name: str, found: Mapping[str | float, list[int]]) -> None:
+    def _write_segment(self, name: str, column: Mapping[str | float, list[int]]) -> None:
         import numpy as np
 
         writers = self._writers[name]
         if "text" in writers:
-            by_text = sorted((str(value).encode(), positions) for value, positions in found.items())
+            by_text = sorted(
+                (str(value).encode(), positions) for value, positions in column.items()
+            )
             for text, positions in by_text:
                 writers["text"].write(np.frombuffer(text, np.uint8))
                 writers["positions"].write(np.array(positions, np.uint32))
@@ -114,7 +115,7 @@ class ColumnsWriter:
                 writers["ends"].write(np.array(ends, np.int64))
             end = writers["ends"].length // 2
         else:
-            for value, positions in sorted(found.items()):
+            for value, positions in sorted(column.items()):
                 writers["values"].write(np.full(len(positions), value))
                 writers["positions"].write(np.array(positions, np.uint32))
             end = writers["positions"].length
@@ -122,10 +123,10 @@ class ColumnsWriter:
 
 
 class Columns:
-    """The columns of a folder, mapped. ``chunks`` is how many chunks there are."""
+    """The columns of a folder, mapped. ``chunks`` is the number of chunks."""
 
     def __init__(self, folder: Path, metadata: Mapping[str, MetadataType], chunks: int) -> None:
-        """Raises VectorsDamagedError."""
+        """Map the columns. Raises VectorsDamagedError."""
         self._chunks = chunks
         self._kinds = {name: kind for name, (_, kind) in numbered_fields(metadata).items()}
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {
@@ -137,18 +138,18 @@ class Columns:
         }
 
     def within(self, scope: Scope) -> Mask:
-        """Of each chunk whether the scope admits it; engines mean the same."""
+        """Return, for each chunk, whether it is in the scope, as engines evaluate it."""
         import numpy as np
 
-        found = np.ones(self._chunks, np.bool_)
+        mask = np.ones(self._chunks, np.bool_)
         for node in scope.include:
-            found &= self.matches(node)
+            mask &= self.matches(node)
         for node in scope.exclude:
-            found &= ~self.matches(node)
-        return found
+            mask &= ~self.matches(node)
+        return mask
 
     def matches(self, node: Node | Not) -> Mask:
-        """Of each chunk whether a node of metadata clauses holds for it."""
+        """Return, for each chunk, whether it matches a node of metadata clauses."""
         import numpy as np
 
         if isinstance(node, TextLeaf):
@@ -176,9 +177,9 @@ class Columns:
     def _equal(self, field: str, value: str) -> Mask:
         import numpy as np
 
-        found = np.zeros(self._chunks, np.bool_)
+        mask = np.zeros(self._chunks, np.bool_)
         if self._kinds.get(field) != "keyword":
-            return found
+            return mask
         arrays = self._arrays[field]
         wanted = value.encode()
         first = 0
@@ -186,9 +187,9 @@ class Columns:
             at = _bisect(arrays["text"], arrays["ends"], wanted, first, end)
             if at < end and _text(arrays["text"], arrays["ends"], at) == wanted:
                 start = arrays["ends"][2 * at - 1] if at else 0
-                found[arrays["positions"][start : arrays["ends"][2 * at + 1]]] = True
+                mask[arrays["positions"][start : arrays["ends"][2 * at + 1]]] = True
             first = end
-        return found
+        return mask
 
     def _between(
         self,
@@ -197,12 +198,13 @@ class Columns:
         lower: tuple[float, bool] | None,
         upper: tuple[float, bool] | None,
     ) -> Mask:
-        """The chunks with a value between two bounds, each with whether it is included."""
+        """Return, for each chunk, whether it has a value between two bounds. A bound is a value
+        and whether it is included."""
         import numpy as np
 
-        found = np.zeros(self._chunks, np.bool_)
+        mask = np.zeros(self._chunks, np.bool_)
         if self._kinds.get(field) != kind:
-            return found
+            return mask
         arrays = self._arrays[field]
         first = 0
         for end in arrays["segments"].tolist():
@@ -212,9 +214,9 @@ class Columns:
                 start = np.searchsorted(values, lower[0], side="left" if lower[1] else "right")
             if upper is not None:
                 stop = np.searchsorted(values, upper[0], side="right" if upper[1] else "left")
-            found[arrays["positions"][first + start : first + stop]] = True
+            mask[arrays["positions"][first + start : first + stop]] = True
             first = end
-        return found
+        return mask
 
 
 def _text(text: NDArray[np.uint8], ends: NDArray[np.int64], at: int) -> bytes:
@@ -225,7 +227,7 @@ def _text(text: NDArray[np.uint8], ends: NDArray[np.int64], at: int) -> bytes:
 def _bisect(
     text: NDArray[np.uint8], ends: NDArray[np.int64], wanted: bytes, low: int, high: int
 ) -> int:
-    """The first value from ``low`` that is not below the wanted one, ``high`` if all are."""
+    """Return the first value from ``low`` that is not below ``wanted``, ``high`` if all are."""
     while low < high:
         middle = (low + high) // 2
         if _text(text, ends, middle) < wanted:

@@ -1,4 +1,4 @@
-"""The files of vectors: written whole, proven by their SHA-256, and arrays in them mapped."""
+"""The files of vectors: replaced as a whole, verified by their SHA-256, mapped as arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What a file must be; ``sha256`` has 64 hexadecimal digits."""
+    """The size and checksum of a file; ``sha256`` has 64 hexadecimal digits."""
 
     bytes: int
     sha256: str
@@ -45,7 +45,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """How a .npy file of this shape and type begins."""
+    """Return the header of a .npy file with this shape and type."""
     import numpy as np
 
     header = io.BytesIO()
@@ -61,12 +61,12 @@ def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
 
 
 def npy_bytes(array: NDArray[Any]) -> Iterable[bytes | memoryview]:
-    """The parts of a .npy file of a contiguous array."""
+    """Return the parts of a .npy file for a contiguous array."""
     return npy_header(array.shape, array.dtype), _raw(array)
 
 
 def _raw(array: NDArray[Any]) -> memoryview:
-    """The bytes of a contiguous array, not copied."""
+    """Return the bytes of a contiguous array without copying them."""
     import numpy as np
 
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
@@ -85,7 +85,7 @@ def write_file(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
 
 
 def file_record(path: Path) -> FileRecord:
-    """What a file is; all of it is read."""
+    """Return size and checksum of a file, all of which is read."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while part := file.read(_READ_BYTES):
@@ -96,17 +96,20 @@ def file_record(path: Path) -> FileRecord:
 def map_array(
     path: Path, dtype: str | None = None, shape: tuple[int | None, ...] | None = None
 ) -> NDArray[Any]:
-    """The array of a .npy file, mapped for reading.
+    """Map the array of a .npy file for reading.
 
-    Raises VectorsDamagedError where it cannot be read, or is not of this type and shape; None in a
-    shape is any length.
+    Raises VectorsDamagedError if it cannot be read, or does not have this type and shape; None in a
+    shape allows any length.
     """
     array = _mapped(path)
     if (dtype is not None and array.dtype != dtype) or (
         shape is not None
         and (
             len(array.shape) != len(shape)
-            or any(due not in (None, has) for has, due in zip(array.shape, shape, strict=True))
+            or any(
+                expected not in (None, length)
+                for length, expected in zip(array.shape, shape, strict=True)
+            )
         )
     ):
         raise VectorsDamagedError(
@@ -122,13 +125,13 @@ def _mapped(path: Path) -> NDArray[Any]:
     import numpy as np
 
     try:
-        # numpy cannot map an array without elements
+        # This fails for an array without elements, which numpy cannot map.
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise VectorsDamagedError("A file is missing.", where=str(path), do=EMBED_AGAIN) from error
     except OSError:
         raise
-    except Exception as error:  # numpy evaluates the header: a damaged one raises anything
+    except Exception as error:  # numpy evaluates the header, so a damaged one may raise anything
         try:
             array: NDArray[Any] = np.load(path, allow_pickle=False)
         except Exception:
@@ -141,7 +144,7 @@ def _mapped(path: Path) -> NDArray[Any]:
 
 
 def check_sizes(files: Mapping[Path, FileRecord], do: str) -> None:
-    """Raises VectorsDamagedError for a file that is missing or of another size."""
+    """Raise VectorsDamagedError for a file that is missing or has another size."""
     for path, record in files.items():
         try:
             size = path.stat().st_size
@@ -154,7 +157,7 @@ def check_sizes(files: Mapping[Path, FileRecord], do: str) -> None:
 
 
 def check_contents(files: Mapping[Path, FileRecord], do: str) -> None:
-    """Raises VectorsDamagedError for a file that is not, to the last byte, what was written."""
+    """Raise VectorsDamagedError for a file whose content is not what was written."""
     check_sizes(files, do)
     for path, record in files.items():
         if file_record(path) != record:
@@ -164,15 +167,15 @@ def check_contents(files: Mapping[Path, FileRecord], do: str) -> None:
 
 
 class ArrayWriter:
-    """Writes a .npy file whose length is not known before; ``close`` gives it its shape.
+    """A writer of a .npy file of unknown length; ``close`` sets its shape.
 
-    A context manager that closes. What was there is replaced at once, so the file belongs into a
-    folder that is not published yet.
+    A context manager that closes. An existing file is overwritten at once, so the file must be in a
+    folder that is not yet published.
     """
 
     def __init__(self, path: Path, dtype: str, columns: int | None = None) -> None:
-        """``dtype`` is numpy's name of the type. The array has one dimension, or two where its
-        ``columns`` are given."""
+        """Create the file. ``dtype`` is numpy's name of the type. The array has one dimension, or
+        two with so many ``columns``."""
         import numpy as np
 
         self._dtype = np.dtype(dtype)
@@ -196,7 +199,7 @@ class ArrayWriter:
         self.length += len(array)
 
     def close(self) -> None:
-        """Put the length into the header, which has room for any, and let all be on disk."""
+        """Write the length into the header, which has room for any, and sync the file."""
         header = npy_header((self.length, *self._row), self._dtype)
         if len(header) != len(self._header):
             raise VectorsDamagedError("The header of an array has no room for its length.")

@@ -1,4 +1,4 @@
-"""Which of the sidecars in a folder serves an index, and what of it the index has unchanged."""
+"""The choice of the sidecar in a folder that serves an index."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundSidecar:
-    """A sidecar that serves an index. ``gone`` tells of each chunk whether the index does not have
-    it unchanged, None where it has all; ``note`` what the vectors do not know of the index."""
+    """A sidecar that serves an index. ``gone`` marks the chunks that the index does not have
+    unchanged, None if it has all; ``note`` says what the vectors lack of the index."""
 
     path: Path
     manifest: VectorManifest
@@ -54,7 +54,7 @@ def find_sidecar(
     *,
     allow_stale: bool,
 ) -> FoundSidecar:
-    """The sidecar of an index; see ``open_vectors``."""
+    """Find the sidecar of an index; see ``open_vectors``."""
     command = embed_command(location, root)
     placement = index.manifest.placement
     if placement:
@@ -78,8 +78,8 @@ def find_sidecar(
 def _candidates(
     root: Path, index: Manifest, encoder: EncoderIdentity | None, command: str
 ) -> list[tuple[Path, VectorManifest]]:
-    """The sidecars that could serve, the newest first. Raises where there is none, saying why the
-    last of them does not."""
+    """Return the sidecars that could serve, the newest first. If there is none, raise the error
+    of the last one."""
     fitting: list[tuple[Path, VectorManifest]] = []
     refused: list[VectorsError] = []
     for path, manifest in sidecars(root):
@@ -110,8 +110,8 @@ def _nearest_state(
     allow_stale: bool,
     command: str,
 ) -> FoundSidecar:
-    """The newest of the sidecars that has vectors of all passages, else the one that lacks the
-    fewest, if it may be served."""
+    """Return the newest sidecar with vectors of all passages, or the one that lacks the fewest, if
+    it may be served."""
     places = IndexPlacement(index)
     stale: list[tuple[Path, VectorManifest, Difference]] = []
     for path, manifest in candidates:
@@ -144,16 +144,16 @@ def _nearest_state(
 def _difference(
     path: Path, manifest: VectorManifest, places: IndexPlacement, placement: str
 ) -> Difference:
-    """The difference that is kept, else a new one, which is kept where the folder can be
+    """Return the stored difference, or compare, and store the result if the folder can be
     written."""
     try:
-        kept = read_difference(path, placement, manifest.chunks)
+        stored = read_difference(path, placement, manifest.chunks)
     except VectorsError:
-        kept = None  # a damaged file is made anew
-    if kept is not None:
-        return kept
+        stored = None  # a damaged file is created again
+    if stored is not None:
+        return stored
     difference = places.difference(path, manifest)
-    with suppress(OSError):  # where it cannot be written, it is found out again
+    with suppress(OSError):  # otherwise the comparison is repeated
         write_difference(path, placement, difference)
     return difference
 
@@ -165,7 +165,7 @@ def _check(
     encoder: EncoderIdentity | None,
     command: str,
 ) -> None:
-    """Raise VectorsMismatchError where encoder or metadata are not those of the sidecar."""
+    """Raise VectorsMismatchError if encoder or metadata are not those of the sidecar."""
     if encoder is not None:
         check_same_encoder(manifest.encoder, encoder, str(path))
     if manifest.metadata != dict(index.metadata):

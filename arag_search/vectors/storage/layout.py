@@ -1,4 +1,4 @@
-"""Which files a sidecar has beside its shards and its placement."""
+"""The files of a sidecar, except for those of its shards and its placement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 
 
 def read_manifest(folder: Path) -> VectorManifest:
-    """The manifest of a sidecar. Raises VectorsNotFoundError, VectorsDamagedError,
+    """Read the manifest of a sidecar. Raises VectorsNotFoundError, VectorsDamagedError,
     VectorsVersionError."""
     try:
         data = (folder / MANIFEST).read_bytes()
@@ -24,20 +24,20 @@ def read_manifest(folder: Path) -> VectorManifest:
 
 
 def ordinals_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the ordinals of all rows of a unit lie, int64; -1 for a row of no text."""
+    """Return the file with the ordinals of all rows of a unit, int64; -1 for rows without text."""
     return folder / f"{unit}.ordinals.npy"
 
 
 def keys_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the keys of all rows of a unit lie, uint8 of shape (rows, 16)."""
+    """Return the file with the keys of all rows of a unit, uint8 of shape (rows, 16)."""
     return folder / f"{unit}.keys.npy"
 
 
 def trained_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the index of a unit lies as it was trained, without rows."""
+    """Return the file with the trained index of a unit, without rows."""
     return folder / f"{unit}.trained.faiss"
 
 
 def index_files(folder: Path, unit: VectorUnit) -> tuple[Path, Path]:
-    """Where the FAISS index of a unit lies, and its inverted lists."""
+    """Return the files with the FAISS index of a unit and its inverted lists."""
     return folder / f"{unit}.faiss", folder / f"{unit}.ivfdata"

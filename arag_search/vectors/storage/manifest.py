@@ -1,4 +1,4 @@
-"""What a sidecar is: the vectors of one index, and the proof that they belong to it."""
+"""The manifest of a sidecar: the vectors of one index, and the proof that they belong to it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FLAT = "flat"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorManifest:
-    """Everything one must know of a sidecar to search it and to trust it.
+    """The description of a sidecar, with all that is needed to search it and to trust it.
 
-    ``fingerprint`` and ``placement`` are those of the index that was embedded: ordinals are valid
-    for this placement alone. ``chunks`` are its chunks. ``rows`` count what the shards hold,
-    ``dead_rows`` those of them whose text the index does not hold (any more). ``index`` is for each
-    unit "flat" or the FAISS factory, ``nprobe`` how many lists a search looks into (0 where flat);
-    ``rescore`` times as many candidates as are wanted are scored anew by their stored vectors.
-    ``metadata`` are the fields that scopes can name. ``files`` are those beside the shards'.
+    ``fingerprint`` and ``placement`` are those of the embedded index: ordinals are valid for this
+    placement alone. ``chunks`` is the number of its chunks. ``rows`` counts the rows of the shards,
+    ``dead_rows`` those whose text is not, or no longer, in the index. ``index`` is, for each unit,
+    "flat" or the FAISS factory, ``nprobe`` the number of lists that a search probes (0 if flat).
+    Search rescores ``rescore`` times as many candidates as requested by their stored vectors.
+    ``metadata`` are the fields that scopes can name. ``files`` are those besides the shards'.
     """
 
     format_version: int = VECTORS_VERSION
@@ -53,11 +53,11 @@ class VectorManifest:
         return {unit: rows - self.dead_rows[unit] for unit, rows in self.rows.items()}
 
     def shards_in(self, folder: Path) -> list[StoredShard]:
-        """The shards, whose files lie in the folder of the sidecar."""
+        """Return the shards, whose files are in the folder of the sidecar."""
         return [StoredShard(folder, record) for record in self.shards]
 
     def to_json(self) -> str:
-        """The manifest as one line of JSON."""
+        """Return the manifest as one line of JSON."""
         return orjson.dumps(self).decode()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The rows of one unit, mapped from shards. A row number counts from 0 over all of them."""
+"""The rows of one unit, mapped from shards. Row numbers count from 0 over all shards."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class MappedRows:
         dimension: int,
         dtype: StoredType,
     ) -> None:
-        """Raises VectorsDamagedError where a file is not an array of the shape that it must be."""
+        """Map the shards. Raises VectorsDamagedError if an array has another shape."""
         import numpy as np
 
         self.dimension = dimension
         self.is_converted = dtype != "float32"
-        """Whether blocks are made rather than mapped."""
+        """Whether blocks are converted copies rather than views of the mapped files."""
         self._arrays: list[NDArray[Any]] = []
         starts = [0]
         for shard in shards:
@@ -44,31 +44,31 @@ class MappedRows:
 
     @property
     def shard_rows(self) -> list[int]:
-        """How many rows each shard has."""
+        """The number of rows of each shard."""
         return [len(array) for array in self._arrays]
 
     def blocks(self, most_rows: int) -> Iterator[tuple[int, FloatArray]]:
-        """All vectors as float32, with the number of the first row, so many rows at once."""
+        """Yield all vectors as float32 in blocks, each with the number of its first row."""
         for shard in range(len(self._arrays)):
             yield from self.blocks_of(shard, most_rows)
 
     def blocks_of(self, shard: int, most_rows: int) -> Iterator[tuple[int, FloatArray]]:
-        """The same for one shard, counted from 0 in the order given."""
+        """Yield the blocks of one shard, counted from 0 in the order of the shards."""
         import numpy as np
 
         array, start = self._arrays[shard], int(self._starts[shard])
         for first in range(0, len(array), most_rows):
             part = array[first : first + most_rows]
-            # a plain view, for each operation on a memmap costs some microseconds more
+            # a plain view: each operation on a memmap takes some microseconds longer
             yield start + first, np.asarray(part, np.float32).view(np.ndarray)
 
     def gather(self, rows: NDArray[np.int64]) -> FloatArray:
-        """The vectors of these rows, in their order, as float32."""
+        """Return the vectors of these rows, in their order, as float32."""
         import numpy as np
 
-        found = np.empty((len(rows), self.dimension), np.float32)
+        vectors = np.empty((len(rows), self.dimension), np.float32)
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for shard in np.unique(shards):
             here = shards == shard
-            found[here] = self._arrays[shard][rows[here] - self._starts[shard]]
-        return found
+            vectors[here] = self._arrays[shard][rows[here] - self._starts[shard]]
+        return vectors

@@ -1,4 +1,4 @@
-"""Where the vectors of an index lie."""
+"""The folders of an index's vectors."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from arag_search.vectors.storage.manifest import MANIFEST, VectorManifest
 
 VECTORS_VARIABLE = "ARAG_VECTORS"
 FOLDER = "vectors"
-"""In an index that is a folder."""
+"""The folder of the vectors in an index that is a folder."""
 
 _NAME_DIGITS = 16
 _NAME = re.compile(f"[0-9a-f]{{{_NAME_DIGITS}}}")
 
 
 def vectors_root(location: str, vectors: Path | str | None = None) -> Path:
-    """The folder with the sidecars of an index: ``vectors``, else what ARAG_VECTORS names, else
+    """Return the folder with the sidecars of an index: ``vectors``, or the one in ARAG_VECTORS, or
     ``vectors`` in the folder of the index.
 
-    It need not be there. Raises ArgumentError for an index on a server where neither is given, and
-    for a folder without a name.
+    It need not exist. Raises ArgumentError for an index on a server if neither is set, and for a
+    folder without a name.
     """
     if vectors is not None and not str(vectors):
         raise ArgumentError(
             "The folder of the vectors has no name.", where=location, allowed="a folder"
         )
-    given = vectors or os.environ.get(VECTORS_VARIABLE)
-    if given:
-        return Path(given)
+    folder = vectors or os.environ.get(VECTORS_VARIABLE)
+    if folder:
+        return Path(folder)
     if is_address(location):
         raise ArgumentError(
             "It is not said where the vectors of the index are.",
             where=location,
-            allowed="a folder; only those of an index in a folder lie in it",
+            allowed="a folder; only an index in a folder has its own",
             do=f"Give --vectors DIR, or set {VECTORS_VARIABLE}.",
         )
     return Path(location) / FOLDER
 
 
 def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]:
-    """The sidecars in a folder with their manifests, or what is wrong with these, by name."""
+    """Yield the sidecars in a folder, by name, with their manifests or the errors in these."""
     for path in sorted(root.glob(f"*/{MANIFEST}")):
         if not is_sidecar_name(path.parent.name):
-            continue  # on its way, or on its way out
+            continue  # being published or removed
         try:
             yield path.parent, read_manifest(path.parent)
         except VectorsError as error:
@@ -57,17 +57,17 @@ def sidecars(root: Path) -> Iterator[tuple[Path, VectorManifest | VectorsError]]
 
 
 def is_sidecar_name(name: str) -> bool:
-    """Whether a folder of this name is a sidecar, and not one on its way in or out."""
+    """Return whether the name is that of a sidecar, not of one being published or removed."""
     return _NAME.fullmatch(name) is not None
 
 
 def sidecar_folder(root: Path, placement: str) -> Path:
-    """Where the vectors lie of the index with this placement."""
+    """Return the folder with the vectors of the index with this placement."""
     return root / placement[:_NAME_DIGITS]
 
 
 def embed_command(location: str, root: Path) -> str:
-    """The command that makes the vectors of an index in a folder of ``root``."""
+    """Return the command that creates the vectors of an index in a folder of ``root``."""
     is_default = not is_address(location) and root == Path(location) / FOLDER
     named = "" if is_default else f" --vectors {shlex.quote(str(root))}"
     return f"arag-search embed {shlex.quote(location)}{named}"

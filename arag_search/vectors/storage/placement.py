@@ -1,17 +1,17 @@
-"""Where an index has its texts: which ordinal belongs to which text, for every row of its vectors.
+"""The placement of an index in files: the ordinal and the key of every text that has a vector.
 
-It is made by reading the index once, in corpus order, and proven by the placement in the manifest
-of the index. Its files:
+It is created by reading the index once, in corpus order, and verified by the placement in the
+index's manifest. Its files:
 
-``chunks.npy``         int64, the ordinal of each chunk, growing
+``chunks.npy``         int64, the ordinal of each chunk, ascending
 ``digests.npy``        uint8 of shape (chunks, 32): ``chunk_placement`` of each
 ``column-*.npy``       the metadata of the chunks, see columns.py
-``<unit>.ends.npy``    int64, of each chunk the number of texts up to its end
+``<unit>.ends.npy``    int64, for each chunk, the number of texts up to its end
 ``<unit>.places.npy``  int64, the ordinal of each text
 ``<unit>.wanted.npy``  uint8 of shape (texts, 16): the key of each text
-``<unit>.rows.npy``    int64, the row of each text in the shards, once that is known
+``<unit>.rows.npy``    int64, the row of each text in the shards, once known
 
-In all of them chunks and texts are in corpus order.
+In all of them, chunks and texts are in corpus order.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint8]
 
 _BLOCK_CHUNKS = 4_096
-"""So many chunks are written at once, and a segment of the columns."""
+"""The number of chunks that are written at once, and form a segment of the columns."""
 
 
 def chunks_file(folder: Path) -> Path:
-    """Where the ordinals of all chunks lie."""
+    """Return the file with the ordinals of all chunks."""
     return folder / "chunks.npy"
 
 
 def digests_file(folder: Path) -> Path:
-    """Where the placements of all chunks lie."""
+    """Return the file with the placements of all chunks."""
     return folder / "digests.npy"
 
 
 def ends_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the ends of chunks in the texts of a unit lie."""
+    """Return the file with the ends of chunks in the texts of a unit."""
     return folder / f"{unit}.ends.npy"
 
 
 def places_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the ordinals of the texts of a unit lie."""
+    """Return the file with the ordinals of the texts of a unit."""
     return folder / f"{unit}.places.npy"
 
 
 def wanted_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the keys of the texts of a unit lie."""
+    """Return the file with the keys of the texts of a unit."""
     return folder / f"{unit}.wanted.npy"
 
 
 def rows_file(folder: Path, unit: VectorUnit) -> Path:
-    """Where the rows of the texts of a unit lie."""
+    """Return the file with the rows of the texts of a unit."""
     return folder / f"{unit}.rows.npy"
 
 
 class _TextWriters(NamedTuple):
-    """What is written of the texts of a unit."""
+    """The writers of the arrays of a unit's texts."""
 
     ends: ArrayWriter
     places: ArrayWriter
@@ -78,16 +78,16 @@ class _TextWriters(NamedTuple):
 
 
 class PlacementWriter:
-    """Writes the placement of an index into a folder that is there. A context manager.
+    """A writer of the placement of an index into an existing folder. A context manager.
 
-    ``digest`` is that of the chunks so far. Memory does not grow with them.
+    ``digest`` is that of the chunks so far. Memory does not grow with their number.
     """
 
     def __init__(
         self, folder: Path, units: Sequence[VectorUnit], metadata: Mapping[str, MetadataType]
     ) -> None:
         self.digest = CorpusDigest()
-        self._held: list[Chunk] = []
+        self._pending: list[Chunk] = []
         self._chunks = ArrayWriter(chunks_file(folder), "int64")
         self._digests = ArrayWriter(digests_file(folder), "uint8", DIGEST_BYTES)
         self._texts: dict[VectorUnit, _TextWriters] = {
@@ -111,16 +111,16 @@ class PlacementWriter:
             writer.close()
 
     def add(self, chunk: Chunk) -> None:
-        """Take the next chunk in corpus order. Raises ArgumentError for metadata that is not of
-        its field's type, OSError."""
-        self._held.append(chunk)
-        if len(self._held) == _BLOCK_CHUNKS:
+        """Add the next chunk in corpus order. Raises ArgumentError for metadata that is not of its
+        field's type, OSError."""
+        self._pending.append(chunk)
+        if len(self._pending) == _BLOCK_CHUNKS:
             self._write()
 
     def _write(self) -> None:
         import numpy as np
 
-        chunks, self._held = self._held, []
+        chunks, self._pending = self._pending, []
         self._chunks.write(np.array([chunk.ordinal for chunk in chunks], np.int64))
         digests: list[bytes] = []
         for chunk in chunks:
@@ -147,10 +147,10 @@ def _bytes(rows: Sequence[bytes], columns: int) -> NDArray[np.uint8]:
 
 
 def wanted_keys(folder: Path, unit: VectorUnit) -> Keys:
-    """The keys of the texts of a unit, mapped. Raises VectorsDamagedError."""
+    """Map the keys of the texts of a unit. Raises VectorsDamagedError."""
     return map_array(wanted_file(folder, unit), "uint8", (None, KEY_BYTES))
 
 
 def chunk_ends(folder: Path, unit: VectorUnit) -> Numbers:
-    """The ends of the chunks in the texts of a unit, mapped. Raises VectorsDamagedError."""
+    """Map the ends of the chunks in the texts of a unit. Raises VectorsDamagedError."""
     return map_array(ends_file(folder, unit), "int64", (None,))

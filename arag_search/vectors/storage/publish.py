@@ -1,8 +1,7 @@
-"""From shards and a placement to a sidecar: FAISS indexes trained and merged on disk, published as
-one.
+"""Publishing shards and a placement as a sidecar, with FAISS indexes trained and merged on disk.
 
-Work lies in ``<folder of the sidecar>.new`` beside it. What is there of the same work is continued;
-the manifest is written last, and the folder renamed.
+The work is done in ``<folder of the sidecar>.new`` next to it. Interrupted work is resumed if it is
+the same. The manifest is written last, and the folder renamed.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESCORE = 10
-"""Times as many candidates as are wanted are scored anew by their stored vectors."""
+"""So many times the requested candidates are rescored by their stored vectors."""
 
 _LOCK = "publishing.lock"
 _OWNER = "vectors "
@@ -88,20 +87,20 @@ def publish_sidecar(
     earlier: Path | None = None,
     threads: int | None = None,
 ) -> VectorManifest:
-    """Make shards the sidecar of an index, in a folder of ``root``.
+    """Publish shards as the sidecar of an index, in a folder of ``root``.
 
     ``placement`` is the folder of a placement of the index whose ``rows`` name for each text a row
     of the shards (see placement.py); ``manifest`` is the manifest of the index. ``index`` is
     "auto", "flat" or a FAISS factory with an inverted file. ``earlier`` is the folder of a sidecar
-    whose trained quantisers are taken over where the factory is the same, and its whole FAISS
-    indexes where the shards are. Shards are linked, or copied from another file system. The memory
-    it takes grows with a shard and the sample to train on, not with the number of rows.
-    ``threads`` default to the processors.
+    whose trained quantisers are reused if the factory is the same, and whose whole FAISS indexes
+    are reused if the shards are. Shards are linked, or copied from another file system. Memory
+    grows with the size of a shard and of the training sample, not with the number of rows.
+    ``threads`` defaults to the number of cores.
 
-    The same call continues after a kill. A sidecar of this placement that is there is replaced.
-    Raises ArgumentError for an index that cannot be made or trained, VectorsNotFoundError where
-    there are no shards, VectorsMismatchError where the placement is not that of the index or a
-    text is not that of its row, VectorsDamagedError, VectorsLockedError, MissingExtraError,
+    After a kill, the same call resumes. An existing sidecar of this placement is replaced. Raises
+    ArgumentError for an index that cannot be created or trained, VectorsNotFoundError if there are
+    no shards, VectorsMismatchError if the placement is not that of the index or a text is not that
+    of its row, VectorsDamagedError, VectorsLockedError, MissingExtraError,
     OSError.
     """
     for package, module in (("numpy", "numpy"), ("faiss-cpu", "faiss")):
@@ -112,7 +111,7 @@ def publish_sidecar(
         lock = hold(root / _LOCK, _OWNER)
     except HeldError as error:
         raise VectorsLockedError(
-            f"Process {error.process} publishes vectors there.",
+            f"Process {error.process} is publishing vectors there.",
             where=str(root),
             do="Wait until it has ended, or name another folder.",
         ) from None
@@ -133,7 +132,7 @@ def publish_sidecar(
 
 
 class _Publication:
-    """One sidecar on its way."""
+    """The publication of one sidecar."""
 
     def __init__(
         self,
@@ -160,7 +159,7 @@ class _Publication:
     def run(
         self, shards: Sequence[StoredShard], placement: Path, earlier: Path | None
     ) -> VectorManifest:
-        """Do all steps. Raises what ``publish_sidecar`` does."""
+        """Do all steps. Raises the errors of ``publish_sidecar``."""
         restore_swapped(self._target.parent)
         self._check(shards, placement)
         self._begin(shards, placement)
@@ -217,7 +216,7 @@ class _Publication:
             shard.keys(unit)
 
     def _begin(self, shards: Sequence[StoredShard], placement: Path) -> None:
-        """Keep what is there of the same work, else begin with an empty folder."""
+        """Keep the results of the same interrupted work, or begin with an empty folder."""
         plan = orjson.dumps(
             {
                 "encoder": self._encoder,
@@ -299,7 +298,7 @@ class _Publication:
     # FAISS
 
     def _build(self, unit: VectorUnit, shards: Sequence[StoredShard], earlier: Path | None) -> str:
-        """Make the index of a unit; what it is: "flat", or its factory."""
+        """Build the index of a unit, and return what it is: "flat", or its factory."""
         mapped = MappedRows(shards, unit, self._encoder.dimension, self._dtype)
         factory = faiss_index.factory_of(self._index, mapped.rows, mapped.dimension)
         reused = _trained_before(earlier, unit, self._index, mapped.rows)
@@ -391,7 +390,7 @@ class _Publication:
 
 
 def restore_swapped(root: Path) -> None:
-    """Undo each swap that was cut off between its two renames, of whatever placement."""
+    """Undo each swap, of any placement, that was interrupted between its two renames."""
     for old in root.glob("*.old"):
         target = old.with_suffix("")
         if not is_sidecar_name(target.name):
@@ -403,7 +402,7 @@ def restore_swapped(root: Path) -> None:
 
 
 def _same_rows(earlier: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -> bool:
-    """Whether the rows of a unit are those of an earlier sidecar, in the same order."""
+    """Return whether the rows of a unit are those of an earlier sidecar, in the same order."""
     role = vectors_role(unit)
     before = [record.files[role].sha256 for record in read_manifest(earlier).shards]
     return before == [shard.record.files[role].sha256 for shard in shards]
@@ -412,10 +411,10 @@ def _same_rows(earlier: Path, unit: VectorUnit, shards: Sequence[StoredShard]) -
 def _trained_before(
     earlier: Path | None, unit: VectorUnit, index: str, rows: int
 ) -> tuple[str, Path] | None:
-    """Factory and trained index of an earlier sidecar that serve for so many rows of a unit.
+    """Return factory and trained index of an earlier sidecar, if they suit so many rows of a unit.
 
-    Those of the factory that is asked for, or where it is ``auto``, those that the sidecar has, as
-    long as it would not have more than twice as many lists now.
+    They do if the factory is the requested one, or if that is ``auto`` and would not have more than
+    twice as many lists now.
     """
     if earlier is None:
         return None

@@ -1,4 +1,4 @@
-"""Reading the JSON files of vectors strictly: what is not as it was written is an error."""
+"""Strict reading of the JSON files of vectors: any deviation from what was written is an error."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import orjson
 from arag_search.errors import VectorsDamagedError, VectorsVersionError
 
 VECTORS_VERSION = 2
-"""Of shards and manifests; what has another one is not read (but see version_1.py)."""
+"""The format version of shards and manifests. Others are not read (but see version_1.py)."""
 
 T = TypeVar("T")
 
 
 def read_record(kind: type[T], data: bytes, where: str, do: str) -> T:
-    """The dataclass that a file holds, which has a field ``format_version``.
+    """Read the dataclass in a file, which has a field ``format_version``.
 
-    ``where`` names the file and ``do`` what mends it. Raises VectorsVersionError for another
-    version, VectorsDamagedError for anything else than such a record.
+    ``where`` names the file and ``do`` says how to repair it. Raises VectorsVersionError for
+    another version, VectorsDamagedError for anything but such a record.
     """
     from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 

@@ -1,4 +1,4 @@
-"""Which texts of a chunk have a vector, and the keys that bind a vector to its text."""
+"""The texts of a chunk that have vectors, and the keys that bind a vector to its text."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def row_key(text: str) -> bytes:
 
 
 def rows_of(chunk: Chunk, unit: VectorUnit) -> list[tuple[int, str]]:
-    """The ordinal and the text of each row of a chunk, in order of ordinal.
+    """Return the ordinal and the text of each row of a chunk, in order of ordinal.
 
-    Sentences: each that has a letter or a digit, without the blanks around it. Passages: one row,
-    the title, a newline and the content, or the content alone where there is no title; none where
-    neither has a letter or a digit.
+    Sentences: each that has a letter or a digit, without surrounding blanks. Passages: one row with
+    the title, a newline and the content, or the content alone if there is no title; none if neither
+    has a letter or a digit.
     """
     if unit == "sentence":
         return [
             (chunk.ordinal + number, text.strip())
             for number, text in enumerate(chunk.sentences())
-            if _says_something(text)
+            if _has_word(text)
         ]
     text = f"{chunk.title}\n{chunk.content}" if chunk.title else chunk.content
-    return [(chunk.ordinal, text)] if _says_something(text) else []
+    return [(chunk.ordinal, text)] if _has_word(text) else []
 
 
-def _says_something(text: str) -> bool:
+def _has_word(text: str) -> bool:
     return any(map(str.isalnum, text))

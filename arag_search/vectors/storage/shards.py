@@ -1,7 +1,7 @@
 """Shards: vectors with the keys of their texts, in files that are mapped rather than read.
 
-A shard says nothing of an index: whatever moves there, it stays valid. It is there as soon as its
-record is, which is written last. Its files are named by its number and a role, as
+A shard does not depend on an index, and stays valid when texts move there. It exists as soon as its
+record does, which is written last. Its files are named by its number and a role, such as
 ``shard-00003.sentence.npy``:
 
 ``<unit>.npy``       vectors, shape (rows, dimension), float32 or float16
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 StoredType = Literal["float32", "float16"]
 
-_MEND = "Delete the record of the shard and embed again: it alone is embedded anew."
+_REPAIR = "Delete the record of the shard and embed again: only this shard is encoded again."
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRecord:
-    """One finished shard: its rows of each unit, and its files by role."""
+    """A finished shard: its number of rows for each unit, and its files by role."""
 
     number: int
     rows: dict[VectorUnit, int]
@@ -55,58 +55,58 @@ class ShardRecord:
     format_version: int = VECTORS_VERSION
 
     def holds(self, units: Iterable[VectorUnit]) -> bool:
-        """Whether it has rows of just these units, and just their files."""
+        """Return whether it has rows of exactly these units, and exactly their files."""
         roles = {role(unit) for unit in units for role in (vectors_role, keys_role)}
         return set(self.rows) == set(units) and set(self.files) == roles
 
     @property
     def all_rows(self) -> int:
-        """Of all units together."""
+        """The number of rows of all units."""
         return sum(self.rows.values())
 
 
 class StoredShard(NamedTuple):
-    """A shard and the folder that holds its files."""
+    """A shard and the folder with its files."""
 
     folder: Path
     record: ShardRecord
 
     def file(self, role: str) -> Path:
-        """Where its file with this role lies."""
+        """Return the path of the file with this role."""
         return shard_file(self.folder, self.record.number, role)
 
     def keys(self, unit: VectorUnit) -> Keys:
-        """The keys of its rows, mapped. Raises VectorsDamagedError."""
+        """Map the keys of its rows. Raises VectorsDamagedError."""
         rows = self.record.rows[unit]
         return map_array(self.file(keys_role(unit)), "uint8", (rows, KEY_BYTES))
 
     def verify(self) -> None:
-        """Read all files. Raises VectorsDamagedError for one that is not as it was written."""
-        check_contents(_files_of(self.folder, self.record), _MEND)
+        """Read all files. Raises VectorsDamagedError if one is not as it was written."""
+        check_contents(_files_of(self.folder, self.record), _REPAIR)
 
 
 def vectors_role(unit: VectorUnit) -> str:
-    """The role of the file with the vectors of a unit."""
+    """Return the role of the file with the vectors of a unit."""
     return f"{unit}.npy"
 
 
 def keys_role(unit: VectorUnit) -> str:
-    """The role of the file with the keys of a unit's rows."""
+    """Return the role of the file with the keys of a unit's rows."""
     return f"{unit}.keys.npy"
 
 
 def shard_file(folder: Path, number: int, role: str) -> Path:
-    """Where the file of a shard with this role lies."""
+    """Return the path of a shard's file with this role."""
     return folder / f"shard-{number:05}.{role}"
 
 
 def record_file(folder: Path, number: int) -> Path:
-    """Where the record of a shard lies."""
+    """Return the path of a shard's record."""
     return shard_file(folder, number, "json")
 
 
 def shard_numbers(folder: Path) -> list[int]:
-    """The numbers of all shards in a folder that have a record."""
+    """Return the numbers of all shards in a folder that have a record."""
     return sorted(int(path.stem.removeprefix("shard-")) for path in folder.glob("shard-*.json"))
 
 
@@ -118,11 +118,11 @@ def write_shard(
     *,
     dtype: StoredType,
 ) -> ShardRecord:
-    """Write a shard; it is there as a whole, or not, whatever happens.
+    """Write a shard, which exists as a whole or not at all, also after a crash.
 
-    ``keys`` hold for each unit the keys of its rows, ``vectors`` their vectors, float32 of shape
-    (rows, dimension), all of one dimension. A shard of this number that is there already is
-    replaced. Raises ArgumentError for vectors that are not one for each key or not finite, OSError.
+    ``keys`` has the keys of each unit's rows, ``vectors`` their vectors, float32 of shape (rows,
+    dimension), all of one dimension. An existing shard with this number is replaced. Raises
+    ArgumentError unless there is one finite vector for each key, OSError.
     """
     import numpy as np
 
@@ -145,14 +145,14 @@ def write_shard(
 
 
 def write_record(folder: Path, record: ShardRecord) -> None:
-    """Write the record of a shard whose files are there."""
+    """Write the record of a shard whose files are complete."""
     write_atomically(record_file(folder, record.number), orjson.dumps(record))
 
 
 def shard_record(folder: Path, number: int) -> ShardRecord | None:
-    """The record of a shard, or None where it is not there or was not finished.
+    """Read the record of a shard; None if the shard does not exist or is not finished.
 
-    The files are looked for, and their sizes compared; ``StoredShard.verify`` reads them. Raises
+    The sizes of its files are checked; ``StoredShard.verify`` reads their content. Raises
     VectorsDamagedError, VectorsVersionError.
     """
     path = record_file(folder, number)
@@ -160,24 +160,24 @@ def shard_record(folder: Path, number: int) -> ShardRecord | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    record = read_record(ShardRecord, data, str(path), _MEND)
+    record = read_record(ShardRecord, data, str(path), _REPAIR)
     if record.number != number:
         raise VectorsDamagedError(
-            f"The record is that of shard {record.number}.", where=str(path), do=_MEND
+            f"The record is that of shard {record.number}.", where=str(path), do=_REPAIR
         )
     if not record.holds(record.rows):
         raise VectorsDamagedError(
             "The record cannot be read (its files are not those of its rows).",
             where=str(path),
-            do=_MEND,
+            do=_REPAIR,
         )
-    check_sizes(_files_of(folder, record), _MEND)
+    check_sizes(_files_of(folder, record), _REPAIR)
     return record
 
 
 def take_shard(shard: StoredShard, folder: Path, number: int) -> ShardRecord:
-    """Let a folder have a shard of another under a new number: linked where the file system can,
-    else copied. The record is not written."""
+    """Link a shard of another folder into a folder, under a new number, or copy it if the file
+    system has no links. The record is not written."""
     for role in shard.record.files:
         link_or_copy(shard.file(role), shard_file(folder, number, role))
     return replace(shard.record, number=number)

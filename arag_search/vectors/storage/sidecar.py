@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Unit:
-    """The rows of one unit, what they are of, and their FAISS index, None where flat."""
+    """The rows of a unit with their texts, and their FAISS index, None if flat."""
 
     def __init__(self, folder: Path, manifest: VectorManifest, unit: VectorUnit, threads: int):
         shards = manifest.shards_in(folder)
@@ -67,33 +67,36 @@ def open_vectors(
     allow_stale: bool = False,
     threads: int | None = None,
 ) -> Sidecar:
-    """Open the vectors of an index, which lie in a folder of ``root``.
+    """Open the vectors of an index, which are in a folder of ``root``.
 
-    Vectors are served for the placement that the manifest of the index states. ``index`` is read
-    only where there are none of this placement: then it is found out which of its passages the
-    vectors are of, and a file keeps that. Passages that were deleted are not found any more; where
-    some lack vectors, ``allow_stale`` serves the others. ``location`` names the index in errors.
-    ``encoder`` is what queries will be encoded by.
-    Files are looked for and their sizes compared, which takes no longer the more rows there are;
-    ``Sidecar.verify`` reads them. ``threads`` is the most that FAISS takes for a search; default:
-    the processors. numpy takes as many as its own variables allow.
+    Vectors are served for the placement in the manifest of the index. ``index`` is read only if
+    there are none with this placement: it is then compared with the vectors, and the result is
+    stored in a file. Deleted passages are no longer found. If some passages lack vectors,
+    ``allow_stale`` serves the others. ``location`` names the index in errors. ``encoder`` is the
+    encoder of queries.
+
+    The sizes of files are checked, in a time that does not grow with the number of rows;
+    ``Sidecar.verify`` reads their content. ``threads`` limits FAISS in a search; the default is the
+    number of cores. numpy uses as many as its own variables allow.
 
     Raises VectorsNotFoundError, VectorsStaleError, VectorsMismatchError for another encoder or
     corpus, VectorsDamagedError, VectorsVersionError for vectors that arag-search embed has to
     convert, MissingExtraError.
     """
     check_extra("semantic", "numpy")
-    found = find_sidecar(root, index, location, encoder, allow_stale=allow_stale)
-    if any(factory != FLAT for factory in found.manifest.index.values()):
+    served = find_sidecar(root, index, location, encoder, allow_stale=allow_stale)
+    if any(factory != FLAT for factory in served.manifest.index.values()):
         check_extra("semantic", "faiss-cpu", "faiss")
-    return Sidecar(found.path, found.manifest, gone=found.gone, stale=found.note, threads=threads)
+    return Sidecar(
+        served.path, served.manifest, gone=served.gone, stale=served.note, threads=threads
+    )
 
 
 class Sidecar:
     """Vectors that are mapped into memory. Safe to use from several threads until closed.
 
-    ``manifest`` is what they are, ``stale`` a note for each reply where they are of an older state
-    of the index, else None, ``path`` their folder.
+    ``manifest`` describes them, ``path`` is their folder. ``stale`` is a note for each reply if
+    they are of an older state of the index, otherwise None.
     """
 
     def __init__(
@@ -105,8 +108,8 @@ class Sidecar:
         stale: str | None = None,
         threads: int | None = None,
     ) -> None:
-        """Map a sidecar, of which the chunks that are ``gone`` are not found; ``open_vectors``
-        proves that it is that of an index. Raises VectorsDamagedError."""
+        """Map a sidecar, whose chunks marked ``gone`` are never found. ``open_vectors`` verifies
+        that it belongs to an index. Raises VectorsDamagedError."""
         self.path = path
         self.manifest = manifest
         self.stale = stale
@@ -124,12 +127,12 @@ class Sidecar:
 
     @property
     def encoder(self) -> EncoderIdentity:
-        """What made them; queries must be encoded by an equal one."""
+        """The encoder that made the vectors; queries must be encoded by an equal one."""
         return self.manifest.encoder
 
     @property
     def units(self) -> tuple[VectorUnit, ...]:
-        """What there are vectors of."""
+        """The units that have vectors."""
         return self.manifest.units
 
     def nearest(
@@ -142,11 +145,11 @@ class Sidecar:
         rescore: bool = True,
         nprobe: int | None = None,
     ) -> list[list[Nearest]]:
-        """See Vectors. Exact where the index is flat or few rows are in scope; else the candidates
-        that FAISS finds in ``nprobe`` lists, scored anew by their stored vectors unless ``rescore``
-        is False.
+        """See Vectors. Search exactly if the index is flat or few rows are in scope. Otherwise,
+        rescore the candidates that FAISS finds in ``nprobe`` lists by their stored vectors, unless
+        ``rescore`` is False.
 
-        Where those lists have fewer than ``n`` rows in scope, more are looked into. Raises
+        If those lists have fewer than ``n`` rows in scope, more lists are probed. Raises
         ArgumentError for queries of another shape or not finite, NotServedError, IndexClosedError.
         """
         import numpy as np
@@ -170,7 +173,7 @@ class Sidecar:
                     return _exactly(held, queries, n, allowed)
                 return self._approximately(held, queries, n, allowed, rescore, nprobe)
             except (IndexError, ValueError, MemoryError) as error:
-                # numbers in the files lead outside of them
+                # numbers in damaged files point outside of them
                 raise VectorsDamagedError(
                     f"The vectors cannot be searched: a file is not what was written ({error}).",
                     where=str(self.path),
@@ -178,12 +181,12 @@ class Sidecar:
                 ) from error
 
     def verify(self) -> None:
-        """Read every file. Raises VectorsDamagedError for one that is not what was written."""
+        """Read every file. Raises VectorsDamagedError if one is not as it was written."""
         with self._calls:
             check_contents(sidecar_files(self.path, self.manifest), EMBED_AGAIN)
 
     def close(self) -> None:
-        """Wait for searches in flight, then free the maps. Closing twice is allowed."""
+        """Wait for running searches, then free the maps. May be called again."""
         if self._calls.close():
             self._units.clear()
             self._allowance = None
@@ -211,15 +214,15 @@ class Sidecar:
             scores[too_few], rows[too_few] = held.ivf.search(
                 queries[too_few], candidates, probed, bits
             )
-        found: list[list[Nearest]] = []
+        nearest: list[list[Nearest]] = []
         for query, row_scores, row in zip(queries, scores, rows, strict=True):
-            there = row >= 0
+            valid = row >= 0
             if rescore:
-                some = exact.ranked(held.rows, held.texts, query, np.sort(row[there]), n)
+                best = exact.ranked(held.rows, held.texts, query, np.sort(row[valid]), n)
             else:
-                some = exact.in_order(held.texts, row[there], row_scores[there], n)
-            found.append(some)
-        return found
+                best = exact.in_order(held.texts, row[valid], row_scores[valid], n)
+            nearest.append(best)
+        return nearest
 
 
 def _exactly(
@@ -250,7 +253,7 @@ def _check(queries: FloatArray, n: int, dimension: int) -> None:
 
 
 def sidecar_files(folder: Path, manifest: VectorManifest) -> dict[Path, FileRecord]:
-    """All files of a sidecar, but for its manifest, and what each must be."""
+    """Return all files of a sidecar, except for its manifest, with their sizes and checksums."""
     files = {folder / name: record for name, record in manifest.files.items()}
     for shard in manifest.shards:
         for role, record in shard.files.items():

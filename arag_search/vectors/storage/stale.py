@@ -1,9 +1,9 @@
-"""What an index still has, at the same place, of the passages that a sidecar was made of.
+"""The difference between a sidecar and a changed index: which passages are still at their place.
 
-A passage is proven by its placement (see ``chunk_placement``): ordinal, text, sentence ends and
-metadata are those of before. What was found out is kept in a file beside the shards, which are
-never changed: a line of JSON and then a bit for each chunk of the sidecar, the lowest of a byte
-first, set where the index with a given placement does not have it.
+A passage is verified by its placement (see ``chunk_placement``): ordinal, text, sentence ends and
+metadata are unchanged. The result is stored in a file next to the shards, which are never changed:
+a line of JSON, then a bit for each chunk of the sidecar, the lowest of a byte first, set if the
+index with a given placement does not have it.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Digests = NDArray[np.uint8]
 
-_MEND = "Delete the file: it is made anew where it is needed."
+_REPAIR = "Delete the file: it is created again when it is needed."
 _NAME_DIGITS = 16
 _KEPT_DIFFERENCES = 8
 _READ_CHUNKS = 1_000
 
 
 class IndexedChunks(Protocol):
-    """What is asked of an index about its chunks; see SearchEngine."""
+    """The methods of an index that are used for a comparison; see SearchEngine."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -63,8 +63,8 @@ class IndexedChunks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How an index differs from a sidecar: which chunks of the sidecar it does not have unchanged
-    (``gone``), and how many of its own chunks have no vectors (``missing``)."""
+    """The difference of an index from a sidecar: the chunks of the sidecar that the index does not
+    have unchanged (``gone``), and the number of its chunks without vectors (``missing``)."""
 
     gone: Mask
     missing: int
@@ -83,12 +83,12 @@ class DifferenceRecord:
 
 
 def difference_file(folder: Path, placement: str) -> Path:
-    """Where the difference lies to an index with this placement."""
+    """Return the file with the difference from an index with this placement."""
     return folder / f"served-{placement[:_NAME_DIGITS]}.bits"
 
 
 def write_difference(folder: Path, placement: str, difference: Difference) -> Path:
-    """Keep a difference. Raises OSError."""
+    """Store a difference, and delete the oldest ones. Raises OSError."""
     import numpy as np
 
     bits = np.packbits(difference.gone, bitorder="little").tobytes()
@@ -103,14 +103,14 @@ def write_difference(folder: Path, placement: str, difference: Difference) -> Pa
     path = difference_file(folder, placement)
     # Several processes may compare the same index at the same time.
     write_atomically(path, orjson.dumps(record) + b"\n" + bits, shared=True)
-    kept = sorted(folder.glob("served-*.bits"), key=lambda each: each.stat().st_mtime_ns)
-    for old in kept[:-_KEPT_DIFFERENCES]:
+    stored = sorted(folder.glob("served-*.bits"), key=lambda file: file.stat().st_mtime_ns)
+    for old in stored[:-_KEPT_DIFFERENCES]:
         old.unlink(missing_ok=True)
     return path
 
 
 def read_difference(folder: Path, placement: str, chunks: int) -> Difference | None:
-    """The difference of a sidecar with so many chunks to an index; None where it is not known.
+    """Read the difference of a sidecar with so many chunks from an index; None if unknown.
 
     Raises VectorsDamagedError, VectorsVersionError.
     """
@@ -121,12 +121,12 @@ def read_difference(folder: Path, placement: str, chunks: int) -> Difference | N
         line, _, bits = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
         return None
-    record = read_record(DifferenceRecord, line, str(path), _MEND)
+    record = read_record(DifferenceRecord, line, str(path), _REPAIR)
     if (record.placement, record.chunks) != (placement, chunks):
-        raise VectorsDamagedError("The file is that of another index.", where=str(path), do=_MEND)
+        raise VectorsDamagedError("The file is that of another index.", where=str(path), do=_REPAIR)
     if hashlib.sha256(bits).hexdigest() != record.sha256:
         raise VectorsDamagedError(
-            "The file is not what was written: its SHA-256 differs.", where=str(path), do=_MEND
+            "The file is not what was written: its SHA-256 differs.", where=str(path), do=_REPAIR
         )
     gone = np.unpackbits(np.frombuffer(bits, np.uint8), count=chunks, bitorder="little")
     return Difference(gone.astype(np.bool_), record.missing)
@@ -141,9 +141,11 @@ class IndexPlacement:
         self._all: tuple[Numbers, Digests] | None = None
 
     def difference(self, folder: Path, sidecar: VectorManifest) -> Difference:
-        """Compare a sidecar with the index. O(chunks): the ordinals of the index are streamed; of
-        its text only that of chunks at new ordinals is read, and all of it where this does not
-        prove the others. Raises VectorsDamagedError."""
+        """Compare a sidecar with the index. Raises VectorsDamagedError.
+
+        O(chunks): the ordinals of the index are streamed. Only chunks at new ordinals are read,
+        unless their digests do not prove that the others are unchanged; then all are.
+        """
         chunks: Numbers = map_array(chunks_file(folder), "int64", (sidecar.chunks,))
         shape = (sidecar.chunks, DIGEST_BYTES)
         digests: Digests = map_array(digests_file(folder), "uint8", shape)
@@ -158,7 +160,7 @@ class IndexPlacement:
         return self._compared(chunks, digests)
 
     def _compared(self, chunks: Numbers, digests: Digests) -> Difference:
-        """Compare chunk by chunk."""
+        """Compare all chunks one by one."""
         import numpy as np
 
         if self._all is None:
@@ -189,18 +191,18 @@ class IndexPlacement:
 
 
 def _among(values: Numbers, wanted: Numbers) -> Mask:
-    """Of each wanted number whether it is one of the values, which grow."""
+    """Return, for each wanted number, whether it is one of the values, which ascend."""
     import numpy as np
 
-    found = np.zeros(len(wanted), np.bool_)
+    present = np.zeros(len(wanted), np.bool_)
     at = np.searchsorted(values, wanted)
     inside = at < len(values)
-    found[inside] = values[at[inside]] == wanted[inside]
-    return found
+    present[inside] = values[at[inside]] == wanted[inside]
+    return present
 
 
 def digest_sum(digests: Digests, kept: Mask) -> int:
-    """The sum modulo 2^256 of those digests that are kept, each a big-endian number."""
+    """Return the sum modulo 2^256 of the ``kept`` digests, each a big-endian number."""
     import numpy as np
 
     rows = np.ascontiguousarray(digests[kept])

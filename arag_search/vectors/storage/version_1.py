@@ -1,8 +1,8 @@
-"""Vectors of format version 1, which are read to be checked and converted, and never searched.
+"""Vectors of format version 1, which are checked and converted, and never searched.
 
 Version 1 bound rows to passages by ordinals alone, and compared only which passages an index holds.
-Where these stood in another order, it showed the text of other passages. Its shards do say which
-passages their rows were made of, by fingerprints; by these a conversion gives rows their keys.
+If these were in another order, it showed the text of other passages. Its shards have fingerprints
+of the passages of their rows, from which a conversion derives the keys.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PREFIX_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class EarlierShard:
-    """A shard of version 1: a run of chunks with their rows."""
+    """A shard of version 1: consecutive chunks with their rows."""
 
     folder: Path
     number: int
@@ -64,19 +64,19 @@ class EarlierShard:
     created: str
 
     def ordinals(self) -> Numbers:
-        """The ordinals of its chunks. Raises VectorsDamagedError."""
+        """Map the ordinals of its chunks. Raises VectorsDamagedError."""
         return map_array(self._file("chunks.npy"), "int64", (self.chunks,))
 
     def fingerprints(self) -> Prints:
-        """The fingerprints of its chunks. Raises VectorsDamagedError."""
+        """Map the fingerprints of its chunks. Raises VectorsDamagedError."""
         return map_array(self._file("fingerprints.npy"), "uint8", (self.chunks, DIGEST_BYTES))
 
     def row_ordinals(self, unit: VectorUnit) -> Numbers:
-        """The ordinals of its rows, growing. Raises VectorsDamagedError."""
+        """Map the ordinals of its rows, which ascend. Raises VectorsDamagedError."""
         return map_array(self._file(f"{unit}.ordinals.npy"), "int64", (self.rows[unit],))
 
     def check(self) -> None:
-        """Read all files. Raises VectorsDamagedError for one that is not what was written."""
+        """Read all files. Raises VectorsDamagedError if one is not as it was written."""
         check_contents({self._file(role): f for role, f in self.files.items()}, EMBED_AGAIN)
 
     def _file(self, role: str) -> Path:
@@ -97,7 +97,7 @@ class EarlierSidecar:
 
 
 def earlier_sidecars(root: Path) -> Iterator[tuple[Path, EarlierSidecar | VectorsError]]:
-    """The sidecars of version 1 in a folder, or what is wrong with one that cannot be read."""
+    """Yield the sidecars of version 1 in a folder, or the error of one that cannot be read."""
     for path in sorted(root.glob(f"*/{MANIFEST}")):
         if not is_sidecar_name(path.parent.name):
             continue
@@ -106,7 +106,7 @@ def earlier_sidecars(root: Path) -> Iterator[tuple[Path, EarlierSidecar | Vector
             if loaded["format_version"] != VERSION:
                 continue
         except (ValueError, KeyError, TypeError):
-            continue  # whoever reads it as of this version says what is wrong
+            continue  # reading it as the current version reports the problem
         try:
             yield path.parent, _sidecar(path.parent, loaded)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -138,8 +138,8 @@ def _sidecar(path: Path, loaded: Any) -> EarlierSidecar:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """What version 1 may have shown of an index: ``wrong`` passages of it under the vectors of
-    others, and ``lost`` passages, which have no vectors at their place; of ``chunks`` of it."""
+    """The errors that version 1 may have made in an index of ``chunks``: ``wrong`` passages shown
+    for the vectors of others, and ``lost`` passages without vectors at their place."""
 
     wrong: int
     lost: int
@@ -177,14 +177,14 @@ def convert(
     *,
     built: str,
 ) -> list[StoredShard]:
-    """Make shards of version 1 shards of this version in a folder, numbered from ``first_number``.
+    """Convert shards of version 1 into a folder, as shards numbered from ``first_number``.
 
-    Vectors are linked. A row gets the key of a text where a chunk (``chunks`` are those of an
-    index that was ``built`` at this time) has the fingerprint of the row's chunk; all others get a
-    key that no text has. A fingerprint says nothing of where sentences end. So rows of sentences
-    are taken only from a chunk at the same place in an index that was built before they were made,
-    which is the same stored chunk, and from chunks of one sentence. The files of the shards must
-    have been checked. Takes 16 bytes of memory a chunk of the shards. Raises OSError.
+    Vectors are linked. A row gets the key of a text if a chunk (``chunks`` are those of an index
+    ``built`` at this time) has the fingerprint of the row's chunk; all others get a key that no
+    text has. A fingerprint does not cover where sentences end. So rows of sentences are used only
+    for chunks of one sentence, and for a chunk at the same place in an index that was built before
+    the rows were made, which is the same stored chunk. The files of the shards must have been
+    checked. Takes 16 bytes of memory per chunk of the shards. Raises OSError.
     """
     import numpy as np
 
@@ -223,7 +223,7 @@ def convert(
 
 
 def _empty_keys(path: Path, rows: int) -> NDArray[np.uint8]:
-    """A file of keys that no text has, mapped for writing."""
+    """Create a file of keys that no text has, mapped for writing."""
     import numpy as np
 
     with path.open("wb") as file:
@@ -246,7 +246,7 @@ def _write_keys(
 
 
 class _ChunkTable:
-    """Finds the chunks of shards by their fingerprints."""
+    """A table of the chunks of shards, by fingerprint."""
 
     def __init__(self, shards: Sequence[EarlierShard]) -> None:
         import numpy as np
@@ -268,7 +268,7 @@ class _ChunkTable:
         self._places = np.concatenate([np.empty(0, np.int64), *places])[order]
 
     def find(self, chunk: Chunk) -> tuple[int, int] | None:
-        """The number of the shard with a chunk, and the ordinal that the chunk has there."""
+        """Return the number of the shard with a chunk, and the chunk's ordinal there, if any."""
         print_of = chunk_fingerprint(chunk).to_bytes(DIGEST_BYTES, "big")
         prefix = int.from_bytes(print_of[:_PREFIX_BYTES], "big")
         at = int(self._prefixes.searchsorted(prefix))

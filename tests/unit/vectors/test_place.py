@@ -31,7 +31,7 @@ def test_an_index_on_a_server_wants_to_be_told_where_its_vectors_are(
     assert str(caught.value) == (
         "It is not said where the vectors of the index are.\n"
         "Where: http://localhost:9200/name\n"
-        "Allowed: a folder; only those of an index in a folder lie in it\n"
+        "Allowed: a folder; only an index in a folder has its own\n"
         "Do: Give --vectors DIR, or set ARAG_VECTORS."
     )
     with pytest.raises(ArgumentError, match=r"^The folder of the vectors has no name"):
