@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -13,7 +14,7 @@ def test_no_test_module_imports_another() -> None:
     imports = [
         f"{path.relative_to(TESTS)} -> {module}"
         for path in sorted(TESTS.rglob("*.py"))
-        for module in imported_test_modules(path.read_text("utf-8"))
+        for module in imported_test_modules(tree_of(path))
     ]
     assert imports == []
 
@@ -40,15 +41,21 @@ def test_support_holds_no_tests() -> None:
 def test_an_import_of_a_test_module_is_seen_in_the_code_of_a_child_too() -> None:
     module = "test_build"  # in a place of its own, so that this module is not found
     child = f'CHILD = """\nimport os\nfrom tests.jobs.{module} import x\n"""\n'
-    assert list(imported_test_modules(child)) == ["tests.jobs.test_build"]
+    assert list(imported_test_modules(ast.parse(child))) == ["tests.jobs.test_build"]
     direct = f"from tests.jobs import {module}"
-    assert list(imported_test_modules(direct)) == ["tests.jobs.test_build"]
-    assert list(imported_test_modules("from tests.support.builds import corpus")) == []
+    assert list(imported_test_modules(ast.parse(direct))) == ["tests.jobs.test_build"]
+    support = ast.parse("from tests.support.builds import corpus")
+    assert list(imported_test_modules(support)) == []
 
 
-def imported_test_modules(source: str) -> Iterator[str]:
-    """Yield the test modules that a source imports, also in a program that it holds as a text."""
-    for node in ast.walk(ast.parse(source)):
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def imported_test_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the test modules that a module imports, also in a program that it holds as a text."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -65,7 +72,7 @@ def imports_in_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.strip().startswith(("import tests", "from tests")):
             try:
-                yield from imported_test_modules(line.strip())
+                yield from imported_test_modules(ast.parse(line.strip()))
             except SyntaxError:
                 continue
 
@@ -77,7 +84,7 @@ def is_test_module(name: str) -> bool:
 def defined_tests(path: Path) -> list[str]:
     return [
         node.name
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if node.name.startswith("test_")
     ]
