@@ -164,7 +164,7 @@ class _Load:
             counted = self._client.call("GET", f"/{self._name}*/_count", attempt_timeout_s=60)
             if self.actions and counted["count"] != len(self.actions):
                 raise BenchError(
-                    f"{counted['count']:,} of {len(self.actions):,} documents are there.",
+                    f"{counted['count']:,} of {len(self.actions):,} documents are in the indexes.",
                     where=self._name,
                 )
             return seconds

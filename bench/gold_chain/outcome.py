@@ -1,4 +1,4 @@
-"""What a walk is worth: the values of a question from how its hops ended."""
+"""The values of a question, from the outcomes of its hops."""
 
 from __future__ import annotations
 

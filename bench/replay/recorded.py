@@ -136,4 +136,4 @@ _QUERIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "hybrid_search": lambda arguments: words_query(arguments["query"]),
     "naive_embedding_search": lambda arguments: words_query(arguments["query"]),
 }
-"""What each tool was asked, as a logical query."""
+"""Functions that convert the arguments of each tool to a logical query."""
