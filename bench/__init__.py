@@ -10,7 +10,7 @@ from arag_search.errors import AragError
 DATA = Path("..") / "shared" / "data"
 """The folder of the data sets, unless a command names another with --data."""
 RESULTS_FOLDER = Path(__file__).parent / "results"
-"""Where benches write their results, and guides take their figures from."""
+"""The folder where benches write their results, and from which guides take their figures."""
 
 
 class BenchError(AragError):

@@ -4,7 +4,7 @@
     python -m bench ablate bench/suites/logicalrag_main.yaml --model gpt-5-mini --limit 20
 
 Prints what will be compared before it starts, then the claims that the figures support, and writes
-a report. Run the same command again to resume an interrupted run. See bench/README.md.
+a report. Run the same command again to resume an interrupted run. See bench/studies/ablations.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Our side reads the corpus, chunks it, counts tokens, serialises, sends, verifies
 other side has the same actions ready in memory and only sends them, with the same limit on the
 bytes of a bulk and on concurrent requests, into indexes with the same settings. Both end with a
 refresh. The passages are copies of a corpus, which cost the server as much work as any text.
-See bench/README.md.
+See bench/studies/opensearch.md.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Load:
             counted = self._client.call("GET", f"/{self._name}*/_count", attempt_timeout_s=60)
             if self.actions and counted["count"] != len(self.actions):
                 raise BenchError(
-                    f"{counted['count']:,} of {len(self.actions):,} documents are there.",
+                    f"{counted['count']:,} of {len(self.actions):,} documents are in the indexes.",
                     where=self._name,
                 )
             return seconds

@@ -41,7 +41,7 @@ QUERIES = 1000
 PHRASES = 500
 TOP_K = 10
 TOLERANCE = 1e-4
-"""How far scores may differ, as a share of them."""
+"""The relative tolerance of scores."""
 KINDS = ("ids", "order", "scores", "snippets", "totals", "counts", "notes", "feedback")
 """The kinds of differences between two answers."""
 CORPUS_FILE = DATA / CORPUS

@@ -31,9 +31,9 @@ from bench.workbench import say
 
 NAMES: tuple[Names, ...] = get_args(Names)
 SEED = 1
-"""Of the words that are dropped from names."""
+"""The seed of the words that are dropped from names."""
 AUDITED = 2
-"""Questions of every cell that the agent walks too, step by step."""
+"""The number of questions of every cell that the agent walks as well, step by step."""
 BY_VECTORS: tuple[Interface, ...] = ("semantic", "hybrid")
 
 _ORDER = ("set", "passages", "reply", "interface", "title", "names", "order")

@@ -48,7 +48,7 @@ class Ground:
 
     @property
     def rules(self) -> Mapping[str, int]:
-        """How many hops were resolved by which rule."""
+        """The number of hops resolved by each rule."""
         return Counter(rule for asked in self.asked for rule in asked.rules)
 
 

@@ -31,7 +31,7 @@ class GoldChainModel:
 
     @property
     def fingerprint(self) -> str:
-        """Of the policy and the setting."""
+        """The fingerprint of the policy and the setting."""
         text = f"{policy_hash()} {self._setting}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""An encoder that encodes each text once: corpora that are cut in several ways share sentences."""
+"""An encoder that encodes each text once, because packings of a corpus share sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OnceEncoder:
 
     @property
     def identity(self) -> EncoderIdentity:
-        """That of the encoder."""
+        """The identity of the encoder."""
         return self._encoder.identity
 
     def encode(self, texts: Sequence[str]) -> FloatArray:

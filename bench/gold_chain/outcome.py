@@ -1,4 +1,4 @@
-"""What a walk is worth: the values of a question from how its hops ended."""
+"""The values of a question, from the outcomes of its hops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row_of(question_id: str, type: str | None, seed: int, hops: Sequence[HopOutc
 
 
 def values_of(hops: Sequence[HopOutcome]) -> Mapping[str, float | None]:
-    """Return the measures of a question; see bench/README.md."""
+    """Return the measures of a question; see bench/studies/gold_chain.md."""
     curve = curve_of(hops)
     tokens = tokens_to_evidence(curve)
     searches = sum(hop.searches for hop in hops)

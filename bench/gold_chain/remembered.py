@@ -97,7 +97,7 @@ class RememberedIndex(Index):
         hits = tuple(
             _with_text(hit, self._chunks[hit.id]) for hit in result.hits[offset : offset + count]
         )
-        # How many passages sentences are of is known where the page ends before it is full.
+        # The number of passages of sentences is only known if the page is not full.
         by_sentence = result.total_unit == "sentences"
         passages = None if by_sentence and len(hits) == count else result.passages
         return replace(result, hits=hits, offset=offset, passages=passages)

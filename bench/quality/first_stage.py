@@ -181,7 +181,7 @@ class Column(NamedTuple):
 
     @property
     def is_difference(self) -> bool:
-        """Whether it is that of two searches."""
+        """Whether it is the difference of two searches."""
         return self.what in DIFFERENCES
 
 

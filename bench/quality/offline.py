@@ -3,7 +3,7 @@
     python -m bench offline
     python -m bench offline 2wikimultihopqa --limit 100 --json offline.json
 
-Prints a table and adds the figures to the file of results. See bench/README.md.
+Prints a table and adds the figures to the file of results. See bench/studies/agent.md.
 """
 
 from __future__ import annotations

@@ -90,8 +90,7 @@ def ours(index: Index, queries: Sequence[Sequence[str]]) -> list[Scored]:
 
 
 class Bm25:
-    """BM25 as its formula has it, in plain Python, over passages whose words are cut: what other
-    sides are explained by."""
+    """BM25 by its formula, in plain Python over tokenised passages, which explains other sides."""
 
     def __init__(self, passages: Mapping[str, Sequence[str]], k1: float, b: float) -> None:
         self._counts = {name: Counter(words) for name, words in passages.items()}

@@ -38,7 +38,7 @@ _NAME = "arag-replay"
 
 @dataclass(frozen=True, slots=True)
 class BuildCost:
-    """Of one side over all rounds of building; ``note`` says what it does."""
+    """The cost of a side over all rounds of building; ``note`` describes its build."""
 
     name: str
     costs: Sequence[Cost]

@@ -28,7 +28,7 @@ Scored = list[tuple[str, float]]
 
 
 class Bm25s:
-    """bm25s over passages whose words are cut already, in Lucene's variant of BM25."""
+    """bm25s over tokenised passages, in Lucene's variant of BM25."""
 
     def __init__(self, ids: Sequence[str], words: Sequence[Sequence[str]], k1: float, b: float):
         """Start the process. Raises BenchError where it or Pyserini does not start."""

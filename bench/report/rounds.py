@@ -34,7 +34,7 @@ class Timings:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were."""
+        """The number of rounds."""
         return len(next(iter(self.seconds.values())))
 
     def median_s(self, side: str) -> float:

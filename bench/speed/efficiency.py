@@ -3,7 +3,7 @@
     python -m bench efficiency all
     python -m bench efficiency search --rounds 3 --json search.json
 
-Prints a table and adds the figures to the file of results. See bench/README.md.
+Prints a table and adds the figures to the file of results. See bench/studies/speed.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python -m bench embedding --sentences 500 --rounds 3 --json embedding.json
 
 Both encode the same sentences in the same batches. Prints a table and adds the figure to the file
-of results. See bench/README.md.
+of results. See bench/studies/vectors.md.
 """
 
 from __future__ import annotations

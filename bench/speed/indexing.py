@@ -21,7 +21,7 @@ from index_jobs.build.options import BuildOptions
 OURS = "ours"
 TARGET = Target("at least", 0.6)
 WARM_UP = 3
-"""Rounds until Java has compiled what they use."""
+"""The number of rounds until Java has compiled the code in use."""
 
 _INDEX = "org.apache.lucene.index"
 

@@ -73,12 +73,12 @@ SHAPES = {
 _NAMES = "abcde"
 _LEAVES = {"phrase": Phrase, "prefix": Prefix}
 MAX_DRAWS = 20
-"""For each query that is wanted: how often one is drawn at most."""
+"""The largest number of draws for each query."""
 
 _Choice = TypeVar("_Choice")
 
 SEED = 1678
-"""Of logical queries; other draws have seeds of their own in their defaults."""
+"""The seed of logical queries; other draws have their own seeds as defaults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ TARGET = Target("at least", 0.6)
 QUERIES = 1000
 TOP_K = 5
 WARM_UP = 5
-"""Rounds until Java has compiled what they use."""
+"""The number of rounds until Java has compiled the code in use."""
 
 _TOLERANCE = 1e-6
 

@@ -1,4 +1,4 @@
-"""What arag-search info says of the vectors of an index."""
+"""The description of an index's vectors in arag-search info."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from bench.ablation.analysis.values import SetValues
 from bench.ablation.experiment.measure import MEASURES
 
 MOST = 5
-"""So many questions a side, pair and data set."""
+"""The number of questions for each side, pair and data set."""
 
 
 @dataclass(frozen=True, slots=True)

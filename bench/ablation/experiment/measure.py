@@ -25,7 +25,7 @@ class Comparable:
 
     @property
     def name(self) -> str:
-        """As it prints."""
+        """The printed name."""
         return self.kind.name
 
     @property
@@ -76,4 +76,4 @@ _SCALES: tuple[tuple[Kind, Scale], ...] = (
 )
 
 MEASURES = {kind.name: Comparable(kind, scale) for kind, scale in _SCALES}
-"""By the name that they print as."""
+"""The measures by their printed names."""

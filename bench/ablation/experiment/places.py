@@ -1,4 +1,4 @@
-"""Where an experiment reads and writes."""
+"""Folders of experiments."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``data`` has a folder a data set, ``kept`` the indexes and vectors that all suites share (a
-    folder a data set), ``work`` what belongs to this suite."""
+    """The folders of an experiment.
+
+    ``data`` has a folder for each data set, ``kept`` has the indexes and vectors that all suites
+    share (a folder for each data set), ``work`` has the files of this suite.
+    """
 
     data: Path
     kept: Path

@@ -12,8 +12,8 @@ SUMS = (
     "searches", "pairs", "empty_pairs", "of_larger", "jaccard", "of_asked",
     "failed", "refused", "at_once", "later", "never", "waited",
 )  # fmt: skip
-"""By the names of Overlap and Recovery; what are means there are added up here: overlaps over
-pairs, and in ``waited`` the searches from a failed one to the next that found something."""
+"""The names of Overlap and Recovery. Their means are sums here: overlaps over pairs, and in
+``waited`` the searches from a failed one to the next that found something."""
 
 
 def search_sums(record: Record) -> Mapping[str, float]:

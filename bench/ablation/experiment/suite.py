@@ -53,7 +53,7 @@ class PresetEntry(Part):
 
     @property
     def level(self) -> str:
-        """What it is called in tables."""
+        """The name of the entry in tables."""
         return self.label or self.preset
 
 
@@ -67,7 +67,7 @@ class ModelEntry(Part):
 
     @property
     def level(self) -> str:
-        """What it is called in tables."""
+        """The name of the entry in tables."""
         effort = f", {self.reasoning_effort} effort" if self.reasoning_effort else ""
         return self.label or f"{self.model}{effort}"
 
