@@ -3,7 +3,8 @@
     python -m bench retrieval
     python -m bench retrieval --sets musique --questions 20 --json retrieval.json
 
-Prints tables in Markdown and adds the figure to the file of results. See bench/studies/retrieval.md.
+Prints tables in Markdown and adds the figure to the file of results.
+See bench/studies/retrieval.md.
 """
 
 from __future__ import annotations

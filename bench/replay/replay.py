@@ -4,7 +4,8 @@
     python -m bench replay --records my-run --queries 200 --without OpenSearch,pyserini
 
 Without --records the offline model first answers the questions of 2WikiMultiHopQA, and its searches
-are replayed. Prints tables and adds the figures to the file of results. See bench/studies/replay.md.
+are replayed. Prints tables and adds the figures to the file of results.
+See bench/studies/replay.md.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ MARKS: Mapping[tuple[str, str], str] = {
     ("README.md", "pip install uv && uv run --extra all pytest"): "it is what runs the tests",
     ("README.md", "claude mcp add my-corpus -- arag-search mcp"): "needs the client's own command",
     ("arag_search/README.md", "uv run python -m arag_search.engines.lucene.java"):
-        "it rewrites a file of the repository; tests/lucene rebuilds the jar in a folder of its own",
+        "it rewrites a file of the repository; a test rebuilds the jar in another folder",
     ("arag_search/mcp_server/README.md", "claude mcp add my-corpus -- arag-search mcp"):
         "needs the client's own command",
     ("arag_search/mcp_server/README.md", "arag-search mcp wiki=/path/to/my-index"):
