@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system import processes
 from arag_search.system.cores import share_cores, usable_cores, worker_environment
 from arag_search.system.processes import Process, start_of, this_process
@@ -34,7 +34,7 @@ COMMANDS = """
 import json, os, sys
 from pathlib import Path
 from arag_search.cli.app import run
-from arag_search.engines.opensearch.site import is_at_work, this_builder
+from arag_search.engines.opensearch.site import is_running, this_builder
 from arag_search.system.lock import HeldError, hold
 
 assert not hasattr(os, "sched_getaffinity")
@@ -128,14 +128,14 @@ def test_a_builder_is_at_work_as_long_as_its_process_runs(
     sleeper: "subprocess.Popen[bytes]",
 ) -> None:
     builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
-    assert is_at_work(builder)
-    assert not is_at_work({**builder, "started": ""})
-    assert not is_at_work(this_builder())  # this process may resume what it began itself
+    assert is_running(builder)
+    assert not is_running({**builder, "started": ""})
+    assert not is_running(this_builder())  # this process may resume what it began itself
     sleeper.kill()
     sleeper.wait()
-    assert not is_at_work(builder)
-    assert is_at_work({**builder, "machine": "another"})
-    assert not is_at_work({**builder, "machine": "another", "seen": time.time() - 1000})
+    assert not is_running(builder)
+    assert is_running({**builder, "machine": "another"})
+    assert not is_running({**builder, "machine": "another", "seen": time.time() - 1000})
 
 
 def test_cores_are_counted_where_the_system_does_not_say_which_are_ours(
@@ -189,4 +189,4 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
     builder = json.loads(done.stdout.splitlines()[-1])
     assert builder["machine"] == platform.node()
     assert builder["started"]  # by ps
-    assert not is_at_work(builder)
+    assert not is_running(builder)
