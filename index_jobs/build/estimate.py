@@ -8,10 +8,9 @@ machine, and for writing what the same corpora took, on two cores.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
@@ -24,7 +23,7 @@ from arag_search.engines.write import Packer
 from arag_search.errors import SourceError
 from arag_search.system.progress import duration
 from index_jobs.build.options import BuildOptions
-from index_jobs.build.report import BuildState, counted
+from index_jobs.build.report import BuildState, Report, counted
 from index_jobs.build.targets import check_options
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.duplicates import SeenIds
@@ -39,6 +38,34 @@ SAMPLE_DOCUMENTS = 4_000
 SAMPLE_S = 10.0
 """At most so many sources are looked into, from their beginning, spread over all; together at most
 so many documents are read, in at most about so much time."""
+
+
+class SampleBudget:
+    """The size and the time of a sample: so many items, in about so many seconds."""
+
+    def __init__(self, items: float, seconds: float = SAMPLE_S) -> None:
+        self._items = items
+        self._seconds = seconds
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the sample has taken."""
+        return time.monotonic() - self._began
+
+    def is_spent(self, items: int) -> bool:
+        """Return whether the sample is large enough with so many items."""
+        return items >= self._items or self.seconds >= self._seconds
+
+
+def dry_run_lines(outcome: str, sample: str, disk: str, duration_text: str) -> list[str]:
+    """Return what a dry run prints: what would be made, and what it would take."""
+    return [
+        f"Nothing was written. {outcome}",
+        f"sample: {sample}",
+        f"disk: about {disk}",
+        f"time: about {duration_text}",
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +88,7 @@ _COSTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Report):
     """What is to be expected of a build, and the sample that says so.
 
     ``is_exact`` is true where the sample was the whole corpus, for counts. ``seconds`` are of all
@@ -86,10 +113,6 @@ class Estimate:
     workers: int
     seconds: float
 
-    def to_json(self) -> str:
-        """The estimate as one line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
     def to_text(self) -> str:
         """The estimate in words."""
         about = "" if self.is_exact else "about "
@@ -99,16 +122,15 @@ class Estimate:
             else f"the first {counted(self.sampled_documents, 'document')} of"
             f" {self.sampled_sources:,} of {counted(self.sources, 'source')}"
         )
-        lines = [
-            f"Nothing was written. {self.location} would hold {about}"
-            f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')},"
-            f" {counted(self.sentences, 'sentence')}, {counted(self.tokens, 'token')}.",
-            f"sample: {sample}, {self.sampled_bytes / 1e6:,.1f} of"
-            f" {self.source_bytes / 1e6:,.1f} MB",
-            f"disk: about {self.index_bytes / 1e6:,.0f} MB ({self.engine}, one copy;"
-            " twice that while it merges or replaces one that is there)",
-            f"time: about {duration(self.seconds)} with {counted(self.workers, 'worker')}",
-        ]
+        lines = dry_run_lines(
+            f"{self.location} would hold {about}{counted(self.documents, 'document')} in"
+            f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
+            f" {counted(self.tokens, 'token')}.",
+            f"{sample}, {self.sampled_bytes / 1e6:,.1f} of {self.source_bytes / 1e6:,.1f} MB",
+            f"{self.index_bytes / 1e6:,.0f} MB ({self.engine}, one copy; twice that while it"
+            " merges or replaces an earlier one)",
+            f"{duration(self.seconds)} with {counted(self.workers, 'worker')}",
+        )
         if self.bad_records:
             lines.append(f"in the sample: {counted(self.bad_records, 'bad record')}")
             lines += [f"  {example}" for example in self.bad_examples]
@@ -194,7 +216,7 @@ class _Sample:
         self._without = options.without
         self._text_bytes = 0
         self._sentence_text_bytes = 0
-        began = time.monotonic()
+        budget = SampleBudget(SAMPLE_DOCUMENTS / samples, SAMPLE_S / samples)
         start = self.counts.position
         reader = CorpusReader(
             [source], metadata, start, SeenIds(), lambda _: True, skip_bad_lines=True
@@ -203,10 +225,9 @@ class _Sample:
             packed = pack(batch.documents, self._pack, options.chunk_tokens)
             self.counts.take(packed.counts, batch.position)
             self.read_bytes = batch.read_bytes
-            spent_s = time.monotonic() - began
-            if self.counts.documents >= SAMPLE_DOCUMENTS / samples or spent_s >= SAMPLE_S / samples:
+            if budget.is_spent(self.counts.documents):
                 break
-        self.seconds = time.monotonic() - began
+        self.seconds = budget.seconds
         self.times = source.size / self.read_bytes if self.read_bytes else 1.0
         """How many times as large the source is."""
 

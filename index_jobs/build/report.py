@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import duration
@@ -78,8 +78,22 @@ class BuildState:
         return BuildState(**json.loads(text))
 
 
+class Report:
+    """A dataclass that a command prints in words or as JSON."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """Return the report as one line of JSON; sources are objects with name and format."""
+        values: dict[str, Any] = dataclasses.asdict(cast("Any", self))
+        if isinstance(sources := values.get("sources"), tuple):
+            pairs = cast("tuple[tuple[str, str], ...]", sources)
+            values["sources"] = [{"name": name, "format": kind} for name, kind in pairs]
+        return json.dumps(values, ensure_ascii=False)
+
+
 @dataclass(frozen=True, slots=True)
-class BuildReport:
+class BuildReport(Report):
     """What was built, from what, how fast, and what was left out.
 
     ``sources`` has a name and a format for each. ``seconds`` counts the runs before a resume, too;
@@ -111,12 +125,6 @@ class BuildReport:
     retries: int
     bulk_bytes: int
     notes: tuple[str, ...]
-
-    def to_json(self) -> str:
-        """The report as one line of JSON."""
-        found: dict[str, Any] = dataclasses.asdict(self)
-        found["sources"] = [{"name": name, "format": kind} for name, kind in self.sources]
-        return json.dumps(found, ensure_ascii=False)
 
     def to_text(self) -> str:
         """The report in words, one line for each thing."""

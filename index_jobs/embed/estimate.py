@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from arag_search.corpus import Chunk
@@ -18,15 +17,15 @@ from arag_search.vectors.base import EncoderIdentity, VectorUnit
 from arag_search.vectors.encoders.choose import DEFAULT_ENCODER
 from arag_search.vectors.storage.place import vectors_root
 from arag_search.vectors.storage.rows import rows_of
-from index_jobs.build.report import counted
+from index_jobs.build.estimate import SampleBudget, dry_run_lines
+from index_jobs.build.report import Report, counted
 from index_jobs.embed.earlier import newest_encoder
 from index_jobs.embed.plan import EmbedOptions
 from index_jobs.embed.report import of_units
 from index_jobs.embed.workers import EncoderChoice, EncodingWork
 
 SAMPLE_CHUNKS = 1_000
-SAMPLE_S = 10.0
-"""At most so many passages from the beginning of the index are encoded, in about so much time."""
+"""At most so many passages from the beginning of the index are encoded, in about SAMPLE_S."""
 
 _BLOCK_CHUNKS = 50
 _BYTES_A_ROW = 48  # its key, twice, its ordinal, and the row of its text
@@ -34,7 +33,7 @@ _BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedEstimate:
+class EmbedEstimate(Report):
     """What is to be expected of an embedding, and the sample that says so.
 
     ``is_exact`` is true where the sample was the whole index, for rows. ``seconds`` are of this
@@ -54,23 +53,18 @@ class EmbedEstimate:
     rows_per_second: float
     seconds: float
 
-    def to_json(self) -> str:
-        """The estimate as one line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
     def to_text(self) -> str:
         """The estimate in words."""
         about = "" if self.is_exact else "about "
-        return "\n".join(
-            (
-                f"Nothing was written. {self.location} would get {about}{of_units(self.rows)}.",
-                f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions",
-                f"sample: the first {counted(self.sampled_chunks, 'passage')} of {self.chunks:,},"
-                f" {counted(self.sampled_rows, 'row')}, {self.rows_per_second:,.0f}/s",
-                f"disk: about {self.bytes / 1e6:,.1f} MB in {self.vectors} ({self.dtype})",
-                f"time: about {duration(self.seconds)} here, with one process",
-            )
+        lines = dry_run_lines(
+            f"{self.location} would get {about}{of_units(self.rows)}.",
+            f"the first {counted(self.sampled_chunks, 'passage')} of {self.chunks:,},"
+            f" {counted(self.sampled_rows, 'row')}, {self.rows_per_second:,.0f}/s",
+            f"{self.bytes / 1e6:,.1f} MB in {self.vectors} ({self.dtype})",
+            f"{duration(self.seconds)} here, with one process",
         )
+        encoder = f"encoder: {self.encoder.name}, {self.encoder.dimension:,} dimensions"
+        return "\n".join([lines[0], encoder, *lines[1:]])
 
 
 def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions) -> EmbedEstimate:
@@ -97,10 +91,11 @@ class _Sample:
         self.chunks = 0
         self.sentences = 0
         self.seconds = 0.0
+        self._budget = SampleBudget(SAMPLE_CHUNKS)
 
     @property
     def goes_on(self) -> bool:
-        return self.chunks < SAMPLE_CHUNKS and self.seconds < SAMPLE_S
+        return not self._budget.is_spent(self.chunks)
 
     def add(self, chunks: Sequence[Chunk], work: EncodingWork) -> None:
         began = time.monotonic()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from arag_search.system.progress import duration
 from arag_search.vectors.base import EncoderIdentity, VectorUnit
-from index_jobs.build.report import counted
+from index_jobs.build.report import Report, counted
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedReport:
+class EmbedReport(Report):
     """The vectors of an index, and what this run did for them.
 
     ``sidecar`` is their folder. ``rows`` are those that are searched, by unit, ``dead_rows`` those
@@ -49,10 +48,6 @@ class EmbedReport:
     processes: int
     peak_bytes: int
     notes: tuple[str, ...]
-
-    def to_json(self) -> str:
-        """The report as one line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
 
     def to_text(self) -> str:
         """The report in words, one line for each thing."""

@@ -30,7 +30,7 @@ class Source(Protocol):
     """Bytes on disk."""
 
     left_out: Mapping[str, int]
-    """Files that are not text, by ending, and entries that are not files, by kind (folder.py)."""
+    """Files that are not text, by ending, and what is not a file, by kind (see folder.py)."""
 
     @property
     def bytes_read(self) -> int:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from arag_search.system.progress import duration
 from index_jobs.build.corpus import summed
-from index_jobs.build.report import counted, left_out_lines
+from index_jobs.build.report import Report, counted, left_out_lines
 from index_jobs.sources.metadata import MetadataReader
 from index_jobs.sources.reading import SHOWN_EXAMPLES
 from index_jobs.stages.chunk_folder import ChunkFolder
@@ -34,7 +34,7 @@ class ShardStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderStatus:
+class FolderStatus(Report):
     """What a folder of chunks holds. ``missing`` counts the sources that are not finished."""
 
     folder: str
@@ -45,10 +45,6 @@ class FolderStatus:
     tokens: int
     bytes: int
     shards: tuple[ShardStatus, ...]
-
-    def to_json(self) -> str:
-        """The status as one line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
 
     def to_text(self) -> str:
         """The status in words, one line for each source."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from index_jobs.build.options import DEFAULT_FIELDS, BuildOptions
 from index_jobs.build.report import (
     SHOWN_EXAMPLES,
     BuildState,
+    Report,
     counted,
     left_out_lines,
     source_lines,
@@ -65,7 +65,7 @@ class AddOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AddReport:
+class AddReport(Report):
     """What was added and replaced, from what, and what the index holds after it.
 
     ``finished_before``: the same command had done it before it was stopped.
@@ -88,12 +88,6 @@ class AddReport:
     skipped_examples: tuple[str, ...]
     left_out: Mapping[str, int]
     undeclared_metadata: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """The report as one line of JSON."""
-        found: dict[str, Any] = dataclasses.asdict(self)
-        found["sources"] = [{"name": name, "format": kind} for name, kind in self.sources]
-        return json.dumps(found, ensure_ascii=False)
 
     def to_text(self) -> str:
         """The report in words, one line for each thing."""

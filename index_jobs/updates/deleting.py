@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import time
@@ -26,7 +25,7 @@ from arag_search.errors import (
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.system.progress import Progress, SilentProgress, duration
 from arag_search.tokens import count_tokens
-from index_jobs.build.report import counted
+from index_jobs.build.report import Report, counted
 from index_jobs.build.resuming import resume_advice, room
 from index_jobs.cutting.packing import Counts
 from index_jobs.sources.formats import checked_id
@@ -155,7 +154,7 @@ def settle(
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteReport:
+class DeleteReport(Report):
     """What was deleted, or would be in a ``dry_run``, and what the index holds after it.
 
     ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
@@ -174,10 +173,6 @@ class DeleteReport:
     fingerprint: str
     update: int
     seconds: float
-
-    def to_json(self) -> str:
-        """The report as one line of JSON."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
     def to_text(self) -> str:
         """The report in words, one line for each thing."""
@@ -326,7 +321,7 @@ def _everything(where: str) -> ArgumentError:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactReport:
+class CompactReport(Report):
     """What was merged: how many deleted entries (passages, sentences, and the marks that a server
     keeps of deletions) went, and how many are left."""
 
@@ -334,10 +329,6 @@ class CompactReport:
     removed: int
     left: int
     seconds: float
-
-    def to_json(self) -> str:
-        """The report as one line of JSON."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
     def to_text(self) -> str:
         """The report in words."""
