@@ -75,7 +75,7 @@ def without_land(name: str) -> str:
 
 
 def people_in(text: str) -> list[Name]:
-    """Names that may be those of somebody: no country or month, and no attribute before another
+    """Return the names that may be a person's: no country or month, and no attribute before another
     name ("the Irish physicist John Tyndall")."""
     names = [
         name
@@ -112,7 +112,7 @@ def _runs(text: str, question: bool) -> Iterator[Name]:
             if _ends(words[last].group(), words[later].group(), question):
                 break
             last = later
-        yield from _trimmed(text, words[at].start(), words[last].end())
+        yield from _trim(text, words[at].start(), words[last].end())
         at = last + 1
 
 
@@ -178,7 +178,7 @@ def _bracket_is_short(words: list[re.Match[str]], at: int) -> bool:
     return False
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[Name]:
+def _trim(text: str, start: int, end: int) -> Iterator[Name]:
     while start < end and text[start] in _OPENING:
         start += 1
     piece = text[start:end]

@@ -89,7 +89,7 @@ def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
 
 
 def _question_names(text: str) -> list[Name]:
-    """Names of a question, quoted ones whole."""
+    """Return the names of a question, quoted ones whole."""
     quoted = [
         Name(match.group(1).strip(" ,.?"), match.start(1), match.end(1))
         for match in re.finditer(r"[\"“]([^\"”]{2,80})[\"”]", text)
