@@ -95,7 +95,9 @@ def take_away(
     return TakenAway(
         questions=tuple(
             replace(
-                question, answerable=False, type=STILL_PRESENT if _stands(question, texts) else GONE
+                question,
+                answerable=False,
+                type=STILL_PRESENT if _is_in_texts(question, texts) else GONE,
             )
             for question in chosen
         ),
@@ -124,7 +126,7 @@ def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
     return {id for piece in pieces for id in piece.chunk_ids}
 
 
-def _stands(question: Question, texts: Sequence[str]) -> bool:
+def _is_in_texts(question: Question, texts: Sequence[str]) -> bool:
     """Return whether any of the answers stands in any of the texts."""
     answers = [words for answer in question.answers if (words := whole_words(answer))]
     return any(answer in text for text in texts for answer in answers)
