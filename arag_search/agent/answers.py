@@ -65,7 +65,7 @@ def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None =
     others there are, without which an id that was not shown counts as one of them.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
-    what stands before the first label, or follows the first paragraph, is the explanation. Ids are
+    the text before the first label, or after the first paragraph, is the explanation. Ids are
     read in all three parts by one grammar (``CitedText``).
     """
     parts = _parts(_THINKING.sub("", text))

@@ -2,7 +2,7 @@
 
 Ids are in brackets, one or several, with any separator; in a list of sources they may also be
 without brackets. Only the ids of passages are citations: what else is in brackets is text. A word
-that has the form of an id, stands where ids stand, and is none, is an invented one.
+that has the form and the place of an id, and is no passage's, is an invented one.
 """
 
 from __future__ import annotations

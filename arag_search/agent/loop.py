@@ -169,7 +169,7 @@ class Agent:
         return step
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
-        """Return the next reply to the messages as they stand; asked for again where it holds
+        """Return the next reply to the messages; ask once more where it holds
         nothing."""
         reply = ModelReply("")
         for _ in range(2):

@@ -122,7 +122,7 @@ def is_yes_or_no(question: Question) -> bool:
 
 
 def answers_itself(question: Question) -> bool:
-    """Return whether a gold answer stands in the question, in whole words."""
+    """Return whether the question contains a gold answer, in whole words."""
     text = whole_words(question.text)
     return any(stands_in(answer, text) for answer in question.answers)
 

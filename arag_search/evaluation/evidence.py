@@ -24,7 +24,7 @@ class Sighting:
     never.
 
     ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
-    counts: the answer of a hop; where that is not known to stand there, anything of the passage.
+    counts: the answer of a hop; where it is not known to be there, any text of the passage.
     ``read`` is the first chunk_read that shows text of its passage, whatever it says.
     """
 

@@ -181,7 +181,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Return each measure once, in the order given; several may stand in one text, with commas
+    """Return each measure once, in the order given; one text may hold several, with commas
     between.
 
     Raises ArgumentError.

@@ -62,7 +62,7 @@ class IndexedPassage:
         return stands_in(text, self.text)
 
     def sentences_in(self, whole: str) -> list[str]:
-        """Return the words of those of its sentences that stand in a text and are not too short to
+        """Return the words of those of its sentences that are in a text and are not too short to
         tell; ``whole_words`` made the text."""
         if self._sentences is None:
             made = [whole_words(sentence) for sentence in self.chunk.sentences()]
@@ -97,7 +97,7 @@ class Passages:
 
     def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
         """Yield the passages with a title, by each rule that finds any: the title as it is; after
-        normalisation; after normalisation of titles without what stands in brackets at their
+        normalisation; after normalisation of titles without brackets at their
         end."""
         name = normalise(title)
         if passages := self._by_title.get(title):
@@ -108,16 +108,18 @@ class Passages:
             yield "brackets", passages
 
     def with_texts(self, *texts: str) -> list[IndexedPassage]:
-        """Return the passages in which the words of all of these texts stand."""
+        """Return the passages that contain the words of all of these texts."""
         wanted = [whole_words(text) for text in texts]
         if not all(wanted):
             return []
         return [passage for passage in self.all if all(words in passage.text for words in wanted)]
 
     def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
-        """Return the passages that hold a published text: those that are it or have all of it;
-        where it was cut, those with a sentence of it in which the answer stands, else with any of
-        it."""
+        """Return the passages that hold a published text.
+
+        They are those that equal or contain it; where it was cut, those with a sentence of it that
+        has the answer, else those with any sentence of it.
+        """
         whole = whole_words(text)
         same = self._by_text.get(whole, ())
         if (

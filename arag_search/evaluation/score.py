@@ -104,7 +104,7 @@ class Score:
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
-        """Return how often each category stands, in the groups of the rows."""
+        """Return how often each category occurs, in the groups of the rows."""
         return {
             name: failure_counts(
                 self.failures[score.id] for score in group if score.id in self.failures
@@ -113,7 +113,7 @@ class Score:
         }
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """Return how often each verdict stands, in the groups of the rows; "not judged" are answers
+        """Return how often each verdict occurs, in the groups of the rows; "not judged" are answers
         that the judge found none for. Empty without a judge."""
         if self.judged is None:
             return {}

@@ -34,7 +34,7 @@ UNRESOLVED = "some evidence is in no passage of the index"
 class TakenAway:
     """Questions without their evidence.
 
-    ``questions`` are marked as not answerable; their type is GONE or, where an answer still stands
+    ``questions`` are marked as not answerable; their type is GONE or, where an answer is still
     in a passage that is left, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
     ``left_out`` counts the questions that were not chosen, by the first reason that holds.
     ``passages`` are those of the whole index, ``removed`` how many of them the scope leaves out.
@@ -127,6 +127,6 @@ def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
 
 
 def _is_in_texts(question: Question, texts: Sequence[str]) -> bool:
-    """Return whether any of the answers stands in any of the texts."""
+    """Return whether any of the answers is in any of the texts."""
     answers = [words for answer in question.answers if (words := whole_words(answer))]
     return any(answer in text for text in texts for answer in answers)

@@ -1,8 +1,8 @@
 """Questions with their gold answers, from the files that people have.
 
-Shapes of records are told apart by the fields that only they have; each is read as it is published.
-A file is JSON lines or one JSON array of such records; a folder of BEIR comes with judgements.
-"""
+Shapes of records are distinguished by the fields that only they have; each is read as it is
+published. A file is JSON lines or one JSON array of such records; a folder of BEIR comes with
+judgements."""
 
 from __future__ import annotations
 

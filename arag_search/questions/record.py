@@ -87,7 +87,7 @@ def _supporting_titles(
 
 def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
     """Return the texts that support the answer: named as such, marked as such, or those with the
-    titles among what the question came with."""
+    titles among the passages given with the question."""
     for name in ("supporting_passages", "supporting"):
         if fields.has(name):
             return fields.passages(name)
@@ -217,7 +217,7 @@ def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | Non
     return supporting
 
 
-# What came with the question
+# Passages given with the question
 
 
 def _context(fields: Fields) -> list[GoldPassage]:

@@ -67,7 +67,7 @@ class Fields:
         return all(self.fields.get(name) is not None for name in names)
 
     def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
-        """Raise QuestionsError unless one field of each group is there."""
+        """Raise QuestionsError unless the record has one field of each group."""
         missing = [f'"{names[0]}"' for names in required if not any(map(self.has, names))]
         if missing:
             raise QuestionsError(
@@ -94,7 +94,7 @@ class Fields:
         return nfc(value)
 
     def optional_text(self, names: Sequence[str]) -> str | None:
-        """Return the first of these fields that is there, None where none is."""
+        """Return the first of these fields that the record has, None where it has none."""
         return self.text(self.first(names)) if any(map(self.has, names)) else None
 
     def flag(self, name: str, default: bool) -> bool:

@@ -82,7 +82,7 @@ class ModelReply:
 
 
 class ChatModel(Protocol):
-    """A language model, or what stands in for one."""
+    """A language model, or a substitute for one."""
 
     @property
     def name(self) -> str:

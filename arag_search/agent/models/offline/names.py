@@ -29,7 +29,7 @@ _CLOSING = "\"'”’)]},;:?!…"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and where it stands in its text."""
+    """A name and where it is in its text."""
 
     text: str
     start: int
@@ -56,7 +56,7 @@ def fold(name: str) -> str:
 
 
 def unqualified(name: str) -> str:
-    """Return the name without what stands in brackets after it: ``Possession (1922 film)``."""
+    """Return the name without the brackets after it: ``Possession (1922 film)``."""
     return _QUALIFIER.sub("", name) or name
 
 
@@ -133,7 +133,7 @@ def _ends(word: str, later: str, question: bool) -> bool:
     """Return whether a name ends with the word, though a capital one follows."""
     if word.endswith(("'s", "’s")):
         return not question
-    if word.endswith("."):  # an initial or an abbreviation goes on, a sentence does not
+    if word.endswith("."):  # an initial or an abbreviation continues a name, a sentence does not
         return _ends_sentence(word)
     if word.endswith(","):
         rank = later.strip(_CLOSING).casefold() in RANKS or re.match(r"\d+(?:st|nd|rd|th)", later)

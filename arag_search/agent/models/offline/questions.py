@@ -139,7 +139,7 @@ def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
     """Return the relations of the question in the order to follow, and the question without their
     words.
 
-    What stands behind a name ("X's father") comes before what stands in front of it ("the director
+    What follows a name ("X's father") comes before what precedes it ("the director
     of X"), and the latter from the inside out.
     """
     at_name = rest.find("_")

@@ -318,8 +318,8 @@ class Reader:
 
 
 def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) -> SeenPassage | None:
-    """Return the passage whose title is the name; else one whose title holds it or stands in it;
-    else one that begins with it."""
+    """Return the passage whose title is the name; else one whose title contains it or is contained
+    in it; else one that begins with it."""
     raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))
     ranked: list[tuple[int, int, int]] = []
     for number, passage in enumerate(passages):

@@ -18,7 +18,7 @@ _REACH = 60
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``after`` and ``before`` are regular expressions of cues: the name stands after them, or
+    """``after`` and ``before`` are regular expressions of cues: the name is after them, or
     before them. ``words`` are the words for a query. ``second`` takes the second of two names
     joined by "and"."""
 
