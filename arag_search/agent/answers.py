@@ -1,4 +1,4 @@
-"""A model's last words -> short answer, explanation, cited ids, and what the citations are worth.
+"""Read a model's final reply: short answer, explanation, cited ids, and whether these are right.
 
 The prompts ask for three lines, ``Answer:``, ``Explanation:``, ``Sources:``. Models decorate them,
 leave some out or change their order; what they wrote is kept as it is beside what is read from it.
@@ -33,12 +33,12 @@ _LABEL = re.compile(
 _THINKING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 Held = Callable[[Sequence[str]], Collection[str]]
-"""Says which of some ids are those of passages of the index."""
+"""A function that returns those of some ids that passages of the index have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a final reply says.
+    """The parts of a final reply.
 
     ``raw`` is all of it. ``cited_ids`` are in the order in which they are named. ``wrong_ids`` were
     named although no tool had shown them: those of passages that exist, and ``invented_ids``, which
@@ -65,7 +65,7 @@ def parse_answer(text: str, shown_ids: Collection[str] = (), held: Held | None =
     others there are, without which an id that was not shown counts as one of them.
 
     Without an ``Answer:`` line the first paragraph is the answer; without an ``Explanation:`` line
-    what stands before the first label, or follows the first paragraph, is the explanation. Ids are
+    the text before the first label, or after the first paragraph, is the explanation. Ids are
     read in all three parts by one grammar (``CitedText``).
     """
     parts = _parts(_THINKING.sub("", text))

@@ -1,4 +1,4 @@
-"""One tool call as the model wrote it -> the tool's result, or what was wrong with the call."""
+"""Run a tool call as the model wrote it, or say what was wrong with the call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_LEVELS = 50
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What became of a call.
+    """The outcome of a call.
 
     ``arguments`` are those to record: parsed, or their text where they are not JSON or JSON that no
     other program could read.
@@ -42,8 +42,8 @@ class CallOutcome:
 
 
 class CallRunner:
-    """Runs calls of some tools. ``guarded`` answers an identical call with its earlier ids, and
-    notes when several steps have shown nothing new."""
+    """A runner of calls of some tools. ``guarded`` answers an identical call with its earlier ids,
+    and notes when several steps have shown nothing new."""
 
     def __init__(self, tools: Mapping[str, Tool], *, guarded: bool) -> None:
         self.tools = tools
@@ -51,17 +51,17 @@ class CallRunner:
         self.schemas = tuple(tool.openai_schema() for tool in tools.values())
 
     def run(self, state: State, call: ToolCall) -> CallOutcome:
-        """Run a call and note in the state what it showed. Raises what no model can mend."""
+        """Run a call and note in the state what it showed. Raises what no model can correct."""
         try:
             arguments = parsed_arguments(call.arguments)
         except ValueError as error:
             return CallOutcome(
-                call.arguments, self._noted(state, call.name, error_result(str(error)))
+                call.arguments, self._record_shown(state, call.name, error_result(str(error)))
             )
         result = self._result(state, call.name, arguments)
         return CallOutcome(
             arguments if _is_plain(arguments) else call.arguments,
-            self._noted(state, call.name, result),
+            self._record_shown(state, call.name, result),
         )
 
     def _result(self, state: State, name: str, arguments: object) -> ToolResult:
@@ -73,11 +73,11 @@ class CallRunner:
         key = json.dumps([name, arguments], sort_keys=True)
         earlier = state.calls.get(key)
         if earlier is not None:
-            return _repeated(state.steps[earlier - 1])
+            return _repeat_notice(state.steps[earlier - 1])
         state.calls[key] = len(state.steps) + 1
         return tool.run(arguments, state.read_set)
 
-    def _noted(self, state: State, name: str, result: ToolResult) -> ToolResult:
+    def _record_shown(self, state: State, name: str, result: ToolResult) -> ToolResult:
         """Add what was shown to the state, and the note to the result where it is due."""
         is_read = name in READ_TOOLS and result.retrieved_tokens > 0
         is_new = is_read or not state.shown_ids.issuperset(result.ids)
@@ -98,8 +98,8 @@ def parsed_arguments(text: str) -> object:
     if not text.strip():
         return {}
     try:
-        arguments = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-        if not _is_deep(arguments):
+        arguments = json.loads(text, parse_constant=_reject_constant, parse_float=_finite_float)
+        if not _is_too_deep(arguments):
             return arguments
         problem = "nested too deeply"
     except RecursionError:
@@ -126,7 +126,7 @@ def history_call(call: ToolCall, call_id: str) -> ToolCall:
     return ToolCall(call_id, call.name, written)
 
 
-def _repeated(step: Step) -> ToolResult:
+def _repeat_notice(step: Step) -> ToolResult:
     """Return the answer to a call that was made before."""
     if step.status == "error":
         had = "and was refused"
@@ -154,7 +154,7 @@ def _is_plain(arguments: object) -> bool:
     return True
 
 
-def _is_deep(arguments: object) -> bool:
+def _is_too_deep(arguments: object) -> bool:
     """Return whether JSON has more levels than any arguments need, and than every writer can
     write."""
     level = [arguments]
@@ -169,11 +169,11 @@ def _items(value: object) -> Collection[object]:
     return cast(list[object], value) if isinstance(value, list) else ()
 
 
-def _no_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is too large a number")

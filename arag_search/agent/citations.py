@@ -2,7 +2,7 @@
 
 Ids are in brackets, one or several, with any separator; in a list of sources they may also be
 without brackets. Only the ids of passages are citations: what else is in brackets is text. A word
-that has the form of an id, stands where ids stand, and is none, is an invented one.
+that has the form and the place of an id, and is no passage's, is an invented one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CitedText:
         """Return the ids that the text names, in its order."""
         mentions = [mention for group in self._groups for mention in group.mentions]
         if self._is_list:
-            mentions += self._unbracketed()
+            mentions += self._ids_outside_brackets()
         return sorted(set(mentions))
 
     def without_citations(self) -> str:
@@ -163,7 +163,7 @@ class CitedText:
             return can_cite and self._plain_known
         return _has_letter(id) or (can_cite and self._numeric_known)
 
-    def _unbracketed(self) -> Iterator[Mention]:
+    def _ids_outside_brackets(self) -> Iterator[Mention]:
         """Yield the ids in a list that are in no brackets."""
         rest = list(self._masked)
         for group in self._groups:
@@ -177,9 +177,9 @@ class CitedText:
         for start, end in _split(outside, 0, len(outside)):
             at = bisect_left(begins, start)
             is_beside = at < len(begins) and begins[at] < end
-            yield from self._in_piece(outside[start:end], start, is_beside)
+            yield from self._ids_in_piece(outside[start:end], start, is_beside)
 
-    def _in_piece(self, piece: str, start: int, is_beside: bool) -> Iterator[Mention]:
+    def _ids_in_piece(self, piece: str, start: int, is_beside: bool) -> Iterator[Mention]:
         """Yield the ids in a piece of a list: all of its words where they all are like ids, else
         the first where it says so. ``is_beside`` is for words next to ids in brackets."""
         words = [

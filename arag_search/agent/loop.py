@@ -55,8 +55,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a question ended; ``failure`` is kind and message where it failed, and ``text`` then what
-    there is of an answer."""
+    """The end of a question; ``failure`` is kind and message where it failed, and ``text`` then
+    what there is of an answer."""
 
     text: str
     status: Outcome
@@ -64,7 +64,7 @@ class _Ended:
 
 
 class Agent:
-    """Answers questions over one index with one preset and one model.
+    """An agent that answers questions over one index with one preset and one model.
 
     Keeps nothing between questions, so that threads may share it. Raises NotServedError where the
     index cannot serve a tool of the preset.
@@ -94,7 +94,7 @@ class Agent:
 
         What fails is a record with status "failed"; raises ArgumentError for an empty question.
         """
-        return self.go_on(self.start(question, question_id), on_step)
+        return self.resume(self.start(question, question_id), on_step)
 
     def start(self, question: str, question_id: str = "") -> State:
         """Return the state before the first turn."""
@@ -106,8 +106,8 @@ class Agent:
         state.add(Message("user", question))
         return state
 
-    def go_on(self, state: State, on_step: OnStep | None = None) -> Record:
-        """Carry a question on from where its state stands, to its record."""
+    def resume(self, state: State, on_step: OnStep | None = None) -> Record:
+        """Resume a question from its state, and return its record."""
         began = time.perf_counter() - state.seconds
         steps = self._steps(state)
         while True:
@@ -121,7 +121,7 @@ class Agent:
     def _steps(self, state: State) -> Generator[Step, None, _Ended]:
         """Yield the steps as they are made, then how the question ended."""
         if self._given is not None and not state.steps:
-            yield self._give_passages(state, self._given)
+            yield self._add_given_passages(state, self._given)
         while state.loops < self.preset.max_loops:
             if state.context_tokens >= self.preset.token_budget:
                 break
@@ -129,7 +129,7 @@ class Agent:
             try:
                 reply = self._reply(state, self._schemas)
             except ContextLengthError as error:
-                return self._ended(self._forced(state, too_long=error), "forced")
+                return self._end_of(self._force_answer(state, too_long=error), "forced")
             if self._is_plan(state, reply):
                 state.planned = True
                 state.add(Message("assistant", reply.text))
@@ -138,11 +138,11 @@ class Agent:
             state.loops += 1
             if not (reply.tool_calls and self._schemas):
                 state.add(Message("assistant", reply.text))
-                return self._ended(reply, "answered")
+                return self._end_of(reply, "answered")
             yield self._step(state, reply, began)
-        return self._ended(self._forced(state), "forced")
+        return self._end_of(self._force_answer(state), "forced")
 
-    def _ended(self, reply: ModelReply, status: Outcome) -> _Ended:
+    def _end_of(self, reply: ModelReply, status: Outcome) -> _Ended:
         """Return how a question ends with this reply; a reply that was cut off is no answer."""
         if reply.cut is None:
             return _Ended(reply.text, status)
@@ -153,7 +153,7 @@ class Agent:
         )
         return _Ended(reply.text, "failed", _failure(error))
 
-    def _give_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
+    def _add_given_passages(self, state: State, search: NaiveEmbeddingSearch) -> Step:
         """Put the passages nearest to the question below it; on record as a search of it."""
         began = time.perf_counter()
         arguments = {
@@ -169,11 +169,11 @@ class Agent:
         return step
 
     def _reply(self, state: State, schemas: Sequence[Mapping[str, Any]]) -> ModelReply:
-        """Return the next reply to the messages as they stand; asked for again where it holds
+        """Return the next reply to the messages; ask once more where it holds
         nothing."""
         reply = ModelReply("")
         for _ in range(2):
-            reply = self._asked(state, state.messages, schemas)
+            reply = self._call_model(state, state.messages, schemas)
             if reply.text.strip() or (reply.tool_calls and schemas):
                 return reply
         cut_off = "" if reply.cut is None else f"; {_CUT_OFF[reply.cut]}"
@@ -183,10 +183,10 @@ class Agent:
             do="Try another model, or other settings of it.",
         )
 
-    def _asked(
+    def _call_model(
         self, state: State, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]]
     ) -> ModelReply:
-        """Return one call of the model, its usage added up."""
+        """Call the model once and add up its usage."""
         request = ModelRequest(tuple(messages), schemas, state.question_id)
         given = self.model.reply(request)
         calls = tuple(
@@ -198,11 +198,11 @@ class Agent:
         )
         usage = given.usage
         if usage is None or not usage.is_plausible:
-            usage = self._counted(state, reply, bool(schemas))
+            usage = self._own_usage(state, reply, bool(schemas))
         state.spend(usage)
         return reply
 
-    def _counted(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
+    def _own_usage(self, state: State, reply: ModelReply, with_tools: bool) -> Usage:
         """Usage where the endpoint reports none, or what cannot be."""
         written = Message("assistant", reply.text + reply.reasoning, reply.tool_calls)
         prompt = state.context_tokens + (self._schema_tokens if with_tools else 0)
@@ -233,8 +233,8 @@ class Agent:
             state.add(Message("tool", ONE_A_STEP, (), other.id))
         return step
 
-    def _forced(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
-        """Return the answer that is asked for without tools.
+    def _force_answer(self, state: State, too_long: ContextLengthError | None = None) -> ModelReply:
+        """Ask for the answer without tools.
 
         After a context-length error first the newest tool result is left out, then the older half
         of them too, then all. Raises the last error where even that is too long.
@@ -242,7 +242,7 @@ class Agent:
         state.add(Message("user", prompt_text("forced_answer")))
         if too_long is None:
             try:
-                return self._final(state)
+                return self._final_reply(state)
             except ContextLengthError as error:
                 too_long = error
         results = [at for at, message in enumerate(state.messages) if message.role == "tool"]
@@ -255,12 +255,12 @@ class Agent:
                 if old.content != LEFT_OUT:
                     state.replace(at, Message("tool", LEFT_OUT, (), old.tool_call_id))
             try:
-                return self._final(state)
+                return self._final_reply(state)
             except ContextLengthError as error:
                 too_long = error
         raise too_long
 
-    def _final(self, state: State) -> ModelReply:
+    def _final_reply(self, state: State) -> ModelReply:
         reply = self._reply(state, ())
         state.add(Message("assistant", reply.text))
         return reply
@@ -305,19 +305,19 @@ class Agent:
 
         try:
             return parse_answer(text, state.shown_ids, held)
-        except AragError:  # the engine fails now that the answer is there
+        except AragError:  # the engine fails after the answer was given
             return parse_answer(text, state.shown_ids)
 
 
 def _advance(steps: Generator[Step, None, _Ended], state: State) -> Step | _Ended:
-    """Return the next step, or how the question ended, be it by a failure."""
+    """Return the next step, or how the question ended, also where it failed."""
     try:
         return next(steps)
     except StopIteration as end:
         return cast(_Ended, end.value)
     except AragError as error:
         return _Ended("", "failed", _failure(error))
-    except Exception as error:  # a bug of ours ends one question, and is told, not a whole run
+    except Exception as error:  # a bug of ours ends one question and is logged; the run continues
         _log.exception("Question %s failed.", state.question_id or state.question)
         return _Ended("", "failed", _failure(error))
 
@@ -330,7 +330,7 @@ def _failure(error: Exception) -> str:
 def _step_of(
     number: int, tool: str, arguments: Any, reasoning: str, result: ToolResult, began: float
 ) -> Step:
-    """Return a step on record, as long as it has taken by now."""
+    """Return the step to record, with the time that it has taken until now."""
     return Step(
         step=number,
         tool_name=tool,
@@ -361,7 +361,7 @@ def _history(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
 
 
 def _index_fingerprint(index: Index) -> str:
-    """That of the corpus and of how it is ranked, and the scope where there is one."""
+    """Return the fingerprint of the corpus and its ranking, with the scope where there is one."""
     manifest = index.manifest
     fingerprint = f"{manifest.fingerprint} bm25={manifest.k1:g},{manifest.b:g}"
     if manifest.without:

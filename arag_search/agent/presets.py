@@ -1,6 +1,6 @@
-"""Presets: which tools, which prompt, which bounds, from a YAML file to a checked object.
+"""Presets: which tools, which prompt and which bounds, read from a YAML file and checked.
 
-A preset is complete: every key stands in its file. Models and endpoints are no part of it.
+A preset is complete: every key is in its file. Models and endpoints are no part of it.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _MIN_BUDGET = 1_000
 _MAX_GIVEN = 20
 
 
-def _registered(name: str) -> str:
+def _check_tool_name(name: str) -> str:
     if name not in TOOLS:
         raise ValueError(f"there is no tool {name!r}")
     return name
 
 
 ToolName = Annotated[
-    str, AfterValidator(_registered), WithJsonSchema({"type": "string", "enum": list(TOOLS)})
+    str, AfterValidator(_check_tool_name), WithJsonSchema({"type": "string", "enum": list(TOOLS)})
 ]
 
 
 class Preset(BaseModel):
-    """How a question is answered: what a preset file holds, checked."""
+    """The checked content of a preset file: how a question is answered."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -156,7 +156,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
             do="See them with: arag-search presets",
         )
     values = read_mapping(path, "preset", holds="keys", allowed="lines of the form key: value")
-    return _checked({str(key): value for key, value in values.items()}, path)
+    return _check_values({str(key): value for key, value in values.items()}, path)
 
 
 def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) -> Preset:
@@ -165,12 +165,12 @@ def changed_preset(preset: Preset, changes: Mapping[str, object], where: str) ->
 
     Raises ConfigError naming every key that is unknown or wrong.
     """
-    return _checked({**preset.model_dump(), **changes}, Path(where))
+    return _check_values({**preset.model_dump(), **changes}, Path(where))
 
 
-def _checked(values: Mapping[str, object], path: Path) -> Preset:
+def _check_values(values: Mapping[str, object], path: Path) -> Preset:
     """Return the preset in the values. Raises ConfigError for all problems at once."""
-    problems = [_unknown(key, values[key]) for key in values if key not in Preset.model_fields]
+    problems = [_unknown_key(key, values[key]) for key in values if key not in Preset.model_fields]
     given = {key: value for key, value in values.items() if key in Preset.model_fields}
     prompt = given.get("prompt")
     if isinstance(prompt, str):
@@ -179,14 +179,14 @@ def _checked(values: Mapping[str, object], path: Path) -> Preset:
             _check_prompt(beside, path)
             given["prompt"] = str(beside)
         elif prompt not in SYSTEM_PROMPTS:
-            problems.append(_wrong("prompt", prompt))
+            problems.append(_wrong_value("prompt", prompt))
     try:
         preset = Preset.model_validate(given)
     except ValidationError as error:
-        problems += _described(error)
+        problems += _problem_texts(error)
     else:
         if len(set(preset.tools)) < len(preset.tools):
-            problems.append(_wrong("tools", list(preset.tools)))
+            problems.append(_wrong_value("tools", list(preset.tools)))
         if not problems:
             return preset
     raise ConfigError(
@@ -197,7 +197,7 @@ def _checked(values: Mapping[str, object], path: Path) -> Preset:
 
 
 def _check_prompt(file: Path, preset: Path) -> None:
-    """Raise ConfigError for a prompt that is no text."""
+    """Raise ConfigError for a prompt that is not readable text."""
     try:
         is_empty = not file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -209,7 +209,7 @@ def _check_prompt(file: Path, preset: Path) -> None:
         raise ConfigError("The prompt is empty.", where=f"{file}, named in {preset}")
 
 
-def _described(error: ValidationError) -> list[str]:
+def _problem_texts(error: ValidationError) -> list[str]:
     """Return one problem a key, in the order of the keys."""
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
@@ -217,23 +217,23 @@ def _described(error: ValidationError) -> list[str]:
         if detail["type"] == "missing":
             problems[key] = f'key "{key}" is missing. Allowed: {allowed_values(key)}.'
         else:
-            problems.setdefault(key, _wrong(key, cast(object, detail["input"])))
+            problems.setdefault(key, _wrong_value(key, cast(object, detail["input"])))
     return list(problems.values())
 
 
-def _unknown(key: str, value: object) -> str:
+def _unknown_key(key: str, value: object) -> str:
     keys = ", ".join(Preset.model_fields)
-    return f'key "{key}", {_shown(value)}: there is no such key. Keys: {keys}.'
+    return f'key "{key}", {_preview(value)}: there is no such key. Keys: {keys}.'
 
 
-def _wrong(key: str, value: object) -> str:
-    return f'key "{key}", {_shown(value)}. Allowed: {allowed_values(key)}.'
+def _wrong_value(key: str, value: object) -> str:
+    return f'key "{key}", {_preview(value)}. Allowed: {allowed_values(key)}.'
 
 
-def _shown(value: object) -> str:
+def _preview(value: object) -> str:
     try:
         text = orjson.dumps(value, default=str).decode("utf-8")
-    except TypeError:  # YAML knows more than JSON does: keys that are no text, circles
+    except TypeError:  # YAML has more than JSON: keys that are not text, cycles
         text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -1,6 +1,6 @@
 """The state of one question between two turns: all that the loop knows, as plain data.
 
-It can be written out after any step and read back elsewhere; the loop then goes on as if it had
+It can be written out after any step and read back elsewhere; the loop then resumes as if it had
 never stopped.
 """
 
@@ -22,7 +22,7 @@ _TOKENS_A_MESSAGE = 4  # role and separators, about what chat templates spend on
 
 @dataclass(slots=True)
 class State:
-    """Where a question stands.
+    """The state of a question.
 
     ``context_tokens`` are those of all messages (o200k), counted as they are added. ``calls`` maps
     a call to the step that ran it. ``stale_steps`` counts steps since one showed something new.

@@ -18,7 +18,7 @@ def hits_text(step: Step) -> str:
     if step.total_is_exact is False:
         total = f"more than {total}"
     elif step.total_is_exact is None and step.total_hits == MAX_TOTAL:
-        total += " or more"  # a record of a version that did not tell
+        total += " or more"  # a record of a version that did not store it
     return f"{shown} of {total} hits"
 
 

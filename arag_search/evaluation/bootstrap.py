@@ -63,8 +63,10 @@ def resampled_means(
 def _draws(
     types: tuple[str | None, ...], name: str, resamples: int
 ) -> list[tuple[list[int], NDArray[np.int32]]]:
-    """Of each type the rows of its questions, and how often each of them is drawn; kept, for the
-    same questions are drawn for every table of an analysis."""
+    """Return for each type the rows of its questions, and how often each row is drawn.
+
+    The draws are cached: every table of an analysis draws the same questions.
+    """
     import numpy as np
 
     generator = np.random.default_rng([SEED, *name.encode()])
@@ -77,7 +79,8 @@ def _draws(
 
 
 def intervals(values: Sequence[float], means: Table, levels: Sequence[float]) -> list[Interval]:
-    """Of each column its mean, and the percentiles of its resampled ``means`` at its level."""
+    """Return for each column its mean, and the percentiles of its resampled ``means`` at its
+    level."""
     import numpy as np
 
     estimates: list[Interval] = []

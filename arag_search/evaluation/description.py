@@ -1,4 +1,4 @@
-"""What a file of questions holds, and what of its evidence an index can show."""
+"""Describe a file of questions, and how much of its evidence an index can show."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How much of the evidence an index can show.
+    """The share of the evidence that an index can show.
 
     ``pieces`` is over all questions, ``by_rule`` counts those that each rule found, and
     "unresolved" ones; ``several`` are held by more than one passage. ``questions`` name evidence,
@@ -71,7 +71,7 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that is said of a file. ``types`` and ``hops`` count questions; a question without a
+    """The description of a file. ``types`` and ``hops`` count questions; a question without a
     type is counted under "", without hops under 0."""
 
     path: str
@@ -102,7 +102,7 @@ def describe(file: QuestionFile, chunks: Iterable[Chunk] | None = None) -> Descr
         path=str(file.path),
         shapes=dict(file.shapes),
         questions=len(questions),
-        types=_counted(question.type or "" for question in questions),
+        types=_count_names(question.type or "" for question in questions),
         hops=dict(sorted(Counter(len(question.hops) for question in questions).items())),
         answers=_answers(questions),
         evidence=_evidence(questions),
@@ -122,7 +122,7 @@ def is_yes_or_no(question: Question) -> bool:
 
 
 def answers_itself(question: Question) -> bool:
-    """Return whether a gold answer stands in the question, in whole words."""
+    """Return whether the question contains a gold answer, in whole words."""
     text = whole_words(question.text)
     return any(stands_in(answer, text) for answer in question.answers)
 
@@ -160,7 +160,7 @@ def _names_evidence(question: Question) -> bool:
 def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
     """Return the first question of each type, the commonest type first, filled up with the first
     ones."""
-    order = list(_counted(question.type or "" for question in questions))
+    order = list(_count_names(question.type or "" for question in questions))
     firsts = [
         next(question for question in questions if (question.type or "") == name) for name in order
     ]
@@ -168,8 +168,8 @@ def _examples(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(chosen[:EXAMPLES])
 
 
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    """Names with how often they stand, the commonest first, equals by name."""
+def _count_names(names: Iterable[str]) -> dict[str, int]:
+    """Return names with their counts, the commonest first, equals by name."""
     return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 

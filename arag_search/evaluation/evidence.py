@@ -20,10 +20,11 @@ EVIDENCE_CAP_TOKENS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """When a piece of evidence was met, as places in the trajectory, from 0; None: never.
+    """The times at which a piece of evidence was met, as places in the trajectory, from 0; None:
+    never.
 
     ``shown`` is the first step that names its passage, ``visible`` the first whose text shows what
-    counts: the answer of a hop; where that is not known to stand there, anything of the passage.
+    counts: the answer of a hop; where it is not known to be there, any text of the passage.
     ``read`` is the first chunk_read that shows text of its passage, whatever it says.
     """
 
@@ -35,13 +36,13 @@ class Sighting:
 
 def shown_titles(record: Record) -> set[str]:
     """Return the titles of all passages that the tools showed."""
-    return {seen.passage.title for seen in _seen(record) if seen.passage.title}
+    return {seen.passage.title for seen in _sights(record) if seen.passage.title}
 
 
 def sightings_by_title(question: Question, record: Record) -> list[list[Sighting]]:
     """Return when each gold title was shown, for every set of titles that would do. What is to be
     visible is the answer of the hop that the passage is to tell, where there are hops."""
-    seen = _seen(record)
+    seen = _sights(record)
     of_subjects = not question.supporting_titles
     answers = {
         normalise(name): hop.answer
@@ -69,7 +70,7 @@ def sightings_by_passage(
 ) -> list[list[Sighting]]:
     """Return when each piece was shown by one of its passages, for every set that would do; one
     that no passage of the index holds never is."""
-    seen = _seen(record)
+    seen = _sights(record)
 
     def sighting(piece: EvidencePiece) -> Sighting:
         met = [sight for sight in seen if sight.passage.id in piece.chunk_ids]
@@ -78,23 +79,23 @@ def sightings_by_passage(
     return [[sighting(piece) for piece in pieces] for pieces in sets]
 
 
-class _Seen(NamedTuple):
-    """What a step shows of a passage."""
+class _Sight(NamedTuple):
+    """A passage as a step shows it."""
 
     place: int
     is_read: bool
     passage: ShownPassage
 
 
-def _seen(record: Record) -> list[_Seen]:
+def _sights(record: Record) -> list[_Sight]:
     return [
-        _Seen(place, step.is_read, passage)
+        _Sight(place, step.is_read, passage)
         for place, step in enumerate(record.trajectory)
         for passage in step.shown_passages()
     ]
 
 
-def _sighting(name: str, met: Sequence[_Seen], answer: str | None) -> Sighting:
+def _sighting(name: str, met: Sequence[_Sight], answer: str | None) -> Sighting:
     """Return when a piece was met, given all that shows its passage, in order."""
     telling = (
         sight.place
@@ -106,7 +107,7 @@ def _sighting(name: str, met: Sequence[_Seen], answer: str | None) -> Sighting:
     return Sighting(name, shown, next(telling, None), next(reads, None))
 
 
-# What it was worth
+# Measures of evidence
 
 
 @dataclass(frozen=True, slots=True)

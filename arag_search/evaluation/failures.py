@@ -1,4 +1,4 @@
-"""Why answers are wrong, as far as records tell: categories of ours, told mechanically.
+"""Classify wrong answers, as far as records show why: categories of ours, found mechanically.
 
 Each wrong answer has one: the first that holds, in the order of FAILURES. Those of A-RAG are a
 model's verdict on the whole trajectory, and other than these.
@@ -33,7 +33,7 @@ def failure_of(
     question: Question, record: Record | None, sets: Sequence[Sequence[EvidencePiece]] | None = None
 ) -> Failure:
     """Return the category of a wrong answer. ``sets`` are the pieces of evidence in the index that
-    was searched; without, passages are told by their titles.
+    was searched; without, passages are recognised by their titles.
 
     Of several sets of evidence the one counts of which most was read.
     """
@@ -56,7 +56,7 @@ def failure_of(
 
 
 def failure_counts(failures: Iterable[Failure]) -> dict[Failure, int]:
-    """Return how often each stands, in the order of FAILURES, zeros too."""
+    """Return how often each occurs, in the order of FAILURES, zeros too."""
     counts = Counter(failures)
     return {name: counts[name] for name in FAILURES}
 

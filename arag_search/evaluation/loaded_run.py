@@ -23,10 +23,10 @@ from arag_search.runs.folder import (
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """What a folder holds: what the run is, the questions that it was to answer, the records by
-    question id. ``notes`` are what a reader must know of questions and files. ``foreign`` are
-    records in the folder that another run wrote, or that answer another question, by id: they count
-    as no records."""
+    """The content of a run's folder: what the run is, the questions that it was to answer, the
+    records by question id. ``notes`` are what a reader must know of questions and files.
+    ``foreign`` are records in the folder that another run wrote, or that answer another question,
+    by id: they count as no records."""
 
     description: RunDescription
     questions: tuple[Question, ...]
@@ -52,7 +52,7 @@ def load_run(folder: Path | str, questions_file: Path | str | None = None) -> Lo
             do="Name the file to score against with --questions.",
         )
     questions = load_questions(questions_file or description.questions)
-    notes = _unfinished(stored)
+    notes = _incomplete_record_note(stored)
     if questions_fingerprint(questions) != description.fingerprints.get("questions"):
         if questions_file is None:
             raise RunError(
@@ -82,10 +82,10 @@ def load_recorded_run(folder: Path | str) -> LoadedRun:
         raise RunError(
             "No question has a record of this run yet.",
             where=str(folder / RECORDS_FILE),
-            do="Go on with the run first.",
+            do="Resume the run first.",
         )
     questions = tuple(Question(id, record.question, ()) for id, record in records.own.items())
-    notes = [*_unfinished(stored), *_foreign_notes(records)]
+    notes = [*_incomplete_record_note(stored), *_foreign_notes(records)]
     if len(questions) < description.asked:
         notes.append(f"{len(questions):,} of {description.asked:,} questions have a record.")
     return LoadedRun(description, questions, records.own, tuple(notes), records.foreign)
@@ -101,12 +101,14 @@ def _foreign_notes(records: RunRecords) -> list[str]:
     ]
 
 
-def _unfinished(stored: StoredRecords) -> list[str]:
-    """Return a note on a last record that a crash, or a run that goes on, has left in the
-    middle."""
+def _incomplete_record_note(stored: StoredRecords) -> list[str]:
+    """Return a note on a last record that a crash, or a run in progress, has left incomplete."""
     if stored.size == stored.read_bytes:
         return []
-    return ["The last record is not whole and is left out: the run was stopped, or goes on."]
+    return [
+        "The last record is incomplete and is left out: the run was interrupted, or is still "
+        "running."
+    ]
 
 
 def _check_known(

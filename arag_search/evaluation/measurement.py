@@ -110,7 +110,7 @@ def measure_question(
 def means_by_type(
     scores: Sequence[QuestionScore], values: Mapping[str, Values], measures: Sequence[Measure]
 ) -> tuple[Means, ...]:
-    """Means over all questions, then over those of each type, as the rows of a score."""
+    """Return means over all questions, then over those of each type, as the rows of a score."""
     return tuple(
         _means(name, [values[score.id] for score in group], measures)
         for name, group in groups_of(scores)

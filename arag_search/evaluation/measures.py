@@ -24,7 +24,7 @@ _FORM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:@([0-9]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a question: its score, what was shown of its evidence, and a judge's verdict
+    """The outcome of a question: its score, what was shown of its evidence, and a judge's verdict
     from 0 to 1; the last two are None where they are not known."""
 
     score: QuestionScore
@@ -37,7 +37,7 @@ Value = Callable[[Outcome], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is measured.
+    """A kind of measure.
 
     ``missing`` is what a question scores that failed or has no record; None: it is left out of the
     mean. ``needs`` are what a question (gold answers, evidence, judged documents) or the caller
@@ -59,21 +59,21 @@ class Kind:
 _BY_NAME: dict[str, Kind] = {}
 
 
-def _registered(kind: Kind) -> Kind:
+def _register(kind: Kind) -> Kind:
     return _BY_NAME.setdefault(kind.name, kind)
 
 
 def _share(name: str, meaning: str, value: Value, *needs: Need) -> Kind:
-    return _registered(Kind(name, "share", True, 0.0, frozenset(needs), False, meaning, value))
+    return _register(Kind(name, "share", True, 0.0, frozenset(needs), False, meaning, value))
 
 
 def _cost(name: str, unit: Unit, meaning: str, value: Value) -> Kind:
-    return _registered(Kind(name, unit, False, None, frozenset(), False, meaning, value))
+    return _register(Kind(name, unit, False, None, frozenset(), False, meaning, value))
 
 
 def _ranking(name: str, meaning: str) -> Kind:
     needs = frozenset[Need]({"documents", "index"})
-    return _registered(Kind(name, "share", True, 0.0, needs, True, meaning))
+    return _register(Kind(name, "share", True, 0.0, needs, True, meaning))
 
 
 EM = _share(
@@ -110,7 +110,7 @@ FULL_EVIDENCE = _share(
     lambda of: of.evidence and of.evidence.full,
     "evidence",
 )
-TOKENS_TO_EVIDENCE = _registered(
+TOKENS_TO_EVIDENCE = _register(
     Kind(
         "TokensToEvidence",
         "tokens",
@@ -163,25 +163,25 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    """Return the measure that prints so. Raises ArgumentError listing what is allowed."""
+    """Return the measure with this name. Raises ArgumentError listing what is allowed."""
     form = _FORM.fullmatch(text)
     kind = _BY_NAME.get(form[1]) if form is not None else None
     if form is None or kind is None:
-        raise _refused(text, f'There is no measure "{text}".')
+        raise _no_such_measure(text, f'There is no measure "{text}".')
     if form[2] is None:
         if kind.is_ranking:
-            raise _refused(text, f'"{text}" needs a number of documents: {text}@10.')
+            raise _no_such_measure(text, f'"{text}" needs a number of documents: {text}@10.')
         return Measure(kind)
     if not kind.is_ranking:
-        raise _refused(text, f'"{kind.name}" takes no number of documents.')
+        raise _no_such_measure(text, f'"{kind.name}" takes no number of documents.')
     cutoff = int(form[2])
     if not 1 <= cutoff <= _MAX_CUTOFF or form[2] != str(cutoff):
-        raise _refused(text, f'"{text}" looks at {form[2]} documents.')
+        raise _no_such_measure(text, f'"{text}" looks at {form[2]} documents.')
     return Measure(kind, cutoff)
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Return each measure once, in the order given; several may stand in one text, with commas
+    """Return each measure once, in the order given; one text may hold several, with commas
     between.
 
     Raises ArgumentError.
@@ -190,7 +190,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
     for text in texts:
         names = [name for piece in text.split(",") if (name := piece.strip())]
         if not names:
-            raise _refused(text, f'"{text}" names no measure.')
+            raise _no_such_measure(text, f'"{text}" names no measure.')
         measures |= dict.fromkeys(map(parse_measure, names))
     return tuple(measures)
 
@@ -200,7 +200,7 @@ def allowed_names() -> str:
     return ", ".join(f"{kind.name}@k" if kind.is_ranking else kind.name for kind in KINDS)
 
 
-def _refused(text: str, what: str) -> ArgumentError:
+def _no_such_measure(text: str, what: str) -> ArgumentError:
     close = next((kind.name for kind in KINDS if kind.name.lower() == text.lower()), None)
     return ArgumentError(
         what,

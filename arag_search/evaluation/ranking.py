@@ -26,7 +26,7 @@ def ranking_values(
     ``ranked`` are document ids, best first, each once. Raises MissingExtraError where ir-measures
     is not installed.
     """
-    theirs = _imported()
+    theirs = _import_ir_measures()
     wanted = {theirs.parse_measure(_their_name(measure)): str(measure) for measure in measures}
     qrels = {
         id: {document: max(grade, 0) for document, grade in grades.items()}
@@ -56,8 +56,8 @@ def shown_documents(record: Record, passages: Passages) -> list[str]:
 def judgements(
     question: Question, sets: Sequence[Sequence[EvidencePiece]], passages: Passages
 ) -> dict[str, int]:
-    """Grades by document: those of the data set, else 1 for every document that holds a piece of
-    the evidence."""
+    """Return grades by document: those of the data set, else 1 for every document that holds a
+    piece of the evidence."""
     if question.relevant_documents:
         return dict(question.relevant_documents)
     ids = [id for pieces in sets for piece in pieces for id in piece.chunk_ids]
@@ -69,7 +69,7 @@ def _their_name(measure: Measure) -> str:
     return f"{name}@{measure.cutoff}"
 
 
-def _imported() -> Any:
+def _import_ir_measures() -> Any:
     try:
         import ir_measures
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""From the evidence that a question names to the passages of an index that hold it."""
+"""Resolve the evidence that a question names to the passages of an index that hold it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arag_search.questions.question import GoldPassage, Hop, Question
 
 Rule = Literal["text", "title", "normalised", "brackets", "subject and object"]
 _TELLING_WORDS = 4
-"""A sentence with fewer words stands in many passages."""
+"""A sentence with fewer words is in many passages."""
 
 RULES: tuple[Rule, ...] = ("text", "title", "normalised", "brackets", "subject and object")
 
@@ -58,11 +58,11 @@ class IndexedPassage:
         self._sentences: list[str] | None = None
 
     def has(self, text: str) -> bool:
-        """Return whether the words of a text stand in it."""
+        """Return whether the words of a text are in the passage."""
         return stands_in(text, self.text)
 
     def sentences_in(self, whole: str) -> list[str]:
-        """Return the words of those of its sentences that stand in a text and are not too short to
+        """Return the words of those of its sentences that are in a text and are not too short to
         tell; ``whole_words`` made the text."""
         if self._sentences is None:
             made = [whole_words(sentence) for sentence in self.chunk.sentences()]
@@ -79,12 +79,12 @@ class Passages:
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.all = [IndexedPassage(chunk) for chunk in chunks]
         self._by_id = {passage.chunk.id: passage for passage in self.all}
-        self._by_title = _grouped((passage.chunk.title, passage) for passage in self.all)
-        self._by_name = _grouped((normalise(passage.chunk.title), passage) for passage in self.all)
-        self._by_bare_name = _grouped(
+        self._by_title = _group((passage.chunk.title, passage) for passage in self.all)
+        self._by_name = _group((normalise(passage.chunk.title), passage) for passage in self.all)
+        self._by_bare_name = _group(
             (normalise(without_brackets(passage.chunk.title)), passage) for passage in self.all
         )
-        self._by_text = _grouped((passage.text, passage) for passage in self.all)
+        self._by_text = _group((passage.text, passage) for passage in self.all)
 
     def of_ids(self, ids: Iterable[str]) -> list[IndexedPassage]:
         """Return the passages with these ids, all of which are there."""
@@ -97,7 +97,7 @@ class Passages:
 
     def titled(self, title: str) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
         """Yield the passages with a title, by each rule that finds any: the title as it is; after
-        normalisation; after normalisation of titles without what stands in brackets at their
+        normalisation; after normalisation of titles without brackets at their
         end."""
         name = normalise(title)
         if passages := self._by_title.get(title):
@@ -108,16 +108,18 @@ class Passages:
             yield "brackets", passages
 
     def with_texts(self, *texts: str) -> list[IndexedPassage]:
-        """Return the passages in which the words of all of these texts stand."""
+        """Return the passages that contain the words of all of these texts."""
         wanted = [whole_words(text) for text in texts]
         if not all(wanted):
             return []
         return [passage for passage in self.all if all(words in passage.text for words in wanted)]
 
     def of_text(self, title: str | None, text: str, answer: str) -> Sequence[IndexedPassage]:
-        """Return the passages that hold a published text: those that are it or have all of it;
-        where it was cut, those with a sentence of it in which the answer stands, else with any of
-        it."""
+        """Return the passages that hold a published text.
+
+        They are those that equal or contain it; where it was cut, those with a sentence of it that
+        has the answer, else those with any sentence of it.
+        """
         whole = whole_words(text)
         same = self._by_text.get(whole, ())
         if (
@@ -146,10 +148,10 @@ def resolve_hops(
     ``published`` are the passages as the data set has them, where those of the index are packed or
     cut differently: hops are resolved to the former, and these are located by their texts.
     """
-    resolved = tuple(_resolved_hop(hop, published or passages) for hop in question.hops)
+    resolved = tuple(_resolve_hop(hop, published or passages) for hop in question.hops)
     if published is None:
         return resolved
-    return tuple(_located(hop, published, passages) for hop in resolved)
+    return tuple(_locate(hop, published, passages) for hop in resolved)
 
 
 def resolve_evidence(
@@ -184,7 +186,7 @@ class LocatedEvidence:
     def of(
         questions: Iterable[Question], passages: Passages, published: Passages | None = None
     ) -> LocatedEvidence:
-        """``published`` as in ``resolve_hops``."""
+        """Resolve the evidence of questions; ``published`` as in ``resolve_hops``."""
         sets = {
             question.id: resolve_evidence(question, passages, published) for question in questions
         }
@@ -198,10 +200,11 @@ def rule_counts(rules: Iterable[Rule | None]) -> dict[str, int]:
     return {rule or "unresolved": counts[rule] for rule in (*RULES, None) if counts[rule]}
 
 
-def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
-    """By the first rule whose passages hold the answer, else the first that finds any."""
+def _resolve_hop(hop: Hop, passages: Passages) -> ResolvedHop:
+    """Resolve a hop by the first rule whose passages hold the answer, else by the first that finds
+    any."""
     first: ResolvedHop | None = None
-    for rule, candidates in _found(hop, passages):
+    for rule, candidates in _matches_by_rule(hop, passages):
         telling = [passage for passage in candidates if passage.has(hop.answer)]
         ids = tuple(passage.chunk.id for passage in telling or candidates)
         resolved = ResolvedHop(hop, ids, rule, bool(telling))
@@ -211,7 +214,9 @@ def _resolved_hop(hop: Hop, passages: Passages) -> ResolvedHop:
     return first or ResolvedHop(hop, (), None, False)
 
 
-def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
+def _matches_by_rule(
+    hop: Hop, passages: Passages
+) -> Iterator[tuple[Rule, Sequence[IndexedPassage]]]:
     """Yield what each rule finds, in their order, of those that find anything."""
     if hop.text is not None and (matches := passages.of_text(hop.title, hop.text, hop.answer)):
         yield "text", matches
@@ -223,7 +228,7 @@ def _found(hop: Hop, passages: Passages) -> Iterator[tuple[Rule, Sequence[Indexe
             yield "subject and object", matches
 
 
-def _located(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
+def _locate(resolved: ResolvedHop, published: Passages, passages: Passages) -> ResolvedHop:
     """Return the same hop in passages that are packed or cut differently."""
     answer = resolved.hop.answer
     located = {
@@ -260,7 +265,7 @@ def _text_piece(passage: GoldPassage, passages: Passages) -> EvidencePiece:
     )
 
 
-def _grouped(pairs: Iterable[tuple[str, IndexedPassage]]) -> dict[str, list[IndexedPassage]]:
+def _group(pairs: Iterable[tuple[str, IndexedPassage]]) -> dict[str, list[IndexedPassage]]:
     groups: dict[str, list[IndexedPassage]] = defaultdict(list)
     for key, passage in pairs:
         if key.strip():

@@ -1,4 +1,4 @@
-"""What a run is worth: measures of every question that it was to answer, overall and by type.
+"""Score a run: measures of every question that it was to answer, overall and by type.
 
 A question that failed or has no record counts as 0 in every measure of quality.
 """
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge says of the answers: by question, and how far people agree with it."""
+    """A judge's verdicts on the answers by question, and how far people agree with them."""
 
     model: str
     repeats: int
@@ -104,7 +104,7 @@ class Score:
     doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def failure_counts(self) -> dict[str, dict[Failure, int]]:
-        """Return how often each category stands, in the groups of the rows."""
+        """Return how often each category occurs, in the groups of the rows."""
         return {
             name: failure_counts(
                 self.failures[score.id] for score in group if score.id in self.failures
@@ -113,7 +113,7 @@ class Score:
         }
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """Return how often each verdict stands, in the groups of the rows; "not judged" are answers
+        """Return how often each verdict occurs, in the groups of the rows; "not judged" are answers
         that the judge found none for. Empty without a judge."""
         if self.judged is None:
             return {}
@@ -188,9 +188,9 @@ def score_run(
     asked, records, notes = run.questions, run.records, list(run.notes)
     scores = tuple(score_question(question, records.get(question.id)) for question in asked)
     located = None if index is None else LocatedEvidence.of(asked, Passages(index.scan()))
-    if index is not None and not _searched(run.description, index):
+    if index is not None and not _is_searched_index(run.description, index):
         notes.append(f"Evidence is looked for in {index.location}, which the run did not search.")
-    judged = None if judge is None else _judged(judge, asked, records, labels)
+    judged = None if judge is None else _judge_answers(judge, asked, records, labels)
     values = measure_questions(
         asked, records, measures, located=located, verdicts=_verdict_values(judged, asked)
     )
@@ -219,7 +219,7 @@ def score_run(
     )
 
 
-def _searched(run: RunDescription, index: Index) -> bool:
+def _is_searched_index(run: RunDescription, index: Index) -> bool:
     """Return whether the run searched the passages of this index, in whatever scope and ranking."""
     return run.fingerprints.get("index", "").startswith(index.manifest.fingerprint)
 
@@ -242,7 +242,7 @@ def _measurable(
     return tuple(measures)
 
 
-def _judged(
+def _judge_answers(
     judge: Judge,
     questions: Sequence[Question],
     records: Mapping[str, Record],

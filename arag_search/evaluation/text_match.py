@@ -20,30 +20,37 @@ _YES_OR_NO = frozenset({"yes", "no", "noanswer"})
 
 
 def whole_words(text: str) -> str:
-    """Return the words of a text with a blank around each: in another such text it stands only
-    where its words do. Parts of words on both sides of a mark are words too ("New York's",
-    "1916-2002"), in which this differs from ``normalise``."""
+    """Return the words of a text with a space around each, for ``stands_in``.
+
+    A text is contained in another only where its words are. Parts of words on both sides of a mark
+    are words too ("New York's", "1916-2002"), unlike in ``normalise``.
+    """
     words = _MARKS.sub(" ", " ".join(terms(text))).split()
     return f" {' '.join(words)} " if words else ""
 
 
 def stands_in(text: str, whole: str) -> bool:
-    """Return whether the words of a text stand in another, which ``whole_words`` made; none do
-    not."""
+    """Return whether ``whole``, made by ``whole_words``, contains the words of a text.
+
+    A text without words is contained in none.
+    """
     words = whole_words(text)
     return bool(words) and words in whole
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1 where the answer is one of the gold answers, else 0."""
+    """Return 1 where the answer is one of the gold answers, else 0."""
     normal = normalise(answer)
     return float(any(normal == normalise(gold) for gold in golds))
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
-    """Harmonic mean of precision and recall of words, each word as often as it stands; of the best
-    gold answer. Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
-    noanswer agrees with itself alone."""
+    """Return the harmonic mean of precision and recall of words, counted with repeats, for the best
+    gold answer.
+
+    Two texts without words agree. As HotpotQA has it, an answer that is yes, no or
+    noanswer agrees with itself alone.
+    """
     words = normalise(answer).split()
     return max((_f1(words, normalise(gold).split()) for gold in golds), default=0.0)
 
@@ -60,9 +67,9 @@ def _f1(answer: list[str], gold: list[str]) -> float:
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """1 where a gold answer stands in the answer, else 0 (A-RAG's contain-match).
+    """Return 1 where the answer contains a gold answer, else 0 (A-RAG's contain-match).
 
-    As in the paper it is a matter of characters, not of words: "no" stands in "Norway".
+    As in the paper it is a matter of characters, not of words: "Norway" contains "no".
     """
     normal = normalise(answer)
     wanted = [normalise(gold) for gold in golds]
@@ -101,5 +108,5 @@ def title_names(title: str, *, of_subjects: bool) -> set[str]:
 
 
 def without_brackets(title: str) -> str:
-    """Return a title without what stands in brackets at its end."""
+    """Return a title without the brackets at its end."""
     return _BRACKETS.sub("", title)

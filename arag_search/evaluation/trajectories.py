@@ -19,7 +19,7 @@ _SIZES = ("top_k", "max_results")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What the results of two consecutive searches share.
+    """The overlap of the results of consecutive searches.
 
     Means over the ``pairs`` of which at least one found something, of the shared passages: divided
     by the larger of the two results, by all passages of both (Jaccard), and by the number of
@@ -37,7 +37,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What followed the searches that failed: found nothing, or were refused.
+    """The recovery from searches that failed: found nothing, or were refused.
 
     ``at_once`` counts those after which the next search found something, ``later`` those where a
     later one did, ``never`` the rest. ``searches`` is the mean number of searches from a failed one
@@ -56,7 +56,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Both, over all searches of some records."""
+    """Overlap and recovery over all searches of some records."""
 
     records: int
     searches: int
@@ -65,7 +65,8 @@ class Trajectories:
 
 
 def trajectories(records: Iterable[Record]) -> Trajectories:
-    """Return what can be told of the searches of these records; pairs never cross a question."""
+    """Return overlap and recovery of the searches of these records; pairs never cross a
+    question."""
     searches = [searches_of(record) for record in records]
     return Trajectories(
         records=len(searches),

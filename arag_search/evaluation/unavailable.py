@@ -34,7 +34,7 @@ UNRESOLVED = "some evidence is in no passage of the index"
 class TakenAway:
     """Questions without their evidence.
 
-    ``questions`` are marked as not answerable; their type is GONE or, where an answer still stands
+    ``questions`` are marked as not answerable; their type is GONE or, where an answer is still
     in a passage that is left, STILL_PRESENT. ``filter`` is the scope that leaves out ``documents``.
     ``left_out`` counts the questions that were not chosen, by the first reason that holds.
     ``passages`` are those of the whole index, ``removed`` how many of them the scope leaves out.
@@ -95,7 +95,9 @@ def take_away(
     return TakenAway(
         questions=tuple(
             replace(
-                question, answerable=False, type=STILL_PRESENT if _stands(question, texts) else GONE
+                question,
+                answerable=False,
+                type=STILL_PRESENT if _is_in_texts(question, texts) else GONE,
             )
             for question in chosen
         ),
@@ -124,7 +126,7 @@ def _evidence_ids(question: Question, passages: Passages) -> set[str] | str:
     return {id for piece in pieces for id in piece.chunk_ids}
 
 
-def _stands(question: Question, texts: Sequence[str]) -> bool:
-    """Return whether any of the answers stands in any of the texts."""
+def _is_in_texts(question: Question, texts: Sequence[str]) -> bool:
+    """Return whether any of the answers is in any of the texts."""
     answers = [words for answer in question.answers if (words := whole_words(answer))]
     return any(answer in text for text in texts for answer in answers)

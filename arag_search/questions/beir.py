@@ -44,7 +44,7 @@ def read_beir(path: Path) -> tuple[tuple[Question, ...], tuple[str, ...]]:
         fields.check((("_id",), ("text",)), _QUERY)
         id = fields.id(("_id",))
         if id in ids:
-            raise QuestionsError(f'The id "{id}" stands twice.', where=where, allowed=_QUERY)
+            raise QuestionsError(f'The id "{id}" is duplicated.', where=where, allowed=_QUERY)
         ids.add(id)
         if id in judged:
             documents = tuple(judged[id].items())
@@ -79,7 +79,7 @@ def _qrels_file(folder: Path) -> Path:
 
 
 def _judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Grades by query and document, in the order of the file."""
+    """Return grades by query and document, in the order of the file."""
     grades: dict[str, dict[str, int]] = {}
     raw = read_bytes(path, "There are no judgements", _ALLOWED)
     try:

@@ -1,8 +1,8 @@
 """Questions with their gold answers, from the files that people have.
 
-Shapes of records are told apart by the fields that only they have; each is read as it is published.
-A file is JSON lines or one JSON array of such records; a folder of BEIR comes with judgements.
-"""
+Shapes of records are distinguished by the fields that only they have; each is read as it is
+published. A file is JSON lines or one JSON array of such records; a folder of BEIR comes with
+judgements."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _ASKED = ("id", "text", "answers", "type", "supporting_titles", "evidence")
 
 @dataclass(frozen=True, slots=True)
 class QuestionFile:
-    """What a file of questions holds: the questions in its order, how many records it has of each
-    shape, and what was done to read it that its reader may not expect."""
+    """The content of a file of questions: the questions in its order, how many records it has of
+    each shape, and what was done to read it that its reader may not expect."""
 
     path: Path
     questions: tuple[Question, ...]
@@ -89,7 +89,7 @@ def read_questions(path: Path | str) -> QuestionFile:
             question = replace(question, id=question.id + UNANSWERABLE_SUFFIX)
         if question.id in by_id:
             raise QuestionsError(
-                f'The id "{question.id}" stands twice.',
+                f'The id "{question.id}" is duplicated.',
                 where=f"{where}, and {places[question.id]}",
                 do="Give each question an id of its own.",
             )

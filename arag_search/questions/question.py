@@ -13,7 +13,7 @@ class Hop:
     """One step of a chain of facts; what the data does not name is None.
 
     ``question`` is MuSiQue's sub-question as published: ``#k`` in it stands for the answer of hop
-    ``k`` (from 1), ``>>`` stands between a name and a relation. ``subject`` and ``relation`` are
+    ``k`` (from 1), ``>>`` is between a name and a relation. ``subject`` and ``relation`` are
     those of a triple. ``answer`` is what the hop gives, of a triple the object. ``title`` and
     ``text`` are those of the passage that holds it, as published.
     """

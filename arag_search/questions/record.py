@@ -87,7 +87,7 @@ def _supporting_titles(
 
 def _passages(fields: Fields, titles: Sequence[str]) -> list[GoldPassage]:
     """Return the texts that support the answer: named as such, marked as such, or those with the
-    titles among what the question came with."""
+    titles among the passages given with the question."""
     for name in ("supporting_passages", "supporting"):
         if fields.has(name):
             return fields.passages(name)
@@ -125,7 +125,7 @@ def plain_record(question: Question) -> dict[str, Any]:
 
 
 def triple_hops(triples: Sequence[Triple], titles: Sequence[str]) -> tuple[Hop, ...]:
-    """Triples as hops; one whose subject is a supporting title is told by that passage."""
+    """Return triples as hops; where a subject is a supporting title, that passage tells the hop."""
     return tuple(
         Hop(None, subject, relation, answer, subject if subject in titles else None, None)
         for subject, relation, answer in triples
@@ -133,7 +133,7 @@ def triple_hops(triples: Sequence[Triple], titles: Sequence[str]) -> tuple[Hop, 
 
 
 def _named_hops(fields: Fields) -> tuple[Hop, ...]:
-    """Hops as we write them."""
+    """Return hops in the plain shape that this project writes."""
     return tuple(
         Hop(
             question=hop.optional_text(("question",)),
@@ -143,14 +143,14 @@ def _named_hops(fields: Fields) -> tuple[Hop, ...]:
             title=hop.optional_text(("title",)),
             text=hop.optional_text(("text",)),
         )
-        for hop in _checked(fields, "hops", ("answer",))
+        for hop in _objects_with(fields, "hops", ("answer",))
     )
 
 
 def _musique_hops(fields: Fields) -> tuple[Hop, ...]:
-    """MuSiQue's decomposition; the passage of a step is named by the number of its paragraph or, in
-    files without paragraphs, in ``decomposition_support`` and ``supporting``."""
-    steps = _checked(fields, "question_decomposition", ("question", "answer"))
+    """Return MuSiQue's decomposition; the passage of a step is named by the number of its paragraph
+    or, in files without paragraphs, in ``decomposition_support`` and ``supporting``."""
+    steps = _objects_with(fields, "question_decomposition", ("question", "answer"))
     if fields.has("paragraphs"):
         passages = [_paragraph_of(step, fields) for step in steps]
     else:
@@ -168,7 +168,7 @@ def _musique_hops(fields: Fields) -> tuple[Hop, ...]:
     )
 
 
-def _checked(fields: Fields, name: str, required: Sequence[str]) -> list[Fields]:
+def _objects_with(fields: Fields, name: str, required: Sequence[str]) -> list[Fields]:
     steps = fields.objects(name)
     for step in steps:
         step.check([(name,) for name in required], f"steps of {', '.join(required)}")
@@ -189,7 +189,7 @@ def _paragraph_of(step: Fields, fields: Fields) -> GoldPassage | None:
 
 
 def _paragraphs(fields: Fields) -> list[tuple[GoldPassage, bool]]:
-    """MuSiQue's paragraphs, and whether they support the answer."""
+    """Return MuSiQue's paragraphs, and whether they support the answer."""
     paragraphs: list[tuple[GoldPassage, bool]] = []
     for paragraph in fields.objects("paragraphs"):
         paragraph.check(
@@ -201,7 +201,7 @@ def _paragraphs(fields: Fields) -> list[tuple[GoldPassage, bool]]:
 
 
 def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | None]:
-    """Titles a step, with the text of that title; of several texts, the one with the answer."""
+    """Return a passage for each step: its title, and of several texts the one with the answer."""
     titles = fields.strings("decomposition_support")
     if not titles:
         return [None] * len(steps)
@@ -217,11 +217,11 @@ def _supports(fields: Fields, steps: Sequence[Fields]) -> list[GoldPassage | Non
     return supporting
 
 
-# What came with the question
+# Passages given with the question
 
 
 def _context(fields: Fields) -> list[GoldPassage]:
-    """HotpotQA's ten passages: [title, sentences] each, or in two columns."""
+    """Return HotpotQA's ten passages: [title, sentences] each, or in two columns."""
     value = fields.fields["context"]
     if not isinstance(value, dict):
         return fields.items("context", "a list of [title, [sentence, ...]]", _context_passage)
@@ -245,8 +245,8 @@ def _context_passage(value: object) -> GoldPassage | None:
 
 
 def _kilt(fields: Fields) -> Question:
-    """KILT: every output is an answer, or the pages that hold one, or both; the pages of one output
-    are one set of evidence, and each set would do."""
+    """Return what KILT gives: every output is an answer, or the pages that hold one, or both; the
+    pages of one output are one set of evidence, and each set would do."""
     fields.check((("id",), ("input",), ("output",)), ALLOWED)
     answers: list[str] = []
     sets: list[tuple[str, ...]] = []

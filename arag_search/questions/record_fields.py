@@ -67,7 +67,7 @@ class Fields:
         return all(self.fields.get(name) is not None for name in names)
 
     def check(self, required: Sequence[Sequence[str]], allowed: str) -> None:
-        """Raise QuestionsError unless one field of each group is there."""
+        """Raise QuestionsError unless the record has one field of each group."""
         missing = [f'"{names[0]}"' for names in required if not any(map(self.has, names))]
         if missing:
             raise QuestionsError(
@@ -77,7 +77,7 @@ class Fields:
             )
 
     def first(self, names: Sequence[str]) -> str:
-        """Return the first of these fields that the record has, one of which it has."""
+        """Return the name of the first of these fields that the record has; it must have one."""
         return next(name for name in names if self.has(name))
 
     def id(self, names: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ class Fields:
         return nfc(value)
 
     def optional_text(self, names: Sequence[str]) -> str | None:
-        """Return the first of these fields that is there, None where none is."""
+        """Return the first of these fields that the record has, None where it has none."""
         return self.text(self.first(names)) if any(map(self.has, names)) else None
 
     def flag(self, name: str, default: bool) -> bool:
@@ -106,7 +106,7 @@ class Fields:
         return value
 
     def text_or_texts(self, name: str) -> list[str]:
-        """Return one string, or a list of them with at least one."""
+        """Return the strings of a field that is one string, or a list with at least one."""
         value = self.fields[name]
         if isinstance(value, str) and value.strip():
             return [nfc(value)]
@@ -127,7 +127,7 @@ class Fields:
         return [text for item in items if (text := _text(item)) is not None]
 
     def sentences(self, name: str) -> list[GoldSentence]:
-        """Facts that are a title and the number of a sentence, in pairs or in two columns."""
+        """Return facts, each a title and the number of a sentence, in pairs or in two columns."""
         if isinstance(self.fields.get(name), dict):
             return self._columns(name)
         return self.items(name, "a list of [title, sentence number]", _sentence)

@@ -36,7 +36,7 @@ COMPARED = ("preset", "index", "model", "questions", "encoder")
 
 
 class RunDescription(BaseModel):
-    """What run.json holds: names for people, and fingerprints to compare.
+    """The content of run.json: names for people, and fingerprints to compare.
 
     ``count`` is the number of questions in the file, ``limit`` how many of them were asked for
     (None: all). ``filter`` is the scope of the index, ``encoder`` what made its vectors and encodes
@@ -68,7 +68,9 @@ class RunDescription(BaseModel):
             name for name in COMPARED if self.fingerprints.get(name) != now.fingerprints.get(name)
         ]
         if other:
-            lines = [f"{name} {self._named(name)}, now {now._named(name)}" for name in other]
+            lines = [
+                f"{name} {self._value_text(name)}, now {now._value_text(name)}" for name in other
+            ]
             nouns = ["question file" if name == "questions" else name for name in other]
             raise RunError(
                 f"The folder holds a run with another {' and another '.join(nouns)}.",
@@ -78,7 +80,7 @@ class RunDescription(BaseModel):
                 do="Name another folder, or run with what is named there.",
             )
 
-    def _named(self, name: str) -> str:
+    def _value_text(self, name: str) -> str:
         shown = getattr(self, name)
         if name == "encoder":
             shown = "none" if self.encoder is None else self.encoder.name
@@ -90,7 +92,7 @@ class RunDescription(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """What a file of records holds.
+    """The content of a file of records.
 
     ``by_id`` has the last record of each question, ``earlier`` those that a later one replaced.
     ``cost`` sums up all records that have one, ``size`` is where the last whole line ends, of the
@@ -104,8 +106,10 @@ class StoredRecords:
     earlier: Mapping[str, Sequence[Record]] = field(default_factory=dict[str, Sequence[Record]])
 
     def of_run(self, run: RunDescription, questions: Mapping[str, str]) -> RunRecords:
-        """Tell the records of a run from those of others in the same file. ``questions`` are the
-        texts that the run asks, by id."""
+        """Separate the records of a run from those of others in the same file.
+
+        ``questions`` are the texts that the run asks, by id.
+        """
         own: dict[str, Record] = {}
         foreign: dict[str, Foreign] = {}
         for id, last in self.by_id.items():
@@ -119,7 +123,7 @@ class StoredRecords:
 
 
 class Foreign(NamedTuple):
-    """A record that another run wrote, and what that run had otherwise."""
+    """A record that another run wrote, and in what that run differs."""
 
     record: Record
     differences: tuple[str, ...]
@@ -137,7 +141,7 @@ class RunRecords(NamedTuple):
             f"{id} ({', '.join(f'another {name}' for name in foreign.differences)})"
             for id, foreign in self.foreign.items()
         ]
-        return _listed(named)
+        return _shorten_names(named)
 
 
 def _differences(record: Record, run: RunDescription, question: str | None) -> tuple[str, ...]:
@@ -200,9 +204,9 @@ def read_records(folder: Path) -> StoredRecords:
         except orjson.JSONDecodeError as error:
             if number == len(lines):
                 break
-            raise _broken(f"A record is not JSON ({error}).", path, number) from error
+            raise _broken_error(f"A record is not JSON ({error}).", path, number) from error
         except RunError as error:
-            raise _broken(error.what, path, number) from error
+            raise _broken_error(error.what, path, number) from error
         if record.question_id in by_id:
             earlier.setdefault(record.question_id, []).append(by_id[record.question_id])
         by_id[record.question_id] = record
@@ -211,7 +215,7 @@ def read_records(folder: Path) -> StoredRecords:
     return StoredRecords(by_id, cost, min(size, len(raw)), len(raw), earlier)
 
 
-def _broken(what: str, path: Path, number: int) -> RunError:
+def _broken_error(what: str, path: Path, number: int) -> RunError:
     return RunError(
         what,
         where=f"{path}, line {number}",
@@ -227,7 +231,7 @@ class RunFolder:
     """
 
     def __init__(self, folder: Path, description: RunDescription) -> None:
-        """Make the folder, or open it again for the same run.
+        """Create the folder, or reopen it for the same run.
 
         Raises RunError for another run, a folder in use, and one that holds other things.
         """
@@ -271,7 +275,7 @@ class RunFolder:
             self._file.append(record)
 
     def discard(self) -> None:
-        """Take away a run that was begun here and has no record."""
+        """Remove a run that was begun here and has no record."""
         if self.earlier is None and self._file.is_empty:
             for name in (RUN_FILE, RECORDS_FILE):
                 (self.folder / name).unlink(missing_ok=True)
@@ -284,7 +288,7 @@ class RunFolder:
             raise
 
     def _describe(self, now: RunDescription) -> None:
-        """Write what the run is; of a run that is there, only a limit that grows."""
+        """Write the description of the run; for an existing run, only a larger limit."""
         path = self.folder / RUN_FILE
         if self.earlier is not None:
             self.earlier.check_same(now, str(path))
@@ -303,7 +307,8 @@ def _check_usable(folder: Path) -> None:
     others = [path for path in sorted(folder.iterdir()) if not _is_begun(path)]
     if others:
         raise RunError(
-            f"The folder is not empty and holds no run: {_listed([path.name for path in others])}.",
+            "The folder is not empty and holds no run: "
+            f"{_shorten_names([path.name for path in others])}.",
             where=str(folder),
             allowed="a new or empty folder, or that of an earlier run",
             do="Name another folder.",
@@ -311,11 +316,11 @@ def _check_usable(folder: Path) -> None:
 
 
 def _is_begun(path: Path) -> bool:
-    """Return whether this is what a run leaves that was killed as it began."""
+    """Return whether the file is left over from a run that was killed as it began."""
     is_empty_file = path.name == RECORDS_FILE and path.is_file() and not path.stat().st_size
     return is_empty_file or path.name == RUN_FILE + ".new"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shorten_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

@@ -1,4 +1,4 @@
-"""A file of records that more are appended to."""
+"""A file of records that can be appended to."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ class RecordsFile:
         return self._lines.claim()
 
     def mend(self) -> int:
-        """Drop what a crash left of a last record; how many bytes that was. Raises RunError for a
-        last line that is no record of ours."""
+        """Drop what a crash left of a last record, and return how many bytes that was.
+
+        Raises RunError for a last line that is not a record of a run.
+        """
         try:
             return self._lines.repair()
         except ForeignLineError:
@@ -61,7 +63,7 @@ class RecordsFile:
             raise self._foreign() from None
 
     def close(self) -> None:
-        """Give the file back. May be called again."""
+        """Close the file. May be called again."""
         self._lines.close()
 
     def _foreign(self) -> RunError:

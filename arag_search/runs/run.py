@@ -36,9 +36,9 @@ Stopped = Literal["interrupted", "cost"]
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run. ``limit``: only the first so many questions. ``max_cost_usd``: begin no question
-    once the records of the folder have cost so much. ``questions_file`` and ``filter`` are noted in
-    run.json."""
+    """The options of a run. ``limit``: only the first so many questions. ``max_cost_usd``: begin no
+    question once the records of the folder have cost so much. ``questions_file`` and ``filter`` are
+    noted in run.json."""
 
     workers: int = 1
     limit: int | None = None
@@ -56,7 +56,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Where a run stands.
+    """The progress of a run.
 
     ``total`` questions are to be answered; ``answered`` and ``failed`` have a record, those of
     earlier runs into the folder included, unless they are asked again. ``asked`` were recorded by
@@ -104,7 +104,8 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended; ``stopped`` says why it began no more questions, None where it began all."""
+    """The end of a run; ``stopped`` says why it began no more questions, None where it began
+    all."""
 
     tally: Tally
     stopped: Stopped | None
@@ -125,7 +126,7 @@ def run(
 
     In the main thread a first Ctrl-C begins no more questions and waits for those in flight; a
     second one raises KeyboardInterrupt and leaves them. A failure of the model is a failed record,
-    and the run goes on; but where the model refuses access before it ever replied, nothing is
+    and the run continues; but where the model refuses access before it ever replied, nothing is
     recorded and its ModelAccessError is raised. Raises ArgumentError without questions and for
     options out of bounds; RunError for a folder of another run, in use, or full; ConfigError for a
     cost limit without prices; NotServedError where the index cannot serve a tool of the preset.
@@ -186,11 +187,11 @@ def _say_what_is_there(
     code = now.fingerprints["code"]
     before = code if folder.earlier is None else folder.earlier.fingerprints.get("code")
     if before != code:
-        progress.note(f"The run was begun by version {before} and goes on with version {code}.")
+        progress.note(f"The run was started by version {before} and continues with version {code}.")
 
 
 class _WatchedModel:
-    """A model of which we note whether it ever replied, and who was refused before."""
+    """A model that notes whether it ever replied, and whether it refused access before that."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model

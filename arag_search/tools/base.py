@@ -40,7 +40,7 @@ _SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answers.
+    """The result of a tool call.
 
     ``text`` is what the model sees. ``ids`` are the chunks shown. ``total`` is None where there is
     none (reads, errors). ``retrieved_tokens`` counts o200k tokens of corpus text in it,
@@ -61,7 +61,7 @@ class ToolResult:
 
 @dataclass(slots=True)
 class ReadSet:
-    """What one question has been shown so far.
+    """The passages that one question has been shown so far.
 
     ``sentences_read`` maps a chunk to how many of its first sentences were read, ``read`` holds the
     chunks that were read to the end, ``shown`` those that a search showed in full.
@@ -72,11 +72,11 @@ class ReadSet:
     shown: set[str] = field(default_factory=set[str])
 
     def copy(self) -> ReadSet:
-        """Return the same, to be changed apart."""
+        """Return a copy that can be changed independently."""
         return ReadSet(dict(self.sentences_read), set(self.read), set(self.shown))
 
     def add(self, other: ReadSet) -> None:
-        """Count as shown what was shown in another set too."""
+        """Count as shown what another set counts as shown."""
         for chunk, sentences in other.sentences_read.items():
             self.sentences_read[chunk] = max(sentences, self.sentences_read.get(chunk, 0))
         self.read |= other.read
@@ -180,7 +180,7 @@ class Tool(ABC):
     def _run(self, arguments: object, read_set: ReadSet) -> ToolResult:
         if not isinstance(arguments, Mapping):
             names = ", ".join(self.parameters["properties"])
-            problem = f"the arguments, {_shown(arguments)}. Allowed: a JSON object of {names}."
+            problem = f"the arguments, {_preview(arguments)}. Allowed: a JSON object of {names}."
             return error_result(not_run([problem]))
         given = cast(Mapping[object, object], arguments)
         known = self.parameters["properties"]
@@ -190,7 +190,7 @@ class Tool(ABC):
                 {name: value for name, value in given.items() if name in known}
             )
         except ValidationError as error:
-            problems += self._described(error)
+            problems += self._problem_texts(error)
         else:
             if not problems:
                 return self._call(checked, read_set)
@@ -199,7 +199,7 @@ class Tool(ABC):
     @abstractmethod
     def _call(self, arguments: Any, read_set: ReadSet) -> ToolResult: ...
 
-    def _described(self, error: ValidationError) -> list[str]:
+    def _problem_texts(self, error: ValidationError) -> list[str]:
         """Return one line for each argument that is wrong: name, value, what is allowed."""
         lines: dict[str, str] = {}
         for detail in error.errors(include_url=False):
@@ -254,7 +254,7 @@ def not_run(problems: Sequence[str]) -> str:
 def unknown_argument(name: object, known: Sequence[str]) -> str:
     """Return the problem of an argument that a tool does not have."""
     allowed = ", ".join(known) or "none"
-    return f"argument {_shown(name)}: there is no such argument. Arguments: {allowed}."
+    return f"argument {_preview(name)}: there is no such argument. Arguments: {allowed}."
 
 
 def missing_argument(name: str, schema: Mapping[str, Any]) -> str:
@@ -264,7 +264,7 @@ def missing_argument(name: str, schema: Mapping[str, Any]) -> str:
 
 def wrong_argument(name: str, value: object, schema: Mapping[str, Any]) -> str:
     """Return the problem of an argument whose value is not allowed."""
-    return f'argument "{name}", {_shown(value)}. Allowed: {allowed_text(schema)}.'
+    return f'argument "{name}", {_preview(value)}. Allowed: {allowed_text(schema)}.'
 
 
 def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
@@ -273,7 +273,7 @@ def no_such_tool(name: str, tools: Iterable[str]) -> ToolResult:
     return error_result(f'Tool not run: there is no tool "{shown}". Tools: {", ".join(tools)}.')
 
 
-def _shown(value: object, limit: int = 60) -> str:
-    """Return the value as the JSON that it came as, its beginning where it is long."""
+def _preview(value: object, limit: int = 60) -> str:
+    """Return the value as JSON, shortened to its beginning where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= limit else text[: limit - 3] + "..."

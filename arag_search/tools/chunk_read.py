@@ -43,7 +43,7 @@ ChunkId = Annotated[str, Field(min_length=1)]
 
 
 class ChunkReadArguments(Arguments):
-    """What chunk_read takes."""
+    """The arguments of chunk_read."""
 
     chunk_ids: list[ChunkId] = Field(
         min_length=1, max_length=MAX_IDS, description="Ids as searches show them in brackets."
@@ -54,7 +54,8 @@ class ChunkReadArguments(Arguments):
 
 
 class ChunkRead(Tool):
-    """Shows chunks whole; one that does not fit is cut after a sentence, and says where to go on.
+    """A tool that shows whole chunks; one that does not fit is cut after a sentence, and the reply
+    says where to continue.
 
     A chunk counts as read once all its sentences were shown.
     """
@@ -100,8 +101,9 @@ class ChunkRead(Tool):
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """What a reply shows of a chunk: sentences ``first`` to ``last``, the last perhaps cut."""
+class _ShownChunk:
+    """The part of a chunk that a reply shows: sentences ``first`` to ``last``, the last perhaps
+    cut."""
 
     chunk: Chunk
     header: str
@@ -115,7 +117,7 @@ class _Piece:
         """The lines of the piece, with where to read on after it."""
         count = len(self.chunk.sentence_ends)
         is_cut = self.left_out is None and self.last < count
-        go_on = _go_on(self.chunk.id, self.last, count) if is_cut else ""
+        go_on = _continue_line(self.chunk.id, self.last, count) if is_cut else ""
         return "\n".join(line for line in (self.header, self.body, go_on) if line)
 
     def span(self, start: int) -> PassageSpan:
@@ -135,7 +137,7 @@ class _Piece:
 
 
 class _Reply:
-    """Puts chunks into one text as long as there is room."""
+    """A reply that takes chunks as long as there is room."""
 
     def __init__(self, max_tokens: int, read_set: ReadSet, unknown: list[str]) -> None:
         self.max_tokens = max_tokens
@@ -148,41 +150,45 @@ class _Reply:
         self.has_text = False
 
     def add(self, read_chunk: ReadChunk, first: int, later: list[str]) -> None:
-        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` is yet to come."""
+        """Show a chunk from a sentence (1-based) on, or leave it out; ``later`` are still to
+        come."""
         chunk = read_chunk.chunk
         if chunk.id in self.read_set.read:
             header = f"[{chunk.id}] {READ_BEFORE}"
-            if not self._put(_Piece(chunk, header, left_out="read"), later):
+            if not self._add_if_it_fits(_ShownChunk(chunk, header, left_out="read"), later):
                 self.left_out.append(chunk.id)
             return
         header = chunk_header(read_chunk, self.max_tokens // 4)
         sentences = chunk.sentences()
         body = "".join(sentences[first - 1 :]).strip()
-        piece = _Piece(chunk, header, body, first, len(sentences))
-        if self._put(piece, later):
-            self._showed(piece)
+        piece = _ShownChunk(chunk, header, body, first, len(sentences))
+        if self._add_if_it_fits(piece, later):
+            self._note_shown(piece)
         elif self.has_text or not self._put_beginning(read_chunk, header, first, later):
             self.left_out.append(chunk.id)
 
     def _put_beginning(
         self, read_chunk: ReadChunk, header: str, first: int, later: list[str]
     ) -> bool:
-        """As many sentences as fit, at least one, cut if it alone is too long; False for none."""
+        """Show as many sentences as fit, at least one, cut if it alone is too long.
+
+        Returns False where not even that fits.
+        """
         sentences = read_chunk.chunk.sentences()
         count = len(sentences)
         room = self._room(later) - count_tokens(
-            f"{header}\n{_go_on(read_chunk.chunk.id, count, count)}"
+            f"{header}\n{_continue_line(read_chunk.chunk.id, count, count)}"
         )
         while first <= count and room >= LEAST_TOKENS:
             body, last = _beginning(sentences, first, room)
-            piece = _Piece(read_chunk.chunk, header, body, first, last)
-            if self._put(piece, later):
-                self._showed(piece)
+            piece = _ShownChunk(read_chunk.chunk, header, body, first, last)
+            if self._add_if_it_fits(piece, later):
+                self._note_shown(piece)
                 return True
             room -= 2  # pieces joined may count a little more than alone
         return False
 
-    def _showed(self, piece: _Piece) -> None:
+    def _note_shown(self, piece: _ShownChunk) -> None:
         """Note what of a chunk has been shown."""
         chunk, read_set = piece.chunk, self.read_set
         self.has_text = True
@@ -193,7 +199,7 @@ class _Reply:
         if before >= len(chunk.sentence_ends):
             read_set.read.add(chunk.id)
 
-    def _put(self, piece: _Piece, later: list[str]) -> bool:
+    def _add_if_it_fits(self, piece: _ShownChunk, later: list[str]) -> bool:
         """Add a piece where it fits, with room left to name what is still to come."""
         if count_tokens(piece.text) > self._room(later):
             return False
@@ -206,7 +212,7 @@ class _Reply:
         return self.max_tokens - sum(count_tokens(line) + 1 for line in written) - 1
 
     def _last_lines(self, left_out: list[str]) -> list[str]:
-        """Return what was not shown, named."""
+        """Return the lines that name what was not shown."""
         lines: list[str] = []
         share = self.max_tokens // 8
         if left_out:
@@ -232,8 +238,8 @@ class _Reply:
 
 
 def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
-    """Return the sentences from ``first`` on that fit in so many tokens, and the number of the
-    last."""
+    """Return the sentences from ``first`` on that fit into ``room`` tokens, and the number of the
+    last one."""
     last, used = first, count_tokens(sentences[first - 1])
     while last < len(sentences) and used + (cost := count_tokens(sentences[last])) <= room:
         used += cost
@@ -245,8 +251,8 @@ def _beginning(sentences: list[str], first: int, room: int) -> tuple[str, int]:
     return cut_to(body, room), last
 
 
-def _go_on(chunk_id: str, last: int, count: int) -> str:
-    """Return where to read on after a sentence."""
+def _continue_line(chunk_id: str, last: int, count: int) -> str:
+    """Return the line that says where to continue after a sentence."""
     return (
         f"{SHOWN_UP_TO}{last} of {count}. "
         f'Go on: chunk_ids ["{chunk_id}"], from_sentence {last + 1}.'

@@ -21,7 +21,7 @@ from arag_search.vectors.base import VectorUnit
 
 
 class HybridSearchArguments(Arguments):
-    """What hybrid_search takes."""
+    """The arguments of hybrid_search."""
 
     query: str = Field(description=QUERY)
     max_results: int = Field(
@@ -32,7 +32,10 @@ class HybridSearchArguments(Arguments):
 
 
 class HybridSearch(SearchTool):
-    """Shows whole passages. ``vectors`` are those of passages, or of sentences (Eq. 3)."""
+    """A search by words and vectors that shows whole passages.
+
+    ``vectors`` are those of passages, or of sentences (Eq. 3).
+    """
 
     name = "hybrid_search"
     arguments = HybridSearchArguments

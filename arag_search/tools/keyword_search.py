@@ -29,7 +29,7 @@ Keyword = Annotated[str, Field(min_length=1, max_length=MAX_KEYWORD_CHARACTERS)]
 
 
 class KeywordSearchArguments(Arguments):
-    """What keyword_search takes."""
+    """The arguments of keyword_search."""
 
     keywords: list[Keyword] = Field(
         min_length=1, max_length=MAX_KEYWORDS, description="Exact words or short phrases."
@@ -39,7 +39,8 @@ class KeywordSearchArguments(Arguments):
 
 
 class KeywordSearch(SearchTool):
-    """``matching`` "token" counts whole words; "substring" scans as the paper's reference does."""
+    """A search for exact keywords: ``matching`` "token" counts whole words, "substring" scans as
+    the paper's reference does."""
 
     name = "keyword_search"
     arguments = KeywordSearchArguments

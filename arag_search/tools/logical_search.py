@@ -25,7 +25,7 @@ _ON_GRANULARITY = re.compile(r'(\n- | )granularity "sentence" .*? counts sentenc
 
 
 class LogicalSearchArguments(Arguments):
-    """What logical_search takes."""
+    """The arguments of logical_search."""
 
     query: str = Field(description=f"The logical query, at most {MAX_CHARACTERS:,} characters.")
     default_operator: Literal["OR", "AND"] = Field(
@@ -39,7 +39,10 @@ class LogicalSearchArguments(Arguments):
 
 
 class LogicalSearch(SearchTool):
-    """``operators`` False refuses AND, OR, NOT, - and !; ``description`` is "full" or "syntax"."""
+    """A search by logical queries.
+
+    ``operators`` False rejects AND, OR, NOT, - and !; ``description`` is "full" or "syntax".
+    """
 
     name = "logical_search"
     arguments = LogicalSearchArguments

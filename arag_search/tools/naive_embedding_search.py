@@ -20,14 +20,14 @@ from arag_search.tools.semantic_search import QUERY
 
 
 class NaiveEmbeddingSearchArguments(Arguments):
-    """What naive_embedding_search takes."""
+    """The arguments of naive_embedding_search."""
 
     query: str = Field(description=QUERY)
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")
 
 
 class NaiveEmbeddingSearch(SearchTool):
-    """Shows whole passages, and no more than the first."""
+    """A search by passage vectors that shows the first page of whole passages."""
 
     name = "naive_embedding_search"
     arguments = NaiveEmbeddingSearchArguments

@@ -1,4 +1,4 @@
-"""Hits and chunks -> one text within a bound of tokens.
+"""Render hits and chunks as one text within a bound of tokens.
 
 The bound is hard. Every hit that is shown keeps at least one sentence; the longest snippets lose
 their last sentences first, then sentences that are too long are cut, then hits are dropped from the
@@ -17,7 +17,7 @@ from arag_search.tokens import CHARACTERS_PER_TOKEN, CUT_MARK, count_tokens, cut
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 NOT_SHOWN = "Not shown for want of room: "
-"""How the line begins that names what was left out."""
+"""The beginning of the line that names what was left out."""
 
 MAX_TITLE_TOKENS = 40
 LEAST_TOKENS = 16
@@ -26,7 +26,7 @@ _MAX_NAME_TOKENS = 40
 _SHARE_OF_NAMES = 8  # names of what was left out take at most an eighth of a reply
 
 Frame = Callable[[int], tuple[str, str]]
-"""What stands above and below the hits, given how many of them are shown."""
+"""The text above and below the hits, given how many of them are shown."""
 
 
 @dataclass(slots=True)
@@ -127,13 +127,13 @@ def shown_title(title: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks, so that it cannot pass for another line of the reply."""
+    """Return the text without line breaks, so that it cannot look like another line of a reply."""
     return " ".join(text.split())
 
 
 def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:
-    """Return the ids in a row, over-long ones cut, as many as fit; then how many more there are."""
-    written = [form.format(_named(id)) for id in ids]
+    """Return as many ids as fit, over-long ones cut, then how many more there are."""
+    written = [form.format(_shorten_name(id)) for id in ids]
     text = ", ".join(written)
     shown = len(written)
     while shown > 1 and count_tokens(text) > max_tokens:
@@ -142,7 +142,7 @@ def names(ids: Sequence[str], max_tokens: int, form: str = '"{}"') -> str:
     return text
 
 
-def _named(text: str) -> str:
+def _shorten_name(text: str) -> str:
     valid = text.encode("utf-8", "replace").decode("utf-8")  # a model may write half a character
     return cut_to(one_line(valid), _MAX_NAME_TOKENS)
 
@@ -156,7 +156,7 @@ class Fitted(NamedTuple):
 
 
 def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool = False) -> Fitted:
-    """Return the reply and the blocks that stand in it, which are changed in place.
+    """Return the reply and the blocks that are in it, which are changed in place.
 
     ``whole`` shows blocks as they are or not at all, but for one that is alone and too long. The
     frame is kept where it leaves room.
@@ -178,7 +178,7 @@ def fit(frame: Frame, blocks: Sequence[Block], max_tokens: int, *, whole: bool =
 
 
 def _trim(block: Block, max_tokens: int) -> None:
-    """Take off what could not be shown if the block were alone, so that it is not counted again."""
+    """Remove what could not be shown even if the block were alone, so that it is counted once."""
     used = 0
     for at, number in enumerate(block.shown):
         used += count_tokens(block.sentences[number][: CHARACTERS_PER_TOKEN * max_tokens])
@@ -226,7 +226,7 @@ def _shrink(blocks: Sequence[Block], over: int) -> bool:
     """Shorten bodies by about ``over`` tokens in all; False, and no change, where they cannot."""
     lengths = [count_tokens(block.body) for block in blocks]
     target = sum(lengths) - over
-    if target < sum(map(_least, blocks)):
+    if target < sum(map(_least_tokens, blocks)):
         return False
     costs = [[count_tokens(block.sentences[n]) for n in block.shown] for block in blocks]
     changed = False
@@ -241,18 +241,20 @@ def _shrink(blocks: Sequence[Block], over: int) -> bool:
         blocks[longest].shown.pop()
         lengths[longest] -= costs[longest].pop()
         changed = True
-    return _level(blocks, target) or changed
+    return _level_lengths(blocks, target) or changed
 
 
-def _least(block: Block) -> int:
-    """Tokens of the shortest text that the block may have."""
+def _least_tokens(block: Block) -> int:
+    """Return the tokens of the shortest text that the block may have."""
     shortest = block.body if block.cut else join_sentences(block.sentences, block.shown[:1])
     return min(count_tokens(shortest), LEAST_TOKENS)
 
 
-def _level(blocks: Sequence[Block], target: int) -> bool:
-    """Cut the longest bodies to one length, such that all together have ``target`` tokens; whether
-    any was cut."""
+def _level_lengths(blocks: Sequence[Block], target: int) -> bool:
+    """Cut the longest bodies to one length, so that all together have ``target`` tokens.
+
+    Returns whether any was cut.
+    """
     lengths = [count_tokens(block.body) for block in blocks]
     level = max(lengths)
     while level > LEAST_TOKENS and sum(min(length, level) for length in lengths) > target:
@@ -287,7 +289,7 @@ def bounded(text: str, max_tokens: int) -> str:
 
 
 def retrieved_tokens(blocks: Sequence[Block]) -> int:
-    """Tokens of titles and text in the blocks."""
+    """Return the tokens of titles and text in the blocks."""
     return sum(
         count_tokens(shown_title(block.title)) + count_tokens(block.body) for block in blocks
     )

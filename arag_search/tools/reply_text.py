@@ -1,5 +1,5 @@
-"""The text of a tool result -> the passages that it shows, for those who have nothing but the text:
-models of rules, and readers of records that were written before results said where passages are.
+"""Read from the text of a tool result which passages it shows, for readers that have only the text:
+rule-based models, and records that were written before results said where passages are.
 
 This is the only reader of replies. A line of the corpus that looks like a line of ours cannot be
 told from one with certainty. Lines end with a line feed, and nothing else ends one.
@@ -18,7 +18,7 @@ from arag_search.tools.search import FULL_TEXT, MORE, SHOWN_BEFORE
 from arag_search.tools.spans import LeftOut, PassageSpan
 
 NUDGE = "Note: the last "
-"""How the line begins that an agent adds after steps that showed nothing new."""
+"""The beginning of the line that an agent adds after steps that showed nothing new."""
 
 _TOTAL = re.compile(r"(?:\d+|Passages?.*?) of (?:more than )?([\d,]+)(?: passages?)? for ")
 _NOTHING = ("No passage", "No sentence")
@@ -62,7 +62,8 @@ class ReplyPart(NamedTuple):
 
 
 class ReplyParts(NamedTuple):
-    """A reply, taken apart: what stands above the passages, which may be all of it, and these."""
+    """A reply taken apart: the text above the passages, which may be all of it, and the
+    passages."""
 
     above: str
     passages: tuple[ReplyPart, ...]
@@ -171,7 +172,7 @@ def is_told_apart(reply: str, spans: Sequence[PassageSpan]) -> bool:
 
 
 def _line_starts(reply: str) -> Iterator[int]:
-    """Yield where the lines begin that begin with a bracket."""
+    """Yield the starts of the lines that begin with a bracket."""
     if reply.startswith("["):
         yield 0
     at = reply.find("\n[")

@@ -1,4 +1,4 @@
-"""What the search tools share: a result of the index -> the reply that a model sees."""
+"""The base of the search tools: from a search result to the reply that a model sees."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from arag_search.tools.rendering import (
 _SHARE_OF_QUERY = 4  # the query takes at most a quarter of a reply
 _SHARE_OF_NOTES = 8
 SHOWN_BEFORE = " (shown before)"
-"""Stands after the title of a passage whose text is left out."""
+"""The mark after the title of a passage whose text is left out."""
 MORE = "More: offset="
 FULL_TEXT = "Full text: chunk_read."
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyStyle:
-    """How a search tool replies.
+    """The style in which a search tool replies.
 
     ``full_text`` shows whole passages instead of snippets (presets without chunk_read).
     ``suppress_shown`` leaves out the text of passages that were shown in full before, by a search
@@ -74,7 +74,7 @@ class ReplyStyle:
 
 
 class SearchTool(Tool):
-    """A tool that finds passages."""
+    """A tool that searches for passages."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ def _nearest(result: SearchResult, understood: str, shown: int) -> str:
 
 
 def _empty_lines(result: SearchResult, understood: str) -> list[str]:
-    """Return why there is nothing to show."""
+    """Return the lines that say why there is nothing to show."""
     if result.total is None and not result.passages:
         return [f"No passage is in scope for {understood}."]
     if result.total is None:

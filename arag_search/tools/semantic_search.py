@@ -24,7 +24,7 @@ FILTER = "Metadata clauses that every passage obeys, such as doc_id:a; empty for
 
 
 class SemanticSearchArguments(Arguments):
-    """What semantic_search takes."""
+    """The arguments of semantic_search."""
 
     query: str = Field(description=QUERY)
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOOL_TOP_K, description="Passages to show.")

@@ -1,5 +1,5 @@
-"""Where passages stand in the text of a tool result: what its writer knows, so that no reader has
-to guess it from the text."""
+"""Where passages are in the text of a tool result, as its writer recorded it, so that no reader has
+to guess."""
 
 from __future__ import annotations
 

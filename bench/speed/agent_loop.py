@@ -103,7 +103,7 @@ def overhead_ms(index: Index, history_tokens: int, steps: int, rounds: int) -> l
         agent, read, model = _agent(index, loops + steps)
         state = State.from_json(saved)
         began = time.perf_counter()
-        record = agent.go_on(state)
+        record = agent.resume(state)
         total = time.perf_counter() - began
         if record.loops != loops + steps or record.failure is not None:
             raise BenchError(f"A question took {record.loops} turns: {record.failure}.")
@@ -121,7 +121,7 @@ def _history(index: Index, tokens: int) -> dict[str, Any]:
         if not saved and state.context_tokens >= tokens:
             saved.append(state.to_json())
 
-    agent.go_on(state, keep)
+    agent.resume(state, keep)
     return saved[0]
 
 

@@ -56,7 +56,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is asked: all messages so far, and the tools it may call (OpenAI schemas).
+    """A request to a model: all messages so far, and the tools it may call (OpenAI schemas).
 
     Without tools the reply is to be the answer. ``question_id`` names the question in errors.
     """
@@ -82,7 +82,7 @@ class ModelReply:
 
 
 class ChatModel(Protocol):
-    """A language model, or what stands in for one."""
+    """A language model, or a substitute for one."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Which model is meant: by option, by environment, or the offline one."""
+"""Choose the model by option or environment, or else the offline one."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def choose_model(
     chosen: ChatModel
     if name == OFFLINE:
         _check_unused(name, given)
-        chosen = _offline(preset)
+        chosen = _offline_model(preset)
     elif name.startswith(REPLAY_PREFIX):
         _check_unused(REPLAY_PREFIX, given)
-        chosen = ReplayModel(_replayed_file(name))
+        chosen = ReplayModel(_replay_file(name))
     else:
         address = base_url or first_set(variables, BASE_URL_VARIABLES)[0]
         if not address and not key:
@@ -105,7 +105,8 @@ def choose_model(
 def _check_nothing_is_set(
     variables: Mapping[str, str], base_url: str | None, allow_offline: bool
 ) -> None:
-    """Without a model: raise unless key and base URL are unset too and offline may be chosen."""
+    """Raise ConfigError, where no model is named, unless key and base URL are unset too and the
+    offline model may be chosen."""
     set_names = [
         name
         for names in (KEY_VARIABLES, BASE_URL_VARIABLES)
@@ -135,7 +136,7 @@ def _check_unused(model: str, given: Sequence[str]) -> None:
         )
 
 
-def _offline(preset: Preset | None) -> ChatModel:
+def _offline_model(preset: Preset | None) -> ChatModel:
     searches = preset is not None and (preset.tools or preset.given_passages)
     if preset is not None and searches and OFFLINE_TOOL not in preset.tools:
         raise ConfigError(
@@ -148,7 +149,7 @@ def _offline(preset: Preset | None) -> ChatModel:
     return OfflineModel()
 
 
-def _replayed_file(name: str) -> str:
+def _replay_file(name: str) -> str:
     file = name.removeprefix(REPLAY_PREFIX)
     if not file:
         raise ConfigError(

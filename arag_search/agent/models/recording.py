@@ -129,7 +129,7 @@ class RecordingFile:
             ) from None
 
     def close(self) -> None:
-        """May be called again."""
+        """Close the file. May be called again."""
         self._lines.close()
 
 
@@ -149,7 +149,7 @@ def read_recording(file: Path) -> tuple[list[Recorded], str]:
     lines = split_lines(data)
     calls: list[Recorded] = []
     for number, line in enumerate(lines, start=1):
-        call = _parsed(line)
+        call = _parse_line(line)
         if call is not None:
             calls.append(call)
         elif number < len(lines):
@@ -172,7 +172,7 @@ def preview(message: Message) -> str:
     return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 3] + "..."
 
 
-def _parsed(line: bytes) -> Recorded | None:
+def _parse_line(line: bytes) -> Recorded | None:
     """Return the call in a line; None where the line is broken."""
     try:
         return _adapter().validate_json(line)
@@ -181,7 +181,7 @@ def _parsed(line: bytes) -> Recorded | None:
 
 
 def _is_recorded(line: bytes) -> bool:
-    return _parsed(line) is not None
+    return _parse_line(line) is not None
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from arag_search.errors import ContextLengthError, NotRecordedError
 class RecordingModel:
     """A model whose replies are also appended to a file, for ReplayModel.
 
-    A ContextLengthError is recorded too, because an agent goes on after it; other errors are not,
+    A ContextLengthError is recorded too, because an agent continues after it; other errors are not,
     so that what failed can be asked again. Several threads, and several processes with a
     RecordingModel each, may write one file. Raises ConfigError where the file cannot be written,
     and from ``reply`` RunError where the disk is full.

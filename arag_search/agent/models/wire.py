@@ -151,7 +151,8 @@ def _reasoning(message: _Message) -> str:
 
 
 def _usage(reported: object) -> Usage | None:
-    """None where the endpoint reports none, only a part, or what no call can have taken."""
+    """Return the usage; None where the endpoint reports none, only a part, or what no call can have
+    taken."""
     if not isinstance(reported, dict):
         return None
     counts = cast(dict[str, Any], reported)

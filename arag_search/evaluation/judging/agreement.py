@@ -1,4 +1,4 @@
-"""How far verdicts agree with the labels of people."""
+"""Agreement of verdicts with the labels of people."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def agreement(verdicts: Mapping[str, Verdict | None], labels: Mapping[str, Verdi
 
 
 def read_labels(path: Path) -> dict[str, Verdict]:
-    """Labels by question id. Raises QuestionsError naming file and line."""
+    """Return labels by question id. Raises QuestionsError naming file and line."""
     labels: dict[str, Verdict] = {}
     raw = read_bytes(path, "The labels cannot be read", _ALLOWED)
     for number, line in enumerate(raw.split(b"\n"), 1):

@@ -28,10 +28,10 @@ VERDICTS: tuple[Verdict, ...] = ("correct", "incorrect", "abstained")
 
 MAX_REPEATS = 15
 WORKERS = 4
-"""Questions that are judged at once."""
+"""Questions that are judged at the same time."""
 
 _ASKS = 2
-"""A reply without a verdict is asked for again so often, the first time included."""
+"""Attempts to get a verdict, the first one included."""
 
 _VERDICT = re.compile(
     rf"^[\s>#*_`-]*verdict[*_`]*\s*:[\s*_`]*({'|'.join(VERDICTS)})[\s*_`.]*$",
@@ -42,7 +42,7 @@ _AGAIN = "Your reply does not end with a verdict. End with a line of its own: Ve
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the judge says of one answer.
+    """The judge's opinion of one answer.
 
     ``verdict`` is that of the most votes; None, not judged, where two verdicts have as many, or
     no vote was one. ``votes`` are those of the repeats, None being one that was no verdict.
@@ -59,7 +59,7 @@ class Judgement:
 
 
 class Judge:
-    """Judges answers with a model, ``repeats`` times each, and takes the majority.
+    """A judge that asks a model about each answer, ``repeats`` times each, and takes the majority.
 
     Verdicts that ``cache`` holds are not asked for again. Safe to use from several threads. Raises
     ArgumentError for a number of repeats that is not 1 to 15.
@@ -140,7 +140,7 @@ class Judge:
 
 
 def allowed_verdicts(question: Question) -> tuple[Verdict, ...]:
-    """Abstaining is a verdict of its own only where there is no answer."""
+    """Return the allowed verdicts: abstaining is one only where there is no answer."""
     return VERDICTS[:2] if question.answerable else VERDICTS
 
 
@@ -169,7 +169,7 @@ def read_verdict(reply: str, allowed: Sequence[Verdict] = VERDICTS) -> Verdict |
 
 
 def as_verdict(text: str) -> Verdict | None:
-    """Return the verdict that is written so."""
+    """Return the verdict with this name, None where there is none."""
     return next(filter(text.__eq__, VERDICTS), None)
 
 

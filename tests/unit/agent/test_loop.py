@@ -168,7 +168,7 @@ def test_the_tokens_of_the_history_are_those_of_its_messages(index: Index, prese
     )
     agent = Agent(index, preset, model)
     state = agent.start(QUESTION)
-    agent.go_on(state, lambda step: states.append(state.context_tokens))
+    agent.resume(state, lambda step: states.append(state.context_tokens))
     assert state.context_tokens == sum(message_tokens(one) for one in state.messages)
     assert states == [sum(map(message_tokens, one.messages)) for one in model.requests[1:]]
 
@@ -201,7 +201,7 @@ def test_what_is_left_out_is_not_counted_any_more(index: Index, preset: Preset) 
     script = [search("griselda"), search("venice"), ContextLengthError("Too long."), FINAL]
     agent = Agent(index, preset, ScriptedModel(script))
     state = agent.start(QUESTION)
-    agent.go_on(state)
+    agent.resume(state)
     assert state.context_tokens == sum(map(message_tokens, state.messages))
 
 
@@ -312,11 +312,11 @@ def test_a_state_written_out_after_any_step_goes_on_to_the_same_record(
     agent = Agent(index, preset, ScriptedModel(replies))
     saved: list[str] = []
     state = agent.start(QUESTION, "q1")
-    whole = agent.go_on(state, lambda step: saved.append(json.dumps(state.to_json())))
+    whole = agent.resume(state, lambda step: saved.append(json.dumps(state.to_json())))
     assert len(saved) == 5
     for text in saved:
         other = Agent(index, preset, ScriptedModel(replies))
-        record = other.go_on(State.from_json(json.loads(text)))
+        record = other.resume(State.from_json(json.loads(text)))
         assert without_seconds(record) == without_seconds(whole)
 
 

@@ -125,7 +125,7 @@ def test_an_unanswerable_question_of_musique_is_told_from_its_twin(tmp_path: Pat
         '1 unanswerable question has the id of an answerable twin, to which "__unanswerable" was '
         "added.",
     )
-    assert refused(tmp_path, twin, twin).startswith('The id "2hop__1_2" stands twice.\n')
+    assert refused(tmp_path, twin, twin).startswith('The id "2hop__1_2" is duplicated.\n')
 
 
 def test_a_step_whose_paragraph_is_not_there_is_refused(tmp_path: Path) -> None:

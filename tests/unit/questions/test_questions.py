@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_an_id_that_stands_twice_names_both_places(tmp_path: Path) -> None:
     assert refused(written(tmp_path, PLAIN, "", {**PLAIN, "question": "Other?"})) == (
-        'The id "q1" stands twice.\n'
+        'The id "q1" is duplicated.\n'
         "Where: q, line 3, and q, line 1\n"
         "Do: Give each question an id of its own."
     )

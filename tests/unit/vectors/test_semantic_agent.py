@@ -129,9 +129,9 @@ def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) ->
 def test_naive_rag_retrieves_once_also_where_a_question_is_carried_on(index: Index) -> None:
     agent = Agent(index, load_preset("naive_rag"), calling("none"))
     state = agent.start(QUESTION)
-    agent.go_on(state)
+    agent.resume(state)
     again = State.from_json(state.to_json())
-    assert len(agent.go_on(again).trajectory) == 1
+    assert len(agent.resume(again).trajectory) == 1
     assert again.messages[1] == state.messages[1]
 
 
@@ -148,7 +148,7 @@ def test_the_tokens_of_given_passages_count_towards_the_budget(index: Index) -> 
     agent = Agent(index, load_preset("naive_rag"), calling("none"))
     state = agent.start(QUESTION)
     before = state.context_tokens
-    agent.go_on(state)
+    agent.resume(state)
     assert state.context_tokens > before + state.steps[0].result_tokens
 
 

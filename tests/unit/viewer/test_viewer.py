@@ -329,7 +329,10 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     data = of(folder)
     assert [one["runs"][0]["status"] for one in data["questions"]] == ["answered", "missing"]
     notes = data["runs"][0]["notes"]
-    assert "The last record is not whole and is left out: the run was stopped, or goes on." in notes
+    assert (
+        "The last record is incomplete and is left out: the run was interrupted, or is still "
+        "running."
+    ) in notes
     assert "1 question has no record yet and counts as 0: the same run asks again." in notes
 
 
@@ -345,7 +348,7 @@ def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
         return found
 
     monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
-    assert not any("not whole" in note for note in of(folder)["runs"][0]["notes"])
+    assert not any("incomplete" in note for note in of(folder)["runs"][0]["notes"])
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ DateKey = tuple[int, int, int]
 
 
 def value_of(sought: Sought, text: str, words: Sequence[str] = ()) -> str | None:
-    """Return what is sought, as it stands in a passage about the thing; None where the passage does
+    """Return what is sought, as a passage about the thing has it; None where the passage does
     not say it. ``words`` are content words of the question."""
     rule = _RULES.get(sought)
     return rule(text, words) if rule is not None else None
@@ -251,7 +251,7 @@ def _overlap(sentence: str, words: Sequence[str]) -> int:
 def _nearest_name(
     title: str, sentence: str, words: Sequence[str], known: Sequence[str]
 ) -> str | None:
-    """Return the name that stands nearest to the words; else the title."""
+    """Return the name that is nearest to the words; else the title."""
     folded = " | ".join(f" {fold(name)} " for name in known)
     names = [name for name in names_in(sentence) if f" {fold(name.text)} " not in folded]
     near = [at for word in words for at in _places_of(word[: max(4, len(word) - 2)], sentence)]

@@ -71,11 +71,11 @@ class OfflineModel:
             parse_question(asked, kin="kin" not in self.without),
             frozenset(_tool_names(request)) or frozenset(call.name for call in calls.values()),
             self.without,
-            _operators(request),
+            _takes_operators(request),
         )
-        call = _replayed(reader, [_read(result, calls) for result in results])
+        call = _next_call(reader, [_read_result(result, calls) for result in results])
         if call is None or not request.tools:
-            return ModelReply(_written(reader.verdict()))
+            return ModelReply(_answer_text(reader.verdict()))
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         return ModelReply("", (ToolCall(f"offline-{len(results) + 1}", call.tool, arguments),))
 
@@ -98,7 +98,7 @@ def _tool_names(request: ModelRequest) -> list[str]:
     return [str(tool["function"]["name"]) for tool in request.tools]
 
 
-def _operators(request: ModelRequest) -> bool:
+def _takes_operators(request: ModelRequest) -> bool:
     """Return whether AND and OR may be written: a tool that refuses them has no default
     operator."""
     return all(
@@ -108,12 +108,12 @@ def _operators(request: ModelRequest) -> bool:
     )
 
 
-def _read(result: Message, calls: dict[str, ToolCall]) -> Reply:
+def _read_result(result: Message, calls: dict[str, ToolCall]) -> Reply:
     call = calls.get(result.tool_call_id or "")
     return read_reply(result.content, whole=call is not None and call.name in READ_TOOLS)
 
 
-def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:
+def _next_call(reader: Reader, replies: Sequence[Reply]) -> Call | None:
     """Return the call that follows these replies; None where there is none."""
     steps = reader.steps()
     try:
@@ -125,7 +125,7 @@ def _replayed(reader: Reader, replies: Sequence[Reply]) -> Call | None:
     return call
 
 
-def _written(verdict: Verdict) -> str:
+def _answer_text(verdict: Verdict) -> str:
     """Return the answer in the form that prompts ask for."""
     if not verdict.answer:
         return f"Answer: {NOT_FOUND}\nExplanation: No rule found it.\nSources: "

@@ -29,7 +29,7 @@ _CLOSING = "\"'”’)]},;:?!…"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and where it stands in its text."""
+    """A name and where it is in its text."""
 
     text: str
     start: int
@@ -56,7 +56,7 @@ def fold(name: str) -> str:
 
 
 def unqualified(name: str) -> str:
-    """Return the name without what stands in brackets after it: ``Possession (1922 film)``."""
+    """Return the name without the brackets after it: ``Possession (1922 film)``."""
     return _QUALIFIER.sub("", name) or name
 
 
@@ -75,7 +75,7 @@ def without_land(name: str) -> str:
 
 
 def people_in(text: str) -> list[Name]:
-    """Names that may be those of somebody: no country or month, and no attribute before another
+    """Return the names that may be a person's: no country or month, and no attribute before another
     name ("the Irish physicist John Tyndall")."""
     names = [
         name
@@ -112,7 +112,7 @@ def _runs(text: str, question: bool) -> Iterator[Name]:
             if _ends(words[last].group(), words[later].group(), question):
                 break
             last = later
-        yield from _trimmed(text, words[at].start(), words[last].end())
+        yield from _trim(text, words[at].start(), words[last].end())
         at = last + 1
 
 
@@ -133,7 +133,7 @@ def _ends(word: str, later: str, question: bool) -> bool:
     """Return whether a name ends with the word, though a capital one follows."""
     if word.endswith(("'s", "’s")):
         return not question
-    if word.endswith("."):  # an initial or an abbreviation goes on, a sentence does not
+    if word.endswith("."):  # an initial or an abbreviation continues a name, a sentence does not
         return _ends_sentence(word)
     if word.endswith(","):
         rank = later.strip(_CLOSING).casefold() in RANKS or re.match(r"\d+(?:st|nd|rd|th)", later)
@@ -178,7 +178,7 @@ def _bracket_is_short(words: list[re.Match[str]], at: int) -> bool:
     return False
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[Name]:
+def _trim(text: str, start: int, end: int) -> Iterator[Name]:
     while start < end and text[start] in _OPENING:
         start += 1
     piece = text[start:end]

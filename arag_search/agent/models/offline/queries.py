@@ -13,7 +13,8 @@ _OPERATOR = re.compile(r'"[^"]*"|\b(?:AND|OR)\b|[()]')
 
 
 def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> str:
-    """Passages about the name, above those that mention it beside one of the words.
+    """Return a query for passages about the name, above those that mention it beside one of the
+    words.
 
     ``titles`` False looks for mentions alone. Empty where the name has no word.
     """
@@ -32,7 +33,8 @@ def for_name(name: str, beside: Sequence[str] = (), *, titles: bool = True) -> s
 
 
 def for_words_of(name: str, *, all_of_them: bool) -> str:
-    """Passages with the words of the name, where the name as it stands is not found."""
+    """Return a query for passages with the words of the name, where the name as it stands is not
+    found."""
     name = re.sub(r"['’]s\b", "", name)
     words = [word for word in _words(name) if word.casefold() not in STOP_WORDS]
     if not words:
@@ -43,7 +45,7 @@ def for_words_of(name: str, *, all_of_them: bool) -> str:
 
 
 def for_content(names: Sequence[str], words: Sequence[str]) -> str:
-    """Passages with one of the names, better with many of the words."""
+    """Return a query for passages with one of the names, best with many of the words."""
     phrases = [phrase for phrase in map(_phrase, map(unqualified, names)) if phrase]
     wanted = list(_words(" ".join(words)))[:_MAX_WORDS]
     if not phrases:
@@ -55,7 +57,7 @@ def for_content(names: Sequence[str], words: Sequence[str]) -> str:
 
 
 def for_any(text: str) -> str:
-    """Passages with any words of the text but small ones."""
+    """Return a query for passages with any words of the text but small ones."""
     return " ".join(word for word in _words(text, 24) if word.casefold() not in STOP_WORDS)
 
 

@@ -89,7 +89,7 @@ def parse_question(text: str, *, kin: bool = True) -> ParsedQuestion:
 
 
 def _question_names(text: str) -> list[Name]:
-    """Names of a question, quoted ones whole."""
+    """Return the names of a question, quoted ones whole."""
     quoted = [
         Name(match.group(1).strip(" ,.?"), match.start(1), match.end(1))
         for match in re.finditer(r"[\"“]([^\"”]{2,80})[\"”]", text)
@@ -139,7 +139,7 @@ def _hops(rest: str, kin: bool) -> tuple[tuple[str, ...], str]:
     """Return the relations of the question in the order to follow, and the question without their
     words.
 
-    What stands behind a name ("X's father") comes before what stands in front of it ("the director
+    What follows a name ("X's father") comes before what precedes it ("the director
     of X"), and the latter from the inside out.
     """
     at_name = rest.find("_")

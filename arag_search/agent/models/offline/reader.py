@@ -74,7 +74,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What was found for a name of the question, and the ids of the passages on the way to it."""
+    """The value for a name of the question, and the ids of the passages on the way to it."""
 
     text: str
     sources: tuple[str, ...]
@@ -90,12 +90,12 @@ class Reader:
     without: frozenset[str] = frozenset()
     operators: bool = True
     seen: dict[str, SeenPassage] = field(default_factory=dict[str, SeenPassage])
-    found: dict[str, Reply] = field(default_factory=dict[str, Reply])
+    replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
     values: dict[str, _Value] = field(default_factory=dict[str, "_Value"])
     trail: list[str] = field(default_factory=list[str])
 
     def steps(self) -> Walk:
-        """Return the calls, one at a time; each is sent what it brought."""
+        """Yield the calls one at a time; the reply to each is sent back in."""
         asked = self.question
         if asked.form == "open":
             start = asked.names[:1]
@@ -139,7 +139,7 @@ class Reader:
                 self._note(start, value, [*way, thing])
 
     def _beside(self, hops: Sequence[str], at: int) -> tuple[str, ...]:
-        """Words beside which a mention of a name is worth seeing."""
+        """Return words beside which a mention of a name is worth seeing."""
         if at < len(hops):
             return RELATIONS[hops[at]].words
         return CUES.get(self.question.sought, self.question.words[:6])
@@ -166,17 +166,17 @@ class Reader:
         return Thing(name, _about(name, reply.passages, beside))
 
     def _follow(self, thing: Thing, hop: str) -> Names:
-        """Names for the other end of a relation, the likeliest first."""
-        names = yield from self._stated(thing, hop)
+        """Find names for the other end of a relation, the likeliest first."""
+        names = yield from self._stated_names(thing, hop)
         if not names and hop == "mother":
-            fathers = yield from self._stated(thing, "father")
+            fathers = yield from self._stated_names(thing, "father")
             if fathers:  # a father's wife
                 parent = yield from self._find(fathers[0], RELATIONS["spouse"].words)
-                names = yield from self._stated(parent, "spouse")
+                names = yield from self._stated_names(parent, "spouse")
         return names
 
-    def _stated(self, thing: Thing, hop: str) -> Names:
-        """Return the same, as the passage of the thing itself states it."""
+    def _stated_names(self, thing: Thing, hop: str) -> Names:
+        """Return these names as the passage about the thing itself states them."""
         passage = thing.passage
         if passage is None:
             return []
@@ -188,7 +188,7 @@ class Reader:
         return names
 
     def _value(self, thing: Thing) -> Value:
-        """Return what is sought of the thing."""
+        """Return what the question asks about the thing."""
         asked = self.question
         passage = thing.passage
         if passage is None:
@@ -203,7 +203,7 @@ class Reader:
     # Questions without a relation that is known.
 
     def _by_words(self) -> Walk:
-        """Passages by names and content words, then those of the name that they lead to."""
+        """Search by names and content words, then for the name that the passages lead to."""
         asked = self.question
         hops_words = [word for hop in asked.hops for word in RELATIONS[hop].words]
         words = [*asked.words, *hops_words]
@@ -224,7 +224,7 @@ class Reader:
                     return
 
     def _bridges(self, words: Sequence[str]) -> list[str]:
-        """Names that the question does not hold, from the sentences that speak most of it."""
+        """Return names that are not in the question, from the sentences that say most about it."""
         known = " | ".join(f" {fold(name)} " for name in self.question.names)
         shown = [(passage.title, passage.text) for passage in self.seen.values()]
         bridges: dict[str, str] = {}
@@ -241,7 +241,7 @@ class Reader:
             return Reply((), 0)
         if not self.operators:
             query = queries.without_operators(query)
-        if query not in self.found:  # the same search would show the same
+        if query not in self.replies:  # the same search would show the same
             reply = yield Call(LogicalSearch.name, {"query": query, "top_k": top_k})
             passages: list[SeenPassage] = []
             for passage in reply.passages:
@@ -249,8 +249,8 @@ class Reader:
                     passage = self.seen.get(passage.id, passage)
                 self.seen.setdefault(passage.id, passage)
                 passages.append(passage)
-            self.found[query] = Reply(tuple(passages), reply.total)
-        return self.found[query]
+            self.replies[query] = Reply(tuple(passages), reply.total)
+        return self.replies[query]
 
     def _read(self, passage: SeenPassage) -> Generator[Call, Reply, SeenPassage]:
         if ChunkRead.name not in self.tools:
@@ -273,7 +273,7 @@ class Reader:
         found_in = (source for value in self.values.values() for source in value.sources)
         sources = tuple(dict.fromkeys(found_in))
         if asked.form == "choice":
-            return Verdict(self._chosen(), why, sources)
+            return Verdict(self._choose(), why, sources)
         if asked.form == "yes_no":
             return Verdict(self._yes_or_no(), why, sources)
         if self.values:
@@ -292,8 +292,8 @@ class Reader:
         source = shown[span[1]]
         return Verdict(span[0], f"{source.title} speaks of it", (source.id,))
 
-    def _chosen(self) -> str:
-        """Return which of two names: by the order of their values."""
+    def _choose(self) -> str:
+        """Return the one of two names that the order of their values gives."""
         asked = self.question
         if len(asked.names) < 2 or any(name not in self.values for name in asked.names[:2]):
             return ""
@@ -318,8 +318,8 @@ class Reader:
 
 
 def _about(name: str, passages: Sequence[SeenPassage], beside: Sequence[str]) -> SeenPassage | None:
-    """Return the passage whose title is the name; else one whose title holds it or stands in it;
-    else one that begins with it."""
+    """Return the passage whose title is the name; else one whose title contains it or is contained
+    in it; else one that begins with it."""
     raw, whole, bare = name.casefold(), fold(name), fold(without_land(unqualified(name)))
     ranked: list[tuple[int, int, int]] = []
     for number, passage in enumerate(passages):

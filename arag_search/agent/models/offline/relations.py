@@ -18,7 +18,7 @@ _REACH = 60
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``after`` and ``before`` are regular expressions of cues: the name stands after them, or
+    """``after`` and ``before`` are regular expressions of cues: the name is after them, or
     before them. ``words`` are the words for a query. ``second`` takes the second of two names
     joined by "and"."""
 
@@ -131,9 +131,10 @@ KIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def related(text: str, relation: Relation, *known: str) -> list[str]:
-    """Whom the text names beside cues of the relation, the likeliest first; never a known name."""
+    """Return the people whom the text names beside cues of the relation, the likeliest first; never
+    a known name."""
     folded = [set(fold(name).split()) for name in known]
-    names = [name for name in people_in(text) if not _known(name, folded)]
+    names = [name for name in people_in(text) if not _is_known(name, folded)]
     people: list[str] = []
     if relation.second:
         people += _second_parent(text, names)
@@ -166,7 +167,7 @@ def _following(text: str, start: int, names: list[Name]) -> list[str]:
     return people
 
 
-def _known(name: Name, known: list[set[str]]) -> bool:
+def _is_known(name: Name, known: list[set[str]]) -> bool:
     """Return whether it is one of the known names, or a part of one, or one with a part more."""
     words = set(fold(name.text).split())
     return any(words <= name or (len(name) > 1 and name <= words) for name in known)

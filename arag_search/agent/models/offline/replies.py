@@ -1,4 +1,4 @@
-"""The text of tool results -> what they show."""
+"""Read what tool results show from their text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SeenPassage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool answered. ``total`` is None where it says none."""
+    """The reply of a tool. ``total`` is None where it gives none."""
 
     passages: tuple[SeenPassage, ...]
     total: int | None
