@@ -32,7 +32,7 @@ _SOURCES = "the sources"
 
 
 class IndexWriter(Protocol):
-    """What takes the chunks of a build. A checkpoint holds all that was added before it."""
+    """A writer of the chunks of a build. A checkpoint holds all that was added before it."""
 
     @property
     def checkpoint(self) -> Mapping[str, str]:
@@ -42,7 +42,7 @@ class IndexWriter(Protocol):
     def has_document(self, doc_id: str) -> bool: ...
 
     def document_ids(self) -> Iterator[str]:
-        """The ids of all documents of the checkpoint that the writer began with."""
+        """Return the ids of all documents of the checkpoint that the writer began with."""
         ...
 
     def commit(self, data: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class BuildTarget(Protocol):
         ...
 
     def begin(self, signature: Mapping[str, Any]) -> tuple[str, bool, str]:
-        """The generation to build, whether one goes on, and why or why not."""
+        """Return the generation to build, whether one is resumed, and why or why not."""
         ...
 
     def add(self, packed: Any) -> None:
@@ -82,7 +82,7 @@ class BuildTarget(Protocol):
         ...
 
     def open_writer(self, generation: str, *, resume: bool) -> IndexWriter:
-        """Raises IndexDamagedError where there is nothing whole to go on from."""
+        """Open the writer. Raises IndexDamagedError where nothing intact can be resumed."""
         ...
 
     def discard(self, generation: str) -> None:
@@ -94,7 +94,7 @@ class BuildTarget(Protocol):
         ...
 
     def counts(self, generation: str) -> tuple[int, int | None]:
-        """How many chunks and sentences a finished generation holds; None where left out."""
+        """Return how many chunks and sentences a finished generation holds; None where left out."""
         ...
 
     def publish(self, generation: str) -> None:
@@ -105,7 +105,7 @@ class BuildTarget(Protocol):
 def open_target(
     location: str | Path, options: BuildOptions, note: Callable[[str], None] | None = None
 ) -> BuildTarget:
-    """Where ``location`` leads; ``note`` is told where a server is waited for. Raises ArgumentError
+    """Open the target at ``location``; ``note`` reports waiting for a server. Raises ArgumentError
     for options that are not for it."""
     check_options(location, options)
     if isinstance(location, str) and is_address(location):
@@ -137,7 +137,8 @@ def check_options(location: str | Path, options: BuildOptions) -> None:
 
 
 def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
-    """An option was given for a folder that only makes sense for a server."""
+    """Return the error for an option that was given for a folder that only makes sense for a
+    server."""
     return ArgumentError(
         f"{option}: an index in a folder {why}.",
         where=location,
@@ -208,11 +209,11 @@ class LuceneTarget:
         """See BuildTarget. Opens what was built, before anybody else can."""
         engine = LuceneEngine.open(self._folder / generation, str(self._location))
         try:
-            found = engine.statistics()
+            statistics = engine.statistics()
         finally:
             engine.close()
-        sentences = None if found.sentences is None else found.sentences.documents
-        return found.chunks.documents, sentences
+        sentences = None if statistics.sentences is None else statistics.sentences.documents
+        return statistics.chunks.documents, sentences
 
     def publish(self, generation: str) -> None:
         """See BuildTarget."""
@@ -314,9 +315,9 @@ class OpenSearchTarget:
 
     def counts(self, generation: str) -> tuple[int, int | None]:
         """See BuildTarget."""
-        found = self._writer.counts()
+        counts = self._writer.counts()
         self._writer.close()
-        return found
+        return counts
 
     def publish(self, generation: str) -> None:
         """See BuildTarget."""

@@ -54,12 +54,12 @@ class IndexUpdate(Protocol):
         ...
 
     def first_shard(self) -> int:
-        """A source shard that lies behind all documents there are."""
+        """Return a source shard that lies behind all documents there are."""
         ...
 
     def existing(self, doc_ids: Sequence[str] | None) -> Iterator[Chunk]:
-        """The chunks that documents with these ids, or all documents where None is given, have
-        before the update, in corpus order."""
+        """Return the chunks that documents with these ids, or all documents where None is given,
+        have before the update, in corpus order."""
         ...
 
     def begin(self, record: UpdateRecord, doc_ids: Sequence[str] = ()) -> None:
@@ -96,7 +96,7 @@ class IndexUpdate(Protocol):
 
 
 def open_update(location: str | Path) -> IndexUpdate:
-    """What ``location`` leads to. Raises ArgumentError for an address that is none."""
+    """Return what ``location`` leads to. Raises ArgumentError for an address that is none."""
     name = str(location)
     if isinstance(location, str) and is_address(name):
         from arag_search.engines.opensearch.address import parse_address
