@@ -179,13 +179,13 @@ def status_command(folder: Folder, json: Json = False) -> int:
     from index_jobs.stages.chunk_report import folder_status
 
     check_path(str(folder), "the folder of chunks")
-    found = folder_status(folder)
-    print_text(found.to_json() if json else found.to_text())
+    status = folder_status(folder)
+    print_text(status.to_json() if json else status.to_text())
     return 0
 
 
 def _print(report: Any, json: bool) -> None:
-    """A report on stdout; as JSON with its warnings on stderr."""
+    """Print a report on stdout; as JSON with its warnings on stderr."""
     from arag_search.cli.output.messages import say
     from arag_search.cli.output.results import print_text
 
@@ -197,7 +197,7 @@ def _print(report: Any, json: bool) -> None:
 
 @functools.cache
 def stages() -> Any:
-    """The commands and their options, read off the functions that run them."""
+    """Return the commands and their options, read off the functions that run them."""
     from arag_search.cli.options.connection import add_connection_options
 
     app = typer.Typer(

@@ -89,7 +89,7 @@ _COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Report):
-    """What is to be expected of a build, and the sample that says so.
+    """The expected size and time of a build, and the sample that they come from.
 
     ``is_exact`` is true where the sample was the whole corpus, for counts. ``seconds`` are of all
     workers together, ``read_bytes`` on disk.
@@ -114,7 +114,7 @@ class Estimate(Report):
     seconds: float
 
     def to_text(self) -> str:
-        """The estimate in words."""
+        """Return the estimate in words."""
         about = "" if self.is_exact else "about "
         sample = (
             f"all of {counted(self.sources, 'source')}"
@@ -169,7 +169,7 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
         return unseen * sum(sample.times * of_sample(sample) for sample in samples)
 
     sampled_bytes = sum(sample.read_bytes for sample in samples)
-    examples = [each for sample in samples for each in sample.counts.skipped_examples]
+    examples = [example for sample in samples for example in sample.counts.skipped_examples]
     seconds = total(lambda sample: sample.seconds / max(1, workers) + sample.write_s(engine))
     return Estimate(
         location=str(location),
@@ -193,7 +193,7 @@ def estimate(names: Sequence[str], location: str | Path, options: BuildOptions) 
 
 
 def _spread(sources: Sequence[Source]) -> list[Source]:
-    """Some of the sources, from the first to the last at even distances."""
+    """Return some of the sources, from the first to the last at even distances."""
     count = min(SAMPLED_SOURCES, len(sources))
     return [sources[place * len(sources) // count] for place in range(count)]
 
@@ -209,7 +209,7 @@ class _Sample:
         options: BuildOptions,
         samples: int,
     ) -> None:
-        """``samples`` are how many share the bounds of the sample."""
+        """Read and pack the sample; ``samples`` are how many share its bounds."""
         self.counts = BuildState()
         self.read_bytes = 0
         self._packer = packer
@@ -239,7 +239,7 @@ class _Sample:
         return self._packer(chunks)
 
     def index_bytes(self, engine: str) -> float:
-        """What the sample takes on disk."""
+        """Return what the sample takes on disk."""
         cost, without = _COSTS[engine], self._without
         share = cost.text_share + (0 if "exact" in without else cost.exact_share)
         total = cost.chunk_bytes * self.counts.chunks + share * self._text_bytes
@@ -248,7 +248,7 @@ class _Sample:
         return total
 
     def write_s(self, engine: str) -> float:
-        """How long the sample takes to write."""
+        """Return how long the sample takes to write."""
         cost = _COSTS[engine]
         sentences = 0 if "sentences" in self._without else self.counts.sentences
         return cost.chunk_write_s * self.counts.chunks + cost.sentence_write_s * sentences

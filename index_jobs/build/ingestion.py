@@ -17,7 +17,7 @@ _CHECKPOINT_SHARE = 20  # a checkpoint takes at most a twentieth of the time
 
 
 class BatchTarget(Protocol):
-    """What batches are written to: a new index, an update, or a file of chunks."""
+    """The destination of batches: a new index, an update, or a file of chunks."""
 
     @property
     def documents(self) -> int:

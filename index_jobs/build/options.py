@@ -1,4 +1,4 @@
-"""What a build is told to do."""
+"""The options of a build, and their bounds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ needs on a server; in a folder it takes no room."""
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to build an index.
+    """The options of a build.
 
     ``format`` None recognises every source by its beginning. ``fields`` are names of the fields of
     records. A chunk has at most ``chunk_tokens`` o200k tokens. ``k1`` and ``b`` are those of BM25.
@@ -118,7 +118,7 @@ class BuildOptions:
         check_metadata(self.metadata)
 
     def signature(self) -> dict[str, Any]:
-        """What a build that goes on must have in common with the one that was stopped."""
+        """Return what a resumed build must have in common with the one that was stopped."""
         return {
             "--format": self.format,
             "--id-field": self.fields.id,
@@ -147,5 +147,5 @@ def parse_bm25(text: str) -> tuple[float, float]:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """The names in ``a,b``; empty for the empty text."""
+    """Return the names in ``a,b``; empty for the empty text."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))

@@ -20,7 +20,7 @@ CHECKPOINT_VERSION = 2
 
 @dataclass(slots=True)
 class BuildState:
-    """How far a build is, and what it has counted: a Position, Counts, and the seconds spent."""
+    """The progress of a build and its counts: a Position, Counts, and the seconds spent."""
 
     shard: int = 0
     records: int = 0
@@ -40,7 +40,7 @@ class BuildState:
 
     @property
     def position(self) -> Position:
-        """Where reading goes on."""
+        """Where reading resumes."""
         return Position(
             shard=self.shard,
             records=self.records,
@@ -94,11 +94,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport(Report):
-    """What was built, from what, how fast, and what was left out.
+    """The result of a build: what was built, from what, how fast, and what was left out.
 
     ``sources`` has a name and a format for each. ``seconds`` counts the runs before a resume, too;
     ``run_seconds`` and ``documents_per_second`` this run only. ``continued`` is the number of
-    documents that were there when the run began; ``why`` says why it went on or began anew.
+    documents that were there when the run began; ``why`` says why it resumed or began anew.
     ``rejected`` documents and ``retries`` of requests were sent again to a server, ``bulk_bytes``
     were sent and answered, in this run; 0 for a folder.
     """
@@ -127,7 +127,7 @@ class BuildReport(Report):
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """The report in words, one line for each thing."""
+        """Return the report in words, one line for each thing."""
         lines = [
             f"Built {self.location}: {counted(self.documents, 'document')} in"
             f" {counted(self.chunks, 'chunk')}, {counted(self.sentences, 'sentence')},"
@@ -143,7 +143,7 @@ class BuildReport(Report):
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """What was left out or looks like a mistake, one line for each."""
+        """Return what was left out or looks like a mistake, one line for each."""
         return [*left_out_lines(self, "not declared with --metadata"), *self.notes]
 
 
@@ -162,7 +162,7 @@ class _LeftOut(Protocol):
 
 
 def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
-    """What was left out of an index, one line for each; ``why_ignored`` is of metadata."""
+    """Return what was left out of an index, one line for each; ``why_ignored`` is of metadata."""
     lines: list[str] = []
     if report.left_out:
         lines.append(f"left out: {left_out_words(report.left_out)}")
@@ -177,7 +177,7 @@ def left_out_lines(report: _LeftOut, why_ignored: str) -> list[str]:
 
 
 def left_out_words(left_out: Mapping[str, int]) -> str:
-    """What a folder holds besides text, in words."""
+    """Return what a folder holds besides text, in words."""
     endings = {name: count for name, count in left_out.items() if name not in NOT_FILES}
     others = {name: count for name, count in left_out.items() if name in NOT_FILES}
     parts = [f"{listed(endings)} (not text)"] if endings else []
@@ -185,7 +185,7 @@ def left_out_words(left_out: Mapping[str, int]) -> str:
 
 
 def source_lines(sources: Sequence[tuple[str, str]]) -> list[str]:
-    """Names and formats of the first sources, one line for each."""
+    """Return names and formats of the first sources, one line for each."""
     lines = [f"{name}: {kind}" for name, kind in sources[:SHOWN_EXAMPLES]]
     more = len(sources) - SHOWN_EXAMPLES
     return [*lines, f"... and {more:,} more sources"] if more > 0 else lines
@@ -197,7 +197,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def listed(counts: Mapping[str, int], names_first: bool = False) -> str:
-    """The ten greatest counts in words: ``3 .pdf, 1 .html`` or ``author (3), x (1)``."""
+    """Return the ten greatest counts in words: ``3 .pdf, 1 .html`` or ``author (3), x (1)``."""
     order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = [
         f"{name} ({count:,})" if names_first else f"{count:,} {name}" for name, count in order[:10]

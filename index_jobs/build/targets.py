@@ -34,7 +34,7 @@ _SOURCES = "the sources"
 def open_target(
     location: str | Path, options: BuildOptions, note: Callable[[str], None] | None = None
 ) -> BuildTarget:
-    """Where ``location`` leads; ``note`` is told where a server is waited for. Raises ArgumentError
+    """Open the target at ``location``; ``note`` reports waiting for a server. Raises ArgumentError
     for options that are not for it."""
     check_options(location, options)
     if isinstance(location, str) and is_address(location):
@@ -66,7 +66,8 @@ def check_options(location: str | Path, options: BuildOptions) -> None:
 
 
 def for_a_server_only(option: str, why: str, location: str) -> ArgumentError:
-    """An option was given for a folder that only makes sense for a server."""
+    """Return the error for an option that was given for a folder that only makes sense for a
+    server."""
     return ArgumentError(
         f"{option}: an index in a folder {why}.",
         where=location,
@@ -137,11 +138,11 @@ class LuceneTarget:
         """See BuildTarget. Opens what was built, before anybody else can."""
         engine = LuceneEngine.open(self._folder / generation, str(self._location))
         try:
-            found = engine.statistics()
+            statistics = engine.statistics()
         finally:
             engine.close()
-        sentences = None if found.sentences is None else found.sentences.documents
-        return found.chunks.documents, sentences
+        sentences = None if statistics.sentences is None else statistics.sentences.documents
+        return statistics.chunks.documents, sentences
 
     def publish(self, generation: str) -> None:
         """See BuildTarget."""
@@ -243,9 +244,9 @@ class OpenSearchTarget:
 
     def counts(self, generation: str) -> tuple[int, int | None]:
         """See BuildTarget."""
-        found = self._writer.counts()
+        counts = self._writer.counts()
         self._writer.close()
-        return found
+        return counts
 
     def publish(self, generation: str) -> None:
         """See BuildTarget."""

@@ -41,7 +41,7 @@ class Passage:
 def cut(
     document: Document, *, shard: int, number: int, chunk_tokens: int
 ) -> tuple[list[Chunk], int]:
-    """The chunks of a document in order, and their tokens altogether.
+    """Return the chunks of a document in order, and their tokens altogether.
 
     ``shard`` and ``number`` (from 0) are the place of the document in the corpus. The contents of
     the chunks, joined, are the NFC text of the document. A chunk holds whole sentences and at most
@@ -94,7 +94,7 @@ def passages_of(text: str, ends: Sequence[int] | None, chunk_tokens: int) -> Ite
 
 
 def _whole(text: str, ends: Sequence[int] | None) -> Passage:
-    """The text in one piece, whatever its length."""
+    """Return the text in one piece, whatever its length."""
     kept = tuple(sentence_ends(text) if ends is None else ends)
     if len(kept) > MAX_SENTENCES:
         kept = (*kept[: MAX_SENTENCES - 1], len(text))
@@ -127,7 +127,7 @@ def _packed(text: str, pieces: Iterable[tuple[int, int]], chunk_tokens: int) -> 
 def _first_passage(
     text: str, start: int, held: list[tuple[int, int]], chunk_tokens: int
 ) -> tuple[Passage, list[tuple[int, int]]]:
-    """As many of the held pieces as fit into one passage, and the rest."""
+    """Return as many of the held pieces as fit into one passage, and the rest."""
     kept = len(held)
     while True:
         end = held[kept - 1][0] if held else 0
@@ -140,7 +140,7 @@ def _first_passage(
 
 
 def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tuple[int, int]]:
-    """Sentences as pieces (end, tokens) that each fit into a chunk, long ones cut."""
+    """Yield sentences as pieces (end, tokens) that each fit into a chunk, long ones cut."""
     start = 0
     for end in ends:
         while True:
@@ -156,8 +156,8 @@ def _fitting(text: str, ends: Sequence[int], chunk_tokens: int) -> Iterator[tupl
 
 
 def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, int]:
-    """The end and the tokens of the longest beginning of a sentence that fits into a chunk: up to a
-    blank, or within a word that is longer.
+    """Return the end and the tokens of the longest beginning of a sentence that fits into a chunk:
+    up to a blank, or within a word that is longer.
 
     The tokens are found once, and counted anew only about where the first ones end: those of a
     beginning may differ a little.
@@ -187,8 +187,8 @@ def _cut_off(text: str, start: int, end: int, chunk_tokens: int) -> tuple[int, i
 def _fitting_offsets(
     offsets: Sequence[int], near: int, chunk_tokens: int, tokens_to: Callable[[int], int]
 ) -> int:
-    """How many of the ascending offsets have at most ``chunk_tokens`` tokens before them; those
-    about ``near`` are looked at first."""
+    """Return how many of the ascending offsets have at most ``chunk_tokens`` tokens before them;
+    those about ``near`` are looked at first."""
     low = high = bisect_right(offsets, near)
     step = 1
     if low and tokens_to(offsets[low - 1]) > chunk_tokens:

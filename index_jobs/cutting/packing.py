@@ -1,7 +1,7 @@
 """Packing: documents are cut, counted and made ready for the writer, in this process or others.
 
-What is dear in a build happens here, and needs nothing but the documents themselves, so that worker
-processes can do it (``workers.py``). No Java and no connection is needed for it.
+The expensive part of a build happens here, and needs nothing but the documents themselves, so that
+worker processes can do it (``workers.py``). No Java and no connection is needed for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from index_jobs.cutting.chunking import cut
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a batch holds. ``digest`` is that of its chunks."""
+    """The counts of a batch. ``digest`` is that of its chunks."""
 
     documents: int
     chunks: int
@@ -53,8 +53,8 @@ def pack(documents: Numbered, packer: Packer, chunk_tokens: int) -> Packed:
 
 
 def cut_all(documents: Numbered, chunk_tokens: int) -> tuple[list[tuple[list[Chunk], int]], Counts]:
-    """The chunks and tokens of each document, and what there is altogether. Raises BuildError for a
-    document of too many chunks."""
+    """Return the chunks and tokens of each document, and what there is altogether. Raises
+    BuildError for a document of too many chunks."""
     cuts: list[tuple[list[Chunk], int]] = []
     count = tokens = sentences = titles = 0
     digest = CorpusDigest()

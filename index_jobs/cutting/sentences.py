@@ -30,7 +30,8 @@ _PLAIN_END = re.compile(r"[.!?…][)\]\"'”’»]*\s+(?=[^\Wa-z_]|[\"'“‘«(
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Offsets after each sentence of ``text``, in code points; the last is ``len(text)``.
+    """Return the offsets after each sentence of ``text``, in code points; the last is
+    ``len(text)``.
 
     The sentences partition the text: white space belongs to the sentence before it (at the
     beginning to the first). Empty for the empty text. Time is linear in the length.
@@ -41,7 +42,7 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def _windowed(text: str) -> Iterator[int]:
-    """Ends found window by window; the last sentence of a window may be cut and is read again."""
+    """Yield ends window by window; the last sentence of a window may be cut and is read again."""
     start = 0
     while len(text) - start > WINDOW_CHARACTERS:
         window = text[start : start + WINDOW_CHARACTERS]
@@ -57,7 +58,7 @@ def _windowed(text: str) -> Iterator[int]:
 
 
 def _ends_of(text: str) -> list[int]:
-    """Ends within one window, over-long sentences split again."""
+    """Return ends within one window, over-long sentences split again."""
     ends = _boundaries(text)
     if len(text) <= LONG_CHARACTERS:
         return ends
@@ -88,7 +89,7 @@ def _boundaries(text: str) -> list[int]:
 
 
 def _joined_blanks(text: str, ends: list[int]) -> list[int]:
-    """The same ends moved behind the white space that follows, and none within white space."""
+    """Return the ends moved behind the white space that follows, and none within white space."""
     joined: list[int] = []
     for end in ends:
         while end < len(text) and text[end].isspace():

@@ -19,8 +19,8 @@ AUTO = "auto"
 
 
 def published(root: Path, placement: str) -> VectorManifest | None:
-    """What the vectors are of the index with this placement; None where there are none. Raises
-    VectorsError where they cannot be read."""
+    """Return what the vectors are of the index with this placement; None where there are none.
+    Raises VectorsError where they cannot be read."""
     try:
         return read_manifest(sidecar_folder(root, placement))
     except VectorsNotFoundError:
@@ -30,19 +30,20 @@ def published(root: Path, placement: str) -> VectorManifest | None:
 def differences(
     there: VectorManifest | EarlierSidecar, identity: EncoderIdentity, options: EmbedOptions
 ) -> str:
-    """What vectors are that options do not ask for, in words; empty where they are the same."""
-    found: list[str] = []
+    """Return what vectors are that options do not ask for, in words; empty where they are the
+    same."""
+    changes: list[str] = []
     if there.encoder != identity:
-        found.append(f"--encoder was {_shown(there.encoder)}, is {_shown(identity)}")
+        changes.append(f"--encoder was {_shown(there.encoder)}, is {_shown(identity)}")
     if set(there.units) != set(options.units):
-        found.append(f"--unit was {_both(there.units)}, is {_both(options.units)}")
+        changes.append(f"--unit was {_both(there.units)}, is {_both(options.units)}")
     if there.dtype != options.dtype:
-        found.append(f"--dtype was {there.dtype}, is {options.dtype}")
-    return "; ".join(found)
+        changes.append(f"--dtype was {there.dtype}, is {options.dtype}")
+    return "; ".join(changes)
 
 
 def index_difference(there: VectorManifest, options: EmbedOptions) -> str:
-    """The same for what is searched in; ``auto`` asks for nothing."""
+    """Return the same for what is searched in; ``auto`` asks for nothing."""
     was = ", ".join(sorted(set(there.index.values())))
     if options.index == AUTO or was == options.index:
         return ""
@@ -50,7 +51,8 @@ def index_difference(there: VectorManifest, options: EmbedOptions) -> str:
 
 
 def newest_encoder(root: Path) -> EncoderIdentity | None:
-    """What made the newest vectors in a folder; None where there are none that can be read."""
+    """Return what made the newest vectors in a folder; None where there are none that can be
+    read."""
     made: list[tuple[str, EncoderIdentity]] = [
         (manifest.created, manifest.encoder)
         for _, manifest in sidecars(root)

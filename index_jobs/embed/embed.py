@@ -89,7 +89,7 @@ def embed_index(
     ``encoder`` is a name, as ``open_encoder`` takes it, or one that is open, where neither workers
     nor Ray are asked for; None is the one that made the newest vectors there are, else the usual
     one. Vectors that are there for a text are used again, wherever it has moved; those of format
-    version 1 are checked and converted. An embedding that was stopped goes on with its finished
+    version 1 are checked and converted. An interrupted embedding is resumed after its finished
     shards. Where the manifest of the index does not state its placement, this is added to it.
     Raises what ``open_index`` and ``open_encoder`` raise, ArgumentError, VectorsMismatchError where
     there are other vectors, VectorsLockedError, IndexLockedError, SourceError for an index without
@@ -110,7 +110,7 @@ def embed_index(
 
 
 def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions) -> ShardMaking:
-    """Who encodes, as the options say. Raises ArgumentError."""
+    """Open the encoders that the options ask for. Raises ArgumentError."""
     if isinstance(encoder, str | EncoderIdentity):
         choice = EncoderChoice.of(encoder, options.device, options.batch_size)
         if options.ray:
@@ -128,14 +128,14 @@ def open_making(encoder: str | Encoder | EncoderIdentity, options: EmbedOptions)
 
 
 def work_name(root: Path, location: str) -> str:
-    """The name of the folder in which an embedding of an index is made."""
+    """Return the name of the folder in which an embedding of an index is made."""
     if is_address(location):
-        told = location
+        identity = location
     elif root == Path(location) / FOLDER:
         return WORK
     else:
-        told = str(Path(location).resolve())
-    return f"{WORK}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        identity = str(Path(location).resolve())
+    return f"{WORK}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 class _Embedding:
@@ -206,7 +206,7 @@ class _Embedding:
     # Beginning
 
     def _published(self, identity: EncoderIdentity) -> VectorManifest | None:
-        """The vectors that are there and need not be made: their files are whole, by size."""
+        """Return the published vectors if their files are complete, judged by size."""
         manifest = self._index.manifest
         if self._options.overwrite:
             return None
@@ -222,7 +222,7 @@ class _Embedding:
         return there
 
     def _is_published(self, there: VectorManifest) -> bool:
-        """Whether all shards that are finished are in a sidecar."""
+        """Return whether all shards that are finished are in a sidecar."""
         held = [record.files for record in there.shards]
         try:
             records = [shard_record(self._work, number) for number in shard_numbers(self._work)]
@@ -233,10 +233,13 @@ class _Embedding:
     def _check_same(self, there: VectorManifest, identity: EncoderIdentity) -> None:
         """Raise VectorsMismatchError where the vectors that are there are not those asked for."""
         options = self._options
-        found = (differences(there, identity, options), index_difference(there, options))
-        if any(found):
+        changed = (
+            differences(there, identity, options),
+            index_difference(there, options),
+        )
+        if any(changed):
             raise VectorsMismatchError(
-                f"There are other vectors of this index: {'; '.join(filter(None, found))}.",
+                f"There are other vectors of this index: {'; '.join(filter(None, changed))}.",
                 where=str(sidecar_folder(self._root, there.placement)),
                 allowed="the same options, which leave them as they are",
                 do="Say --overwrite to replace them, or give another --vectors.",
@@ -244,12 +247,12 @@ class _Embedding:
 
     def _begin(self, identity: EncoderIdentity) -> None:
         options = self._options
-        goes_on = self._work.exists()
+        is_resumed = self._work.exists()
         plan = Plan(identity, options.units, options.dtype)
         why = begin(self._work, plan, overwrite=options.overwrite)
         if why:
             self._progress.note(f"Beginning anew: {why}.")
-        elif goes_on:
+        elif is_resumed:
             self._progress.note("Continuing: the shards that are there are verified.")
 
     def _place(self) -> None:
@@ -281,7 +284,7 @@ class _Embedding:
     # Vectors that are there
 
     def _find_reuse(self, identity: EncoderIdentity) -> tuple[Reuse, Path | None]:
-        """The vectors that serve again, and the sidecar whose trained quantisers may."""
+        """Return the vectors to reuse, and the sidecar whose trained quantisers may be reused."""
         begun = self._finished()
         earlier = EarlierVectors(self._root, identity, self._options, self._progress.note)
         reuse = self._matched([*begun, *earlier.shards])
@@ -309,7 +312,7 @@ class _Embedding:
         return reuse, earlier.trained
 
     def _whole(self, shards: Sequence[EarlierShard]) -> list[EarlierShard]:
-        """Those shards of version 1 that are what was written."""
+        """Return those shards of version 1 that are what was written."""
         whole: list[EarlierShard] = []
         for shard in shards:
             try:
@@ -321,7 +324,7 @@ class _Embedding:
         return whole
 
     def _finished(self) -> list[StoredShard]:
-        """The shards that a run before has finished."""
+        """Return the shards that an earlier run has finished."""
         shards: list[StoredShard] = []
         for number in shard_numbers(self._work):
             try:
@@ -381,8 +384,8 @@ class _Embedding:
         self._progress.update(self._encoded, self._encoded)
 
     def _wanted(self, reuse: Reuse) -> Iterator[Wanted]:
-        """The texts of each chunk that have no row yet. Raises SourceError where a text is not the
-        one that was read before."""
+        """Yield the texts of each chunk that have no row yet. Raises SourceError where a text is
+        not the one that was read before."""
         folder, units = self._placement, self._options.units
         ends = {unit: chunk_ends(folder, unit) for unit in units}
         rows = {unit: map_array(rows_file(folder, unit)) for unit in units}
@@ -463,7 +466,7 @@ class _Embedding:
             dead_rows=made.dead_rows,
             chunks=made.chunks,
             shards=len(made.shards),
-            bytes=sum(each.stat().st_size for each in path.iterdir()),
+            bytes=sum(file.stat().st_size for file in path.iterdir()),
             fingerprint=made.fingerprint,
             placement=made.placement,
             up_to_date=up_to_date,
@@ -485,8 +488,8 @@ class _Embedding:
 
 @contextmanager
 def _held(root: Path) -> Generator[None]:
-    """The folder of the vectors, made where it is not there, for this process alone. It goes again
-    where nothing came of it."""
+    """Hold the folder of the vectors for this process alone, and create it if needed. Remove it
+    again where nothing came of it."""
     is_new = not root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)

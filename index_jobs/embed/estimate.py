@@ -34,7 +34,7 @@ _BYTES_A_CHUNK = 100  # ordinal, placement, ends, doc_id and some metadata
 
 @dataclass(frozen=True, slots=True)
 class EmbedEstimate(Report):
-    """What is to be expected of an embedding, and the sample that says so.
+    """The expected size and time of an embedding, and the sample that they come from.
 
     ``is_exact`` is true where the sample was the whole index, for rows. ``seconds`` are of this
     machine with one encoder, without training.
@@ -54,7 +54,7 @@ class EmbedEstimate(Report):
     seconds: float
 
     def to_text(self) -> str:
-        """The estimate in words."""
+        """Return the estimate in words."""
         about = "" if self.is_exact else "about "
         lines = dry_run_lines(
             f"{self.location} would get {about}{of_units(self.rows)}.",
@@ -78,7 +78,7 @@ def estimate_embedding(location: str, encoder: str | None, options: EmbedOptions
             identity = work(()).identity
             sample = _Sample(options.units)
             chunks = index.scan()
-            while sample.goes_on and (block := list(itertools.islice(chunks, _BLOCK_CHUNKS))):
+            while sample.is_unfinished and (block := list(itertools.islice(chunks, _BLOCK_CHUNKS))):
                 sample.add(block, work)
         finally:
             work.close()
@@ -94,7 +94,7 @@ class _Sample:
         self._budget = SampleBudget(SAMPLE_CHUNKS)
 
     @property
-    def goes_on(self) -> bool:
+    def is_unfinished(self) -> bool:
         return not self._budget.is_spent(self.chunks)
 
     def add(self, chunks: Sequence[Chunk], work: EncodingWork) -> None:
@@ -129,7 +129,7 @@ def _estimate(
         "passage": manifest.chunks / sample.chunks,
     }
     rows: dict[VectorUnit, int] = {
-        unit: round(found * times[unit]) for unit, found in sample.rows.items()
+        unit: round(count * times[unit]) for unit, count in sample.rows.items()
     }
     total = sum(rows.values())
     value_bytes = 2 if options.dtype == "float16" else 4

@@ -33,7 +33,7 @@ ROWS_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class EmbedOptions:
-    """How to embed an index.
+    """The options of an embedding.
 
     ``vectors`` is the folder of the sidecars (None: see ``vectors_root``). ``index`` is "auto",
     "flat" or a FAISS factory. A shard has at most ``shard_rows`` rows of both units together, but
@@ -97,15 +97,15 @@ class EmbedOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the shards of a stopped embedding must have in common with those to be made; which
-    texts they are of, they say themselves."""
+    """The properties that the shards of a stopped embedding must have in common with those to be
+    made; which texts they are of, they say themselves."""
 
     encoder: EncoderIdentity
     units: tuple[VectorUnit, ...]
     dtype: StoredType
 
     def named(self) -> dict[str, Any]:
-        """The plan by the names of the options that say so, as it comes back from JSON."""
+        """Return the plan by the names of the options that say so, as it comes back from JSON."""
         named = {
             "--encoder": asdict(self.encoder),
             "--unit": self.units,
@@ -146,7 +146,8 @@ def begin(work: Path, plan: Plan, *, overwrite: bool) -> str:
 
 
 def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> bool:
-    """Whether what was begun in ``work`` makes vectors as the options say, in whatever shards."""
+    """Return whether what was begun in ``work`` makes vectors as the options say, in whatever
+    shards."""
     before = _read(work / PLAN)
     now = Plan(identity, options.units, options.dtype).named()
     return all(before.get(name) == now[name] for name in ("--encoder", "--unit", "--dtype"))
@@ -154,14 +155,14 @@ def is_like(work: Path, identity: EncoderIdentity, options: EmbedOptions) -> boo
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        found: Any = json.loads(path.read_bytes())
+        values: Any = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
-        found = None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        values = None
+    return cast("dict[str, Any]", values) if isinstance(values, dict) else {}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What differs, in words; empty where nothing does."""
+    """Return what differs, in words; empty where nothing does."""
     if not before:
         return "its plan cannot be read"
     return "; ".join(
@@ -173,6 +174,6 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        return f"{found.get('name')} (revision {str(found.get('revision'))[:12] or 'not told'})"
+        values = cast("dict[str, Any]", value)
+        return f"{values.get('name')} (revision {str(values.get('revision'))[:12] or 'not told'})"
     return json.dumps(value)

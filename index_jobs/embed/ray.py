@@ -39,11 +39,11 @@ class _Maker:
         self._piece_rows = piece_rows
 
     def identity(self) -> tuple[EncoderIdentity, PeakMemory]:
-        found = self._work(())
-        return found.identity, found.peak
+        replies = self._work(())
+        return replies.identity, replies.peak
 
     def sees(self, file: str, content: bytes) -> bool:
-        """Whether the file lies on this machine, too."""
+        """Return whether this machine has the file, too."""
         path = Path(file)
         return path.is_file() and path.read_bytes() == content
 
@@ -161,10 +161,10 @@ class RayMaking:
 
     def identity(self) -> EncoderIdentity:
         """See ShardMaking."""
-        found = self._all("identity")
-        for _, peak in found:
+        replies = self._all("identity")
+        for _, peak in replies:
             self._peaks[peak.process] = peak
-        return only_identity({identity for identity, _ in found})
+        return only_identity({identity for identity, _ in replies})
 
     def make(
         self,
@@ -210,12 +210,13 @@ class RayMaking:
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         return [
-            self._got(each)
-            for each in [getattr(actor, method).remote(*arguments) for actor in self._actors]
+            self._got(reference)
+            for reference in [getattr(actor, method).remote(*arguments) for actor in self._actors]
         ]
 
     def _got(self, reference: Any) -> Any:
-        """A result. Raises what the work raised, WorkerLostError where a worker has ended."""
+        """Return a result. Raises what the work raised, WorkerLostError where a worker has
+        ended."""
         from ray.exceptions import RayActorError, RayTaskError
 
         try:

@@ -50,7 +50,7 @@ class EmbedReport(Report):
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """The report in words, one line for each thing."""
+        """Return the report in words, one line for each thing."""
         rows = of_units(self.rows)
         kinds = ", ".join(dict.fromkeys(self.index.values()))
         verb = "Nothing to do for" if self.up_to_date else "Embedded"
@@ -75,5 +75,5 @@ class EmbedReport(Report):
 
 
 def of_units(rows: Mapping[VectorUnit, int]) -> str:
-    """``vectors of 393 sentences and 63 passages``."""
+    """Return ``vectors of 393 sentences and 63 passages``."""
     return "vectors of " + " and ".join(counted(count, unit) for unit, count in rows.items())

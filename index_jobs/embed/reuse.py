@@ -51,17 +51,17 @@ class Reuse:
     sources: Mapping[VectorUnit, Numbers]
 
     def encoded_rows(self) -> int:
-        """How many texts have no vector."""
+        """Return how many texts have no vector."""
         return sum(int((rows == TO_ENCODE).sum()) for rows in self.sources.values())
 
     def missing_rows(self) -> int:
-        """How many texts get a new row, with those whose vectors are copied."""
+        """Return how many texts get a new row, with those whose vectors are copied."""
         return sum(map(len, self.sources.values()))
 
     def copier(
         self, dimension: int, dtype: StoredType
     ) -> Callable[[VectorUnit, Sequence[int]], FloatArray]:
-        """What gives the vectors of rows of ``sources``."""
+        """Return a function that reads the vectors of rows of ``sources``."""
         import numpy as np
 
         mapped: dict[VectorUnit, MappedRows] = {}
@@ -130,7 +130,7 @@ def _without_damaged(
     whole: set[Path],
     on_damage: Callable[[StoredShard, VectorsError], None],
 ) -> list[StoredShard]:
-    """Those shards that are what was written; ``whole`` are those of which that is known."""
+    """Return those shards that are what was written; ``whole`` are those of which that is known."""
     sound: list[StoredShard] = []
     for shard in shards:
         name = shard.file("")
@@ -154,7 +154,7 @@ class _Matched(NamedTuple):
 
 
 def _live_rows(matched: Mapping[VectorUnit, _Matched], shards: Sequence[StoredShard]) -> list[int]:
-    """How many rows of each shard serve a text."""
+    """Return how many rows of each shard serve a text."""
     import numpy as np
 
     live = np.zeros(len(shards), np.int64)
@@ -189,7 +189,7 @@ class _Selected(NamedTuple):
 
 
 def _selected(arrays: Sequence[Keys], part: int, parts: int) -> _Selected:
-    """The keys of a part; numbers count from 0 over all arrays."""
+    """Return the keys of a part; numbers count from 0 over all arrays."""
     import numpy as np
 
     numbers: list[Numbers] = [np.empty(0, np.int64)]
@@ -210,7 +210,7 @@ def _selected(arrays: Sequence[Keys], part: int, parts: int) -> _Selected:
 
 
 def _match_part(wanted: _Selected, known: _Selected, matched: _Matched) -> None:
-    """The n-th text of a key takes the n-th row of it; where there is none, the first is copied."""
+    """Match the n-th text of a key with its n-th row; where there is none, the first is copied."""
     import numpy as np
 
     first_text = np.searchsorted(wanted.prefixes, wanted.prefixes, side="left")

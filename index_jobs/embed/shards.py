@@ -57,7 +57,7 @@ class CutShard:
         return sum(map(len, self.texts.values()))
 
     def pieces(self, rows: int) -> Iterator[Piece]:
-        """All rows that are to be encoded, at most so many at once."""
+        """Yield all rows that are to be encoded, at most so many at once."""
         for unit, texts in self.texts.items():
             known = set(self.known[unit].places) if unit in self.known else set[int]()
             wanted = [place for place in range(len(texts)) if place not in known]
@@ -106,7 +106,7 @@ def _cut(
 
 
 def finished_shards(folder: Path) -> int:
-    """How many shards have their record there."""
+    """Return how many shards of a folder are finished: they have their record."""
     return sum(1 for _ in folder.glob("shard-*.json"))
 
 

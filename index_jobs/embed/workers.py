@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EncoderChoice:
-    """Which encoder, by name, and how it is run."""
+    """The choice of an encoder, by name, and of how it is run."""
 
     name: str
     device: str | None
@@ -67,7 +67,8 @@ class ShardMaking(Protocol):
         ...
 
     def identity(self) -> EncoderIdentity:
-        """That of the encoder, which all processes have alike. Raises what opening one raises."""
+        """Return the encoder's identity, the same in all processes. Raises what opening one
+        raises."""
         ...
 
     def make(
@@ -82,13 +83,13 @@ class ShardMaking(Protocol):
         ...
 
     def peaks(self) -> list[PeakMemory]:
-        """The peaks of memory of the processes that encode, as far as they have told."""
+        """Return the peaks of memory of the processes that encode, as far as they are known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What a process has made of a piece, and what it is."""
+    """The result of encoding a piece, with the identity of the encoder."""
 
     identity: EncoderIdentity
     vectors: FloatArray | None
@@ -145,8 +146,8 @@ class LocalMaking:
         """See ShardMaking."""
         for _ in range(self.processes):
             self._packing.submit(Piece("sentence", (), ()))
-        found = {self._taken()[1].identity for _ in range(self.processes)}
-        return only_identity(found)
+        identities = {self._taken()[1].identity for _ in range(self.processes)}
+        return only_identity(identities)
 
     def make(
         self,
@@ -174,7 +175,7 @@ class LocalMaking:
 
     def _taken(self) -> tuple[Piece, Encoded]:
         piece, encoded = self._packing.take()
-        self._peaks = [each for each in self._peaks if each.process != encoded.peak.process]
+        self._peaks = [item for item in self._peaks if item.process != encoded.peak.process]
         self._peaks.append(encoded.peak)
         self._identity = encoded.identity
         return piece, encoded
@@ -182,7 +183,7 @@ class LocalMaking:
     def _gather(self) -> int:
         """Take the next piece; how many rows it has."""
         piece, encoded = self._taken()
-        gathering = next(each for each in self._gatherings if not each.is_whole)
+        gathering = next(item for item in self._gatherings if not item.is_whole)
         if encoded.vectors is None:
             raise TypeError("a piece without texts")
         gathering.put(piece, encoded.vectors)
@@ -195,13 +196,13 @@ class LocalMaking:
             yield gathering.write(folder, self._identity.dimension, dtype)
 
 
-def only_identity(found: set[EncoderIdentity]) -> EncoderIdentity:
-    """The identity that all processes have. Raises BuildError where they have not."""
-    if len(found) > 1:
-        told = "; ".join(sorted(f"{each.name}, revision {each.revision}" for each in found))
+def only_identity(identities: set[EncoderIdentity]) -> EncoderIdentity:
+    """Return the identity that all processes have. Raises BuildError where they have not."""
+    if len(identities) > 1:
+        names = "; ".join(sorted(f"{item.name}, revision {item.revision}" for item in identities))
         raise BuildError(
-            f"The encoders of the workers are not the same: {told}.",
+            f"The encoders of the workers are not the same: {names}.",
             allowed="the same model everywhere",
             do="Install the same files of the model on all machines.",
         )
-    return found.pop()
+    return identities.pop()

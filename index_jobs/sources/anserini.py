@@ -41,7 +41,7 @@ class Stored(ObjectFormat):
         return self._finished(fields, number, where, text)
 
     def text_name(self, stored: Mapping[str, Any]) -> str | None:
-        """The field that holds the text, if there is one."""
+        """Return the field that holds the text, if there is one."""
         fields = self._fields_of(stored)
         return next((name for name in self._text_names if isinstance(fields.get(name), str)), None)
 

@@ -30,7 +30,7 @@ _OPENED_BY = {b"}": b"{", b"]": b"["}
 def array_records(
     file: CorpusFile, skip: int, pass_over: Callable[[Any], None]
 ) -> Iterator[Record]:
-    """The items of a JSON array, numbered from 1; one that is not JSON is a SourceError.
+    """Yield the items of a JSON array, numbered from 1; one that is not JSON is a SourceError.
 
     ``pass_over`` gets the first ``skip`` items instead of the caller. Raises SourceError where the
     array is not closed, or something follows it: nothing after that can be told apart.
@@ -68,17 +68,17 @@ class _Cutter:
     def items(self) -> Iterator[bytes | SourceError]:
         self._enter()
         while True:
-            found = self._look()
-            if found == "more":
+            event = self._look()
+            if event == "more":
                 if self._all_read:
                     raise self._unreadable("The array is not closed: the file ends before that.")
                 self._read()
                 continue
             item = self._held[self._start : self._end].strip()
-            if item or self._number or found == "next":
+            if item or self._number or event == "next":
                 self._number += 1
                 yield self._too_long() if self._is_too_long else item
-            if found == "last":
+            if event == "last":
                 break
             self._start = self._at
             self._open.clear()
@@ -138,9 +138,9 @@ class _Cutter:
         held = self._held
         while True:
             if self._in_string:
-                found = self._look_in_string(held)
-                if found:
-                    return found
+                event = self._look_in_string(held)
+                if event:
+                    return event
                 continue
             mark = _OUTSIDE.search(held, self._at)
             if not mark:
@@ -168,7 +168,7 @@ class _Cutter:
                 self._close(byte)
 
     def _close(self, bracket: bytes) -> bool:
-        """Whether it closes one that the item has opened; it closes those inside as well."""
+        """Return whether it closes one that the item has opened; it closes those inside as well."""
         opened = _OPENED_BY[bracket]
         if opened not in self._open:
             return False
@@ -197,5 +197,5 @@ class _Cutter:
         return None
 
     def _is_near_end(self, place: int) -> bool:
-        """Whether too little is held to see what follows."""
+        """Return whether too little is held to see what follows."""
         return len(self._held) < place + _LOOK_AHEAD and not self._all_read

@@ -53,18 +53,19 @@ class Kilt(ObjectFormat):
 
     def document(self, record: Any, number: int, where: str) -> Document:
         example = '{"wikipedia_id": "7", "wikipedia_title": "Vivaldi", "text": ["...", "..."]}'
-        found = object_of(record, where, example)
-        paragraphs = strings_of(found, self._text_field, where)
-        categories = found.get(_CATEGORIES)
+        fields = object_of(record, where, example)
+        paragraphs = strings_of(fields, self._text_field, where)
+        categories = fields.get(_CATEGORIES)
         if isinstance(categories, str):
             names = [name.strip() for name in categories.split(",")]
-            found = {**found, _CATEGORIES: [name for name in names if name]}
+            fields = {**fields, _CATEGORIES: [name for name in names if name]}
         text = clean(lines_of(paragraphs), self._text_field, where)
-        return self._finished(found, number, where, text)
+        return self._finished(fields, number, where, text)
 
 
 def lines_of(paragraphs: Sequence[str]) -> str:
-    """Paragraphs of KILT as one text: each ends with a line end, and marks are made readable."""
+    """Join paragraphs of KILT to one text: each ends with a line end, and marks are made
+    readable."""
     lines: list[str] = []
     for paragraph in paragraphs:
         for mark, shown in _MARKS.items():
@@ -113,14 +114,14 @@ class Beir(ObjectFormat):
         super().__init__(stem, fields, metadata, Fields(id="_id"))
 
     def document(self, record: Any, number: int, where: str) -> Document:
-        found = object_of(record, where, '{"_id": "7", "title": "Vivaldi", "text": "..."}')
-        text = text_of(found, self._text_field, where)
-        inner = found.get("metadata")
+        fields = object_of(record, where, '{"_id": "7", "title": "Vivaldi", "text": "..."}')
+        text = text_of(fields, self._text_field, where)
+        inner = fields.get("metadata")
         if isinstance(inner, dict):
-            outer = {name: value for name, value in found.items() if name != "metadata"}
+            outer = {name: value for name, value in fields.items() if name != "metadata"}
             added = cast("dict[str, Any]", inner).items()
-            found = {name: value for name, value in added if name not in self._known} | outer
-        return self._finished(found, number, where, text)
+            fields = {name: value for name, value in added if name not in self._known} | outer
+        return self._finished(fields, number, where, text)
 
 
 def open_beir(

@@ -35,8 +35,8 @@ class SeenIds:
         """Open addressing with linear probing; 0 is a free slot. False where it is there."""
         slots, mask = self._slots, self._mask
         place = value & mask
-        while found := slots[place]:
-            if found == value:
+        while stored := slots[place]:
+            if stored == value:
                 return False
             place = (place + 1) & mask
         slots[place] = value

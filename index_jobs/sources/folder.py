@@ -30,7 +30,7 @@ class FolderEntry(NamedTuple):
 
 
 def folder_entries(name: str, root: Path) -> Iterator[FolderEntry]:
-    """The entries below a folder, sorted by path, one folder at a time.
+    """Return the entries below a folder, sorted by path, one folder at a time.
 
     Names that begin with a dot are passed over. Links to files of the folder are files of it; other
     links are not followed. ``name`` is what messages call the folder. Raises SourceError.
@@ -39,7 +39,7 @@ def folder_entries(name: str, root: Path) -> Iterator[FolderEntry]:
 
 
 def leads_out(path: Path, root: Path) -> bool:
-    """Whether a path leads out of a folder, by links."""
+    """Return whether a path leads out of a folder, by links."""
     return not _is_below(os.path.realpath(path), os.path.realpath(root))
 
 
@@ -61,7 +61,7 @@ def _walk(name: str, folder: Path, prefix: str, root: str) -> Iterator[FolderEnt
 
 
 def _not_file(entry: os.DirEntry[str], root: str) -> str:
-    """What an entry is instead of a file; empty for a file."""
+    """Return what an entry is instead of a file; empty for a file."""
     if entry.is_file(follow_symlinks=False):
         return ""
     if not entry.is_symlink():

@@ -48,7 +48,8 @@ class RecordFormat(Protocol):
         ...
 
     def document(self, record: Any, number: int, where: str) -> Document:
-        """The document of record ``number`` (from 1). Raises SourceError that names ``where``."""
+        """Return the document of record ``number`` (from 1). Raises SourceError that names
+        ``where``."""
         ...
 
     def pass_over(self, record: Any) -> None:
@@ -130,9 +131,9 @@ class Documents(ObjectFormat):
         return isinstance(record, dict) and isinstance(record.get(fields.text or "text"), str)
 
     def document(self, record: Any, number: int, where: str) -> Document:
-        found = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
-        text = text_of(found, self._text_field, where)
-        return self._finished(found, number, where, text)
+        values = object_of(record, where, '{"id": "7", "title": "Vivaldi", "text": "..."}')
+        text = text_of(values, self._text_field, where)
+        return self._finished(values, number, where, text)
 
 
 class Passages(ObjectFormat):
@@ -147,11 +148,11 @@ class Passages(ObjectFormat):
         super().__init__(stem, fields, metadata, Fields(text="sentences"))
 
     def document(self, record: Any, number: int, where: str) -> Document:
-        found = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
+        values = object_of(record, where, '{"title": "Vivaldi", "sentences": ["...", "..."]}')
         name = self._text_field
-        sentences = strings_of(found, name, where)
+        sentences = strings_of(values, name, where)
         text, ends = joined([clean(sentence, name, where) for sentence in sentences])
-        return self._finished(found, number, where, text, ends)
+        return self._finished(values, number, where, text, ends)
 
 
 class GraphragBench:
@@ -186,18 +187,18 @@ class GraphragBench:
 
     def document(self, record: Any, number: int, where: str) -> Document:
         self.pass_over(record)
-        found = object_of(record, where, '{"corpus_name": "Medical", "context": "..."}')
-        name = found.get("corpus_name")
+        values = object_of(record, where, '{"corpus_name": "Medical", "context": "..."}')
+        name = values.get("corpus_name")
         if not isinstance(name, str):
             raise _wrong_type("corpus_name", name, "a string", where)
-        text = text_of(found, "context", where)
+        text = text_of(values, "context", where)
         if not text:
             raise SourceError("There is no text.", where=where, do=SKIP)
         times = self._times[name]
         title = title_of(name, "corpus_name", where)
         identifier = checked_id(name if times == 1 else f"{name}-{times}", where)
         try:
-            metadata = self._metadata.read(found, ("corpus_name", "context"))
+            metadata = self._metadata.read(values, ("corpus_name", "context"))
         except ValueError as error:
             what, allowed = error.args
             raise SourceError(what, where=where, allowed=allowed, do=SKIP) from None
@@ -243,7 +244,7 @@ class AragChunks:
 
 
 def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
-    """The record, which must be a JSON object."""
+    """Return the record, which must be a JSON object."""
     if not isinstance(record, dict):
         raise SourceError(
             f"The record is {kind_of(record)}.",
@@ -255,7 +256,7 @@ def object_of(record: Any, where: str, example: str) -> dict[str, Any]:
 
 
 def text_of(record: Mapping[str, Any], name: str, where: str) -> str:
-    """The text in NFC; empty where there is only white space."""
+    """Return the text in NFC; empty where there is only white space."""
     value = record.get(name)
     if not isinstance(value, str):
         if name not in record:
@@ -265,7 +266,7 @@ def text_of(record: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def strings_of(record: Mapping[str, Any], name: str, where: str) -> list[str]:
-    """The list of strings in this field."""
+    """Return the list of strings in this field."""
     if name not in record:
         raise _absent(record, name, where)
     value = record[name]
@@ -278,7 +279,7 @@ def strings_of(record: Mapping[str, Any], name: str, where: str) -> list[str]:
 
 
 def title_of(value: Any, name: str, where: str) -> str:
-    """The title in NFC on one line; empty where there is none."""
+    """Return the title in NFC on one line; empty where there is none."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -287,7 +288,7 @@ def title_of(value: Any, name: str, where: str) -> str:
 
 
 def clean(text: str, name: str, where: str) -> str:
-    """The text in NFC, or empty if it is only white space. Lone surrogates are refused."""
+    """Return the text in NFC, or empty if it is only white space. Lone surrogates are rejected."""
     if not text.isascii():
         try:
             text.encode()
@@ -302,7 +303,7 @@ def clean(text: str, name: str, where: str) -> str:
 
 
 def checked_id(identifier: str, where: str) -> str:
-    """The id in NFC. Raises SourceError for one that could not be shown or looked up."""
+    """Return the id in NFC. Raises SourceError for one that could not be shown or looked up."""
     if identifier.isascii() and identifier.isprintable() and 0 < len(identifier) <= MAX_ID_BYTES:
         if identifier[0] != " " != identifier[-1]:
             return identifier
@@ -330,7 +331,7 @@ def _fits(identifier: str) -> bool:
 
 
 def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """Sentences joined to a text, and the offsets after each.
+    """Join sentences to a text; return it with the offsets after each.
 
     A blank is put where neither side has white space. Empty ones are left out.
     """
@@ -351,7 +352,7 @@ def joined(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, in words."""
+    """Return what a JSON value is, in words."""
     if value is None:
         return "null"
     if isinstance(value, bool):

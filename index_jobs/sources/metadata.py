@@ -25,7 +25,7 @@ _DECLARATION = "name:type pairs with commas between them, such as year:number,la
 
 
 def parse_metadata(text: str) -> dict[str, MetadataType]:
-    """The declared fields of ``year:number,lang:keyword,published:date``.
+    """Return the declared fields of ``year:number,lang:keyword,published:date``.
 
     Raises ArgumentError that names the pair and what is allowed.
     """
@@ -83,7 +83,7 @@ class MetadataReader:
         self.seen: set[str] = set()
 
     def read(self, record: Mapping[str, Any], known: Container[str]) -> dict[str, MetadataValue]:
-        """The declared values of a record; ``known`` keys are not metadata.
+        """Return the declared values of a record; ``known`` keys are not metadata.
 
         Raises ValueError (what is wrong, what is allowed) for a wrong value.
         """
@@ -113,7 +113,7 @@ class MetadataReader:
 
 
 def _convert(name: str, value: object, kind: MetadataType) -> MetadataValue | None:
-    """The value as it is kept; None where there is none."""
+    """Return the value as it is kept; None where there is none."""
     if isinstance(value, list):
         items = (_scalar(name, item, kind) for item in cast("list[object]", value))
         return tuple(item for item in items if item is not None) or None

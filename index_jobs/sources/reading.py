@@ -23,7 +23,7 @@ SHOWN_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far reading is, and what it left out on the way.
+    """The progress of reading, and what was left out so far.
 
     ``shard`` numbers the source that is being read, ``records`` those read of it, good or bad, and
     ``shard_documents`` the documents numbered in it. ``undeclared`` and ``seen`` are those of
@@ -54,7 +54,7 @@ class Batch:
         return self.documents
 
     def holds(self, doc_id: str) -> bool:
-        """Whether a document of this id is among them."""
+        """Return whether a document of this id is among them."""
         return any(document.id == doc_id for _, _, document in self.documents)
 
 
@@ -95,8 +95,8 @@ class CorpusReader:
         metadata.seen = set(start.seen)
 
     def batches(self) -> Iterator[Batch]:
-        """The batches in corpus order; the last may be empty. Raises SourceError for a record that
-        cannot be taken, unless those are skipped."""
+        """Yield the batches in corpus order; the last may be empty. Raises SourceError for a record
+        that cannot be taken, unless those are skipped."""
         done_bytes = 0
         for shard, source in enumerate(self._sources, self._first_shard):
             if shard == self._shard:

@@ -130,7 +130,7 @@ def _layout(entry: SourceFormat) -> Layout | None:
 
 
 def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
-    """The columns of rows without a header. Raises SourceError where they cannot be told."""
+    """Return the columns of rows without a header. Raises SourceError where they cannot be told."""
     first = file.first_bytes(LOOKED_AT_BYTES)
     names = ", ".join((fields.id or "id", fields.text or "text"))
     line = first.partition(b"\n")[0]
@@ -148,7 +148,8 @@ def _columns(file: CorpusFile, fields: Fields) -> Sequence[str]:
 
 
 def _beginning(file: CorpusFile) -> tuple[bool, Any]:
-    """Whether the file is an array, and its first record that can be read (None without one).
+    """Return whether the file is an array, and its first record that can be read (None without
+    one).
 
     Raises SourceError where the file begins with neither of ``[`` and ``{``.
     """
@@ -182,7 +183,7 @@ def _beginning(file: CorpusFile) -> tuple[bool, Any]:
 
 
 def _unlike(problem: SourceError | None, name: str) -> SourceError:
-    """The error for a file none of whose first records is one."""
+    """Return the error for a file none of whose first records is one."""
     return SourceError(
         problem.what if problem else "The file is empty.",
         where=problem.where if problem else name,

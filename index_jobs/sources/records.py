@@ -54,11 +54,12 @@ class CorpusFile:
         return 0 if self._raw.closed else self._raw.tell()
 
     def first_bytes(self, size: int) -> bytes:
-        """The beginning without a byte order mark; the file is then at its beginning again."""
+        """Return the beginning without a byte order mark; the file is then at its beginning
+        again."""
         with readable(self.name):
-            found = self.stream.read(size)
+            beginning = self.stream.read(size)
             self.stream.seek(0)
-        return found.removeprefix(_BOM)
+        return beginning.removeprefix(_BOM)
 
     def close(self) -> None:
         self.stream.close()
@@ -98,7 +99,7 @@ def readable(name: str) -> Generator[None]:
 
 
 def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
-    """The objects of a JSONL file; blank lines count but are left out.
+    """Yield the objects of a JSONL file; blank lines count but are left out.
 
     The first ``skip`` lines are passed over unread. A line that is not JSON is a SourceError.
     """
@@ -120,8 +121,8 @@ def line_records(file: CorpusFile, skip: int) -> Iterator[Record]:
 
 
 def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceError:
-    """The next line with its end, empty at the end of the file; or the SourceError that it is where
-    it is too long. It has been read whole all the same."""
+    """Return the next line with its end, empty at the end of the file; or the SourceError that it
+    is where it is too long. It has been read whole all the same."""
     with readable(file.name):
         line = file.stream.readline(MAX_LINE_BYTES)
         if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
@@ -138,7 +139,7 @@ def read_line(file: CorpusFile, number: int, allowed: str) -> bytes | SourceErro
 
 
 def parsed(piece: bytes, kind: Piece, where: str) -> Any:
-    """The value of a piece of JSON, or the SourceError that it is."""
+    """Return the value of a piece of JSON, or the SourceError that it is."""
     try:
         record: Any = orjson.loads(piece)
     except orjson.JSONDecodeError as error:
@@ -176,5 +177,5 @@ def _without_repeated_keys(line: bytes, record: Any, where: str) -> Any:
 
 
 def repeated_key(name: str, where: str) -> SourceError:
-    """The problem of a record in which a key stands twice."""
+    """Return the error for a record with a duplicate key."""
     return SourceError(f'The key "{name}" stands twice in one object.', where=where, do=SKIP)

@@ -17,7 +17,7 @@ USUAL_COLUMNS = ("id", "text", "title")
 
 
 def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None:
-    """The names of the columns, where the first line holds the wanted ones; else None."""
+    """Return the names of the columns, where the first line holds the wanted ones; else None."""
     first, _, _ = file.first_bytes(1 << 16).partition(b"\n")
     if b"\t" not in first:
         return None
@@ -26,7 +26,7 @@ def header_of(file: CorpusFile, wanted: Sequence[str]) -> tuple[str, ...] | None
 
 
 def row_records(file: CorpusFile, columns: Sequence[str] | None, skip: int) -> Iterator[Record]:
-    """The rows as objects, by the names of their columns.
+    """Yield the rows as objects, by the names of their columns.
 
     ``columns`` None: the first line names them. Rows that begin on the first ``skip`` lines are
     passed over, and so are empty lines. A row that cannot be read is a SourceError; a quote that is

@@ -41,7 +41,7 @@ class Share:
     of: int = 1
 
     def numbers(self, sources: int) -> range:
-        """The numbers (from 0) of its sources among so many."""
+        """Return the numbers (from 0) of its sources among so many."""
         return range(self.which - 1, sources, self.of)
 
 
@@ -49,13 +49,13 @@ WHOLE = Share()
 
 
 def parse_share(text: str) -> Share:
-    """The share ``2/4``. Raises ArgumentError."""
-    found = _SHARE.fullmatch(text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    """Return the share ``2/4``. Raises ArgumentError."""
+    match = _SHARE.fullmatch(text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise ArgumentError(
             f'--share: "{text}" is not a share.', allowed="I/N such as 1/4, I from 1 to N"
         )
-    return Share(int(found[1]), int(found[2]))
+    return Share(int(match[1]), int(match[2]))
 
 
 def chunk_sources(
@@ -162,7 +162,7 @@ class _Cutting:
                 done_bytes += source.size
 
     def _is_cut(self, number: int, source: Source) -> bool:
-        """Whether a source is finished. Raises SourceError where it was changed since."""
+        """Return whether a source is finished. Raises SourceError where it was changed since."""
         record = self._folder.record(number)
         if record is None or not self._folder.is_whole(number, record):
             return False
@@ -274,7 +274,7 @@ class _Cutting:
             self._progress.note(f"No checkpoint could be written: {error.strerror}")
 
     def _places(self, number: int, doc_id: str) -> Iterator[str]:
-        """Where documents of this id stand in a source: it is read again."""
+        """Yield where documents of this id stand in a source: it is read again."""
         again = self._open(number, MetadataReader(self._options.metadata))
         for _, entry in again.documents():
             if not isinstance(entry, SourceError) and entry.id == doc_id:

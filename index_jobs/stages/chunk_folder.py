@@ -35,7 +35,7 @@ _NOT_OF_CUTTING = ("--bm25", "--without", "--shards")
 
 @dataclass(frozen=True, slots=True)
 class FolderManifest:
-    """How the sources of a folder are cut, and their names in order: a source's place is its
+    """The options with which sources are cut, and their names in order: a source's place is its
     number."""
 
     options: Mapping[str, Any]
@@ -43,8 +43,8 @@ class FolderManifest:
 
     @property
     def format(self) -> Format | None:
-        found = self.options["--format"]
-        return found if found in FORMATS else None
+        content = self.options["--format"]
+        return content if content in FORMATS else None
 
     @property
     def fields(self) -> Fields:
@@ -57,7 +57,7 @@ class FolderManifest:
 
 @dataclass(slots=True)
 class ShardRecord:
-    """How far one source is. ``bytes`` of its file of chunks, with this ``sha256``, hold what
+    """The state of one source. ``bytes`` of its file of chunks, with this ``sha256``, hold what
     ``state`` has counted."""
 
     name: str
@@ -71,7 +71,7 @@ class ShardRecord:
 
 
 def manifest_for(sources: Sequence[str], options: BuildOptions) -> FolderManifest:
-    """What the manifest of a folder is that these sources are cut into."""
+    """Return the manifest for a folder into which these sources are cut."""
     kept = {
         name: value for name, value in options.signature().items() if name not in _NOT_OF_CUTTING
     }
@@ -87,11 +87,11 @@ class ChunkFolder:
         self._lock: IO[bytes] | None = None
 
     def chunks(self, number: int) -> Path:
-        """The file of a source that is cut."""
+        """Return the file of a source that is cut."""
         return self.path / f"{number:05}.jsonl.gz"
 
     def chunks_under_way(self, number: int) -> Path:
-        """The same while it is written."""
+        """Return the file of a source that is being cut."""
         return self.path / f"{number:05}.jsonl.gz.new"
 
     def record_file(self, number: int) -> Path:
@@ -100,7 +100,7 @@ class ChunkFolder:
     # The manifest
 
     def manifest(self) -> FolderManifest:
-        """Raises SourceError where there is none, or none that can be read."""
+        """Return the manifest. Raises SourceError where there is none that can be read."""
         path = self.path / _MANIFEST
         if not path.is_file():
             raise SourceError(
@@ -109,8 +109,8 @@ class ChunkFolder:
                 allowed="the folder that was given to python -m index_jobs chunk as --out",
                 do="Cut the sources first: python -m index_jobs chunk SOURCE... --out DIR",
             )
-        found = _read(path)
-        if (found.get("format"), found.get("version")) != (FOLDER_FORMAT, FOLDER_VERSION):
+        content = _read(path)
+        if (content.get("format"), content.get("version")) != (FOLDER_FORMAT, FOLDER_VERSION):
             raise SourceError(
                 f"{_MANIFEST} is not that of a folder of chunks.",
                 where=str(self.path),
@@ -118,7 +118,7 @@ class ChunkFolder:
                 do="Name the folder that was given to python -m index_jobs chunk as --out.",
             )
         try:
-            manifest = FolderManifest(dict(found["options"]), tuple(found["sources"]))
+            manifest = FolderManifest(dict(content["options"]), tuple(content["sources"]))
             if manifest.options.keys() != manifest_for((), BuildOptions()).options.keys():
                 raise KeyError("options")
             return manifest
@@ -151,13 +151,13 @@ class ChunkFolder:
     # Records
 
     def record(self, number: int) -> ShardRecord | None:
-        """How far a source is; None where it is not begun. Raises SourceError."""
+        """Return how far a source is; None where it is not begun. Raises SourceError."""
         path = self.record_file(number)
         if not path.exists():
             return None
-        found = _read(path)
-        kept: Any = found.get("record")
-        if found.get("sha256") != _digest(kept):
+        content = _read(path)
+        kept: Any = content.get("record")
+        if content.get("sha256") != _digest(kept):
             raise _damaged(path)
         record = ShardRecord(**kept)
         record.state = BuildState(**kept["state"])
@@ -170,7 +170,7 @@ class ChunkFolder:
         write_atomically(self.record_file(number), json.dumps(content).encode())
 
     def is_whole(self, number: int, record: ShardRecord) -> bool:
-        """Whether the chunks of a source are there, as far as their size tells."""
+        """Return whether the chunks of a source are there, as far as their size tells."""
         path = self.chunks(number)
         return record.finished and path.is_file() and path.stat().st_size == record.bytes
 
@@ -197,8 +197,8 @@ class ChunkFolder:
 
 
 def verified(folder: ChunkFolder, note: Callable[[str], None]) -> list[ShardRecord]:
-    """The records of all sources, after their files were compared with their checksums. Raises
-    SourceError where a source is missing or its chunks are not what was written."""
+    """Return the records of all sources, after their files were compared with their checksums.
+    Raises SourceError where a source is missing or its chunks are not what was written."""
     sources = folder.manifest().sources
     records: list[ShardRecord] = []
     missing: list[str] = []
@@ -243,12 +243,12 @@ def _read(path: Path) -> dict[str, Any]:
     with readable(str(path)):
         data = path.read_bytes()
     try:
-        found: Any = json.loads(data)
+        content: Any = json.loads(data)
     except ValueError as error:
         raise _damaged(path) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _damaged(path)
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", content)
 
 
 def _damaged(path: Path) -> SourceError:
@@ -259,13 +259,13 @@ def _damaged(path: Path) -> SourceError:
     )
 
 
-def _check_same(found: FolderManifest, wanted: FolderManifest, where: str) -> None:
+def _check_same(content: FolderManifest, wanted: FolderManifest, where: str) -> None:
     changed = [
-        f"{name} was {json.dumps(found.options.get(name))}, is {json.dumps(value)}"
+        f"{name} was {json.dumps(content.options.get(name))}, is {json.dumps(value)}"
         for name, value in wanted.options.items()
-        if found.options.get(name) != value
+        if content.options.get(name) != value
     ]
-    if found.sources != wanted.sources:
+    if content.sources != wanted.sources:
         changed.append("the sources, or their order")
     if changed:
         raise ArgumentError(

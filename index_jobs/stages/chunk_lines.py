@@ -60,7 +60,7 @@ def _line(document: Document, chunks: list[Chunk], tokens: int) -> bytes:
 
 
 def ready_documents(file: CorpusFile, skip: int = 0) -> Iterator[tuple[int, Document]]:
-    """The documents after the first ``skip``, each with its number (from 1) and ``ready``.
+    """Yield the documents after the first ``skip``, each with its number (from 1) and ``ready``.
 
     Raises SourceError for a file that is not one of chunks.
     """
@@ -90,7 +90,7 @@ def _document(record: dict[str, Any]) -> Document:
         name: tuple(cast("list[MetadataScalar]", value)) if isinstance(value, list) else value
         for name, value in values.items()
     }
-    found: list[dict[str, Any]] = record["chunks"]
+    records: list[dict[str, Any]] = record["chunks"]
     chunks = tuple(
         Chunk(
             id=chunk["id"],
@@ -98,13 +98,13 @@ def _document(record: dict[str, Any]) -> Document:
             title=title,
             content=chunk["content"],
             part=part,
-            parts=len(found),
+            parts=len(records),
             ordinal=chunk["ordinal"],
             sentence_ends=tuple(chunk["sentence_ends"]),
             metadata=metadata,
         )
-        for part, chunk in enumerate(found, 1)
+        for part, chunk in enumerate(records, 1)
     )
-    text = chunks[0].content if len(chunks) == 1 else "".join(each.content for each in chunks)
+    text = chunks[0].content if len(chunks) == 1 else "".join(chunk.content for chunk in chunks)
     ready = chunks, int(record["tokens"])
     return Document(record["doc_id"], title, text, metadata, where=record["where"], ready=ready)

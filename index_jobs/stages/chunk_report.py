@@ -20,8 +20,9 @@ Stage = Literal["finished", "under way", "missing", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """How far one source is; counts as of its last checkpoint. ``bytes`` are those of its file of
-    chunks. A source is damaged that is finished and whose file is gone or of another size."""
+    """The state of one source; counts are as of its last checkpoint. ``bytes`` are those of its
+    file of chunks. A source is damaged that is finished and whose file is gone or of another
+    size."""
 
     number: int
     name: str
@@ -35,7 +36,7 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class FolderStatus(Report):
-    """What a folder of chunks holds. ``missing`` counts the sources that are not finished."""
+    """The contents of a folder of chunks. ``missing`` counts the sources that are not finished."""
 
     folder: str
     missing: int
@@ -47,7 +48,7 @@ class FolderStatus(Report):
     shards: tuple[ShardStatus, ...]
 
     def to_text(self) -> str:
-        """The status in words, one line for each source."""
+        """Return the status in words, one line for each source."""
         finished = len(self.shards) - self.missing
         lines = [
             f"{self.folder}: {finished:,} of {counted(len(self.shards), 'source')} cut,"
@@ -68,7 +69,7 @@ class FolderStatus(Report):
 
 @dataclass(frozen=True, slots=True)
 class ChunkReport:
-    """What a run of ``chunk`` has made of its share. ``continued`` documents were there before;
+    """The result of a run of ``chunk`` over its share. ``continued`` documents were there before;
     ``missing`` counts the sources of the whole list that are not cut in this folder."""
 
     folder: str
@@ -89,11 +90,11 @@ class ChunkReport:
     workers: int
 
     def to_json(self) -> str:
-        """The report as one line of JSON."""
+        """Return the report as one line of JSON."""
         return json.dumps(asdict(self))
 
     def to_text(self) -> str:
-        """The report in words."""
+        """Return the report in words."""
         lines = [
             f"Cut {counted(self.sources, 'source')} into {self.folder}:"
             f" {_sums(self.documents, self.chunks, self.sentences, self.tokens)};"
@@ -105,7 +106,7 @@ class ChunkReport:
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """What was left out or looks like a mistake, one line for each."""
+        """Return what was left out or looks like a mistake, one line for each."""
         return left_out_lines(self, "not declared with --metadata")
 
 
@@ -117,7 +118,8 @@ def _sums(documents: int, chunks: int, sentences: int, tokens: int) -> str:
 
 
 def folder_status(path: Path) -> FolderStatus:
-    """What a folder holds; checksums are not compared. Raises SourceError for one that is none."""
+    """Return what a folder holds; checksums are not compared. Raises SourceError for one that is
+    none."""
     folder = ChunkFolder(path)
     shards = tuple(
         _shard_status(folder, number, name) for number, name in enumerate(folder.manifest().sources)
@@ -157,23 +159,23 @@ def _shard_status(folder: ChunkFolder, number: int, name: str) -> ShardStatus:
 def chunk_report(
     folder: ChunkFolder, share: Sequence[int], *, seconds: float, continued: int, workers: int
 ) -> ChunkReport:
-    """The report on the sources of a share, all of which are finished."""
+    """Return the report on the sources of a share, all of which are finished."""
     status = folder_status(folder.path)
-    found = [status.shards[number] for number in share]
+    shards = [status.shards[number] for number in share]
     records = [record for number in share if (record := folder.record(number)) is not None]
     metadata = MetadataReader({})
     for record in records:
         metadata.take(record.state.undeclared, ())
-    examples = [each for record in records for each in record.state.skipped_examples]
-    documents = sum(shard.documents for shard in found)
+    examples = [example for record in records for example in record.state.skipped_examples]
+    documents = sum(shard.documents for shard in shards)
     return ChunkReport(
         folder=status.folder,
-        sources=len(found),
+        sources=len(shards),
         documents=documents,
-        chunks=sum(shard.chunks for shard in found),
-        sentences=sum(shard.sentences for shard in found),
-        tokens=sum(shard.tokens for shard in found),
-        bytes=sum(shard.bytes for shard in found),
+        chunks=sum(shard.chunks for shard in shards),
+        sentences=sum(shard.sentences for shard in shards),
+        tokens=sum(shard.tokens for shard in shards),
+        bytes=sum(shard.bytes for shard in shards),
         run_seconds=round(seconds, 3),
         documents_per_second=round((documents - continued) / seconds, 1),
         continued=continued,

@@ -21,7 +21,7 @@ class ChunkWriter:
     """Adds batches to the file of a source. What comes after a checkpoint is lost by a kill."""
 
     def __init__(self, folder: ChunkFolder, number: int, record: ShardRecord) -> None:
-        """Goes on where ``record`` is; what the file holds beyond it is cut off.
+        """Resume at ``record``; truncate what the file holds beyond it.
 
         Raises ValueError where the file does not hold what the record says; OSError.
         """
@@ -53,7 +53,7 @@ class ChunkWriter:
         self._file.truncate()
 
     def ids(self) -> SeenIds:
-        """Those of the documents that are written."""
+        """Return the ids of the documents that are written."""
         seen = SeenIds()
         if self.record.bytes:
             with CorpusFile(self._path, str(self._path)) as file:
@@ -74,7 +74,7 @@ class ChunkWriter:
         self._folder.write_record(self._number, self.record)
 
     def finish(self) -> None:
-        """The file is whole."""
+        """Complete the file."""
         self._sync()
         self._file.close()
         self._path.replace(self._folder.chunks(self._number))

@@ -110,6 +110,6 @@ class ReadySource:
 
 
 def _skipped(examples: list[str], at: int) -> SourceError:
-    """A bad record again; of those beyond the examples nothing is known, and nothing is shown."""
+    """Return a bad record again; nothing is known of those beyond the examples."""
     where, _, what = (examples[at] if at < len(examples) else ": ").partition(": ")
     return SourceError(what, where=where)

@@ -51,7 +51,7 @@ from index_jobs.workers.pool import open_packing
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """How to read the sources, as in BuildOptions; and what the caller says of the index, None
+    """The ways to read the sources, as in BuildOptions; and what the caller says of the index, None
     where nothing: it must be so already. ``bm25`` is k1 and b."""
 
     format: Format | None = None
@@ -66,7 +66,7 @@ class AddOptions:
 
 @dataclass(frozen=True, slots=True)
 class AddReport(Report):
-    """What was added and replaced, from what, and what the index holds after it.
+    """The documents added and replaced, their sources, and what the index holds after it.
 
     ``finished_before``: the same command had done it before it was stopped.
     """
@@ -90,7 +90,7 @@ class AddReport(Report):
     undeclared_metadata: Mapping[str, int]
 
     def to_text(self) -> str:
-        """The report in words, one line for each thing."""
+        """Return the report in words, one line for each thing."""
         lines = [
             f"Updated {self.location}: {counted(self.added, 'document')} added,"
             f" {self.replaced:,} replaced; it holds {counted(self.documents, 'document')} in"
@@ -105,7 +105,7 @@ class AddReport(Report):
         return "\n".join([*lines, *self.warnings()])
 
     def warnings(self) -> list[str]:
-        """What was left out, one line for each."""
+        """Return what was left out, one line for each."""
         return left_out_lines(self, "not declared when the index was built")
 
 
@@ -307,7 +307,7 @@ def _check_options(manifest: Manifest, options: AddOptions, where: str) -> None:
             "--bm25",
             options.bm25,
             (manifest.k1, manifest.b),
-            lambda pair: ",".join(f"{each:g}" for each in pair),
+            lambda pair: ",".join(f"{value:g}" for value in pair),
         ),
         (
             "--metadata",

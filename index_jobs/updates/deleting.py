@@ -71,7 +71,7 @@ class Tally:
         self._digest.add(chunk, -1)
 
     def manifest(self, before: Manifest) -> Manifest:
-        """The manifest of the next update with these counts."""
+        """Return the manifest of the next update with these counts."""
         return replace(
             before,
             documents=self.documents,
@@ -136,7 +136,7 @@ def resumable_update(
 
 
 def digest_of(*parts: object) -> str:
-    """What tells the command of an update from others."""
+    """Return a digest that identifies the command of an update."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -155,7 +155,7 @@ def settle(
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport(Report):
-    """What was deleted, or would be in a ``dry_run``, and what the index holds after it.
+    """The documents deleted, or to be deleted in a ``dry_run``, and what the index holds after it.
 
     ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
     it, as the last update of the index.
@@ -175,7 +175,7 @@ class DeleteReport(Report):
     seconds: float
 
     def to_text(self) -> str:
-        """The report in words, one line for each thing."""
+        """Return the report in words, one line for each thing."""
         verb = "Would delete" if self.dry_run else "Deleted"
         lines = [
             f"{verb} {counted(self.deleted, 'document')} of {self.location}; "
@@ -220,40 +220,40 @@ def delete_documents(
             return _delete_report(location, record.deleted, (), before, began, finished=True)
         before = target.manifest if dry_run else with_placement(target)
         tally = Tally(before)
-        found = _count_off(target, wanted, tally)
-        missing = tuple(each for each in wanted if each not in found)
+        existing = _count_off(target, wanted, tally)
+        missing = tuple(doc_id for doc_id in wanted if doc_id not in existing)
         last = target.last_update
-        if not (found or dry_run) and last is not None and last.digest == record.digest:
+        if not (existing or dry_run) and last is not None and last.digest == record.digest:
             # It was stopped after the update was complete, or is asked for a second time.
             return _delete_report(location, last.deleted, (), before, began, finished=True)
         if missing and not missing_ok:
             raise _unknown(missing, str(location))
         if not tally.documents:
             raise _everything(str(location))
-        after = tally.manifest(before) if found else before
-        if found and not dry_run:
-            record = replace(record, update=after.update, deleted=len(found))
-            _delete(target, list(found), after, record)
-        return _delete_report(location, len(found), missing, after, began, dry_run=dry_run)
+        after = tally.manifest(before) if existing else before
+        if existing and not dry_run:
+            record = replace(record, update=after.update, deleted=len(existing))
+            _delete(target, list(existing), after, record)
+        return _delete_report(location, len(existing), missing, after, began, dry_run=dry_run)
 
 
 def _count_off(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
-    """The ids that are there, in the order asked; their documents are counted off."""
+    """Return the ids that are in the index, in the order asked; subtract their documents."""
     there: set[str] = set()
-    for chunk in existing_chunks(target, [each for each in doc_ids if _is_id(each)]):
+    for chunk in existing_chunks(target, [doc_id for doc_id in doc_ids if _is_id(doc_id)]):
         there.add(chunk.doc_id)
         tally.remove(chunk)
-    return dict.fromkeys(each for each in doc_ids if each in there)
+    return dict.fromkeys(doc_id for doc_id in doc_ids if doc_id in there)
 
 
 def existing_chunks(target: IndexUpdate, doc_ids: Sequence[str]) -> Iterator[Chunk]:
-    """The chunks that these documents have before the update."""
+    """Yield the chunks that these documents have before the update."""
     for at in range(0, len(doc_ids), LOOKUP_IDS):
         yield from target.existing(doc_ids[at : at + LOOKUP_IDS])
 
 
 def _is_id(doc_id: str) -> bool:
-    """Whether a document may have this id."""
+    """Return whether a document may have this id."""
     try:
         return checked_id(doc_id, "") == doc_id
     except SourceError:
@@ -292,7 +292,7 @@ def _delete_report(
 
 
 def held(manifest: Manifest) -> dict[str, Any]:
-    """What reports say of the index after an update."""
+    """Return what reports say of the index after an update."""
     names = ("documents", "chunks", "sentences", "tokens", "fingerprint", "update")
     return {name: getattr(manifest, name) for name in names}
 
@@ -322,8 +322,8 @@ def _everything(where: str) -> ArgumentError:
 
 @dataclass(frozen=True, slots=True)
 class CompactReport(Report):
-    """What was merged: how many deleted entries (passages, sentences, and the marks that a server
-    keeps of deletions) went, and how many are left."""
+    """The result of merging: how many deleted entries (passages, sentences, and the marks that a
+    server keeps of deletions) went, and how many are left."""
 
     location: str
     removed: int
@@ -331,7 +331,7 @@ class CompactReport(Report):
     seconds: float
 
     def to_text(self) -> str:
-        """The report in words."""
+        """Return the report in words."""
         lines = [
             f"Compacted {self.location}: one segment a shard,"
             f" {self.removed:,} deleted entries gone; {duration(self.seconds)}."
@@ -368,7 +368,7 @@ def compact_index(location: str | Path, progress: Progress | None = None) -> Com
 
 
 def shown_ids(doc_ids: Sequence[str]) -> str:
-    """The first ten ids in quotes, and how many more there are."""
-    named = ", ".join(f'"{each[:60]}"' for each in doc_ids[:_SHOWN_IDS])
+    """Return the first ten ids in quotes, and how many more there are."""
+    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
     more = len(doc_ids) - _SHOWN_IDS
     return f"{named} and {more:,} more" if more > 0 else named

@@ -13,7 +13,7 @@ from index_jobs.build.targets import for_a_server_only
 
 @dataclass(frozen=True, slots=True)
 class RollbackReport:
-    """What a name leads to now, and what it led to ``before``, which is kept."""
+    """The index that a name leads to now, and the one ``before``, which is kept."""
 
     location: str
     generation: str
@@ -24,11 +24,11 @@ class RollbackReport:
     fingerprint: str
 
     def to_json(self) -> str:
-        """The report as one line of JSON."""
+        """Return the report as one line of JSON."""
         return json.dumps(asdict(self))
 
     def to_text(self) -> str:
-        """The report in words."""
+        """Return the report in words."""
         return (
             f"Rolled back {self.location} to the index of {self.created}: {self.documents:,}"
             f" documents in {self.chunks:,} chunks.\nlive: {self.generation}\nkept: {self.before}"

@@ -17,7 +17,7 @@ class PeakMemory:
 
 
 def own_peak() -> PeakMemory:
-    """That of this process."""
+    """Return that of this process."""
     import os
     import socket
 
@@ -36,8 +36,8 @@ def _peak_bytes() -> int:
 
 
 def highest(peaks: Iterable[PeakMemory]) -> dict[str, int]:
-    """Of each process the highest that is told."""
-    found: dict[str, int] = {}
+    """Return the highest peak of each process."""
+    peaks_by_process: dict[str, int] = {}
     for peak in peaks:
-        found[peak.process] = max(peak.bytes, found.get(peak.process, 0))
-    return found
+        peaks_by_process[peak.process] = max(peak.bytes, peaks_by_process.get(peak.process, 0))
+    return peaks_by_process

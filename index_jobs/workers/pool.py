@@ -39,7 +39,7 @@ _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from index_jobs.workers.worker 
 
 
 class Submitted(Protocol):
-    """What is submitted to be worked on."""
+    """An item that is submitted to be worked on."""
 
     @property
     def given(self) -> Any:
@@ -53,8 +53,8 @@ _Done = TypeVar("_Done", covariant=True)
 
 
 def default_workers(source_bytes: int, cores: int | None = None) -> int:
-    """How many worker processes suit sources of this size on disk: none for a small corpus, else
-    one for each core but the one that reads and writes."""
+    """Return how many worker processes suit sources of this size on disk: none for a small corpus,
+    else one for each core but the one that reads and writes."""
     if source_bytes < WORTHWHILE_BYTES:
         return 0
     if cores is None:
@@ -63,7 +63,7 @@ def default_workers(source_bytes: int, cores: int | None = None) -> int:
 
 
 def open_packing(workers: int, work: Work) -> Packing[Batch, Packed]:
-    """What does the work with so many worker processes; 0 is in this process."""
+    """Return what does the work with so many worker processes; 0 is in this process."""
     return WorkerProcesses(workers, work) if workers else PackingHere(work)
 
 
@@ -89,7 +89,7 @@ class Packing(Protocol[Item, _Done]):
     def submit(self, item: Item) -> None: ...
 
     def take(self) -> tuple[Item, _Done]:
-        """The next, and what was made of it; waits for it. Raises what the work raised, and
+        """Return the next, and what was made of it; waits for it. Raises what the work raised, and
         WorkerLostError."""
         ...
 
@@ -172,7 +172,7 @@ class WorkerProcesses(Generic[Item, Done]):
 
     def submit(self, item: Item) -> None:
         """See Packing."""
-        worker = min(self._workers, key=lambda each: each.load)
+        worker = min(self._workers, key=lambda worker: worker.load)
         self._results.append(worker.submit(dumped(item.given)))
         self._items.append(item)
 
@@ -248,12 +248,12 @@ class _Worker(Generic[Done]):
     def _receive(self, replies: IO[bytes]) -> None:
         try:
             while True:
-                found: Any = pickle.load(replies)
+                reply: Any = pickle.load(replies)
                 future = self._waiting.popleft()
-                if isinstance(found, Exception):
-                    future.set_exception(found)
+                if isinstance(reply, Exception):
+                    future.set_exception(reply)
                 else:
-                    future.set_result(found)
+                    future.set_result(reply)
         except Exception:  # cut off, in whatever way
             self._fail()
 

@@ -35,7 +35,7 @@ _REDUCERS: dict[type[Any], Callable[[Any], Any]] = {Chunk: _fields, Document: _f
 
 
 def dumped(value: object) -> bytes:
-    """The value pickled; chunks and documents faster than dataclasses are by themselves."""
+    """Return the value pickled; chunks and documents faster than dataclasses are by themselves."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.dispatch_table = _REDUCERS
