@@ -93,6 +93,15 @@ class Hit(NamedTuple):
     sentence_ends: tuple[int, ...] = ()
     matched_sentences: tuple[int, ...] = ()
 
+    @classmethod
+    def of(
+        cls, chunk: Chunk, score: float, *, text: bool, matched_sentences: tuple[int, ...] = ()
+    ) -> Hit:
+        """Return the hit of a chunk, with its whole text or none."""
+        content, ends = (chunk.content, chunk.sentence_ends) if text else (None, ())
+        place = (chunk.title, chunk.part, chunk.parts, chunk.ordinal, chunk.metadata)
+        return cls(chunk.id, chunk.doc_id, *place, score, content, ends, matched_sentences)
+
     def with_matched_text(self) -> Hit:
         """Return the same hit with the text of only the matched sentences."""
         if self.content is None:

@@ -31,19 +31,5 @@ def substring_page(chunks: Iterable[Chunk], request: KeywordRequest) -> Page:
 
     end = request.offset + request.top_k
     best = nsmallest(end, scored(), key=lambda pair: (-pair[0], pair[1].ordinal))
-    hits = [
-        Hit(
-            chunk.id,
-            chunk.doc_id,
-            chunk.title,
-            chunk.part,
-            chunk.parts,
-            chunk.ordinal,
-            chunk.metadata,
-            score,
-            chunk.content if request.with_text else None,
-            chunk.sentence_ends if request.with_text else (),
-        )
-        for score, chunk in best[request.offset :]
-    ]
+    hits = (Hit.of(chunk, score, text=request.with_text) for score, chunk in best[request.offset :])
     return Page(tuple(hits), count, True, count if end > count else None)

@@ -186,3 +186,11 @@ class IndexUpdate(Protocol):
         ``note`` is called with descriptions of the progress.
         """
         ...
+
+
+def signature_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Say why a build that was stopped is not resumed: which parts of its signature changed."""
+    if not before:
+        return "its record is damaged"
+    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return f"changed since it was stopped: {', '.join(sorted(changed))}"

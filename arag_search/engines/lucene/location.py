@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from arag_search.engines.write import signature_difference
 from arag_search.errors import (
     BuildError,
     IndexDamagedError,
@@ -264,7 +265,7 @@ class BuildSite:
             before = _read_signature(generation)
             if before == _plain(signature):
                 return generation, True, "nothing has changed since it was stopped"
-            why = _difference(before, _plain(signature))
+            why = signature_difference(before, _plain(signature))
             shutil.rmtree(generation)
         matches = map(_GENERATION.fullmatch, self._names())
         numbers = [int(match[1]) for match in matches if match]
@@ -337,13 +338,6 @@ def _read_signature(generation: Path) -> dict[str, Any]:
 def _plain(signature: Mapping[str, Any]) -> dict[str, Any]:
     """Return the signature as a file holds it."""
     return json.loads(json.dumps(dict(signature), sort_keys=True))
-
-
-def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if not before:
-        return "its record is damaged"
-    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return f"changed since it was stopped: {', '.join(sorted(changed))}"
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

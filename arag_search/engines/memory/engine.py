@@ -295,24 +295,15 @@ class MemoryEngine:
         """Return the requested page of the chunks with these scores; ``count`` is the total."""
         end = request.offset + request.top_k
         ranked = nsmallest(end, scores, key=lambda number: (-scores[number], number))
-        hits: list[Hit] = []
-        for number in ranked[request.offset :]:
-            chunk = self._chunks[number]
-            hits.append(
-                Hit(
-                    chunk.id,
-                    chunk.doc_id,
-                    chunk.title,
-                    chunk.part,
-                    chunk.parts,
-                    chunk.ordinal,
-                    chunk.metadata,
-                    scores[number],
-                    chunk.content if request.with_text else None,
-                    chunk.sentence_ends if request.with_text else (),
-                    sentences[number] if sentences else (),
-                )
+        hits = (
+            Hit.of(
+                self._chunks[number],
+                scores[number],
+                text=request.with_text,
+                matched_sentences=sentences[number] if sentences else (),
             )
+            for number in ranked[request.offset :]
+        )
         return Page(tuple(hits), count, True, len(scores) if end > len(scores) else None)
 
 

@@ -27,6 +27,7 @@ from arag_search.engines.opensearch.schema import (
     read_meta,
     sentences_name,
 )
+from arag_search.engines.write import signature_difference
 from arag_search.errors import (
     BuildError,
     IndexDamagedError,
@@ -124,7 +125,11 @@ class OpenSearchSite:
             is_whole = physical.has_sentences or (meta is not None and meta.sentences is None)
             if is_whole and before == signature:
                 return physical.name, True, "nothing has changed since it was stopped"
-            why = _difference(before, signature) if is_whole else "what there was of it is damaged"
+            why = (
+                signature_difference(before, signature)
+                if is_whole
+                else "what there was of it is damaged"
+            )
             self._delete(physical.name)
         return physical_name(self._name, datetime.now(UTC), secrets.token_hex(4)), False, why
 
@@ -360,13 +365,6 @@ def is_running(builder: Mapping[str, Any]) -> bool:
 def _signature(meta: Meta | None) -> Mapping[str, Any]:
     signature: Any = {} if meta is None else meta.build.get(SIGNATURE_KEY, {})
     return cast("dict[str, Any]", signature)
-
-
-def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if not before:
-        return "its record is damaged"
-    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return f"changed since it was stopped: {', '.join(sorted(changed))}"
 
 
 def _add(index: str, alias: str) -> dict[str, Any]:
