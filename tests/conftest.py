@@ -23,7 +23,7 @@ from arag_search.tools.keyword_search import KeywordSearch
 from arag_search.tools.logical_search import LogicalSearch
 from tests.support import parallel
 from tests.support.browser import browser  # noqa: F401
-from tests.support.commands import SAMPLE, Command, Done
+from tests.support.commands import SAMPLE, Command, CommandResult
 from tests.support.examples import examples
 from tests.support.opensearch_indexes import opensearch  # noqa: F401
 from tests.support.opensearch_node import (  # noqa: F401
@@ -112,10 +112,10 @@ def commands_folder(built_folder: Path, tmp_path_factory: pytest.TempPathFactory
 def arag(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run a command in this process."""
 
-    def call(*arguments: str) -> Done:
+    def call(*arguments: str) -> CommandResult:
         capsys.readouterr()
         code = run(list(arguments))
-        return Done(code, *capsys.readouterr())
+        return CommandResult(code, *capsys.readouterr())
 
     return call
 

@@ -32,7 +32,7 @@ from arag_search.search.index import Index
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.endpoint import Answer, Endpoint, completion, embeddings, running_endpoint
 from tests.support.openai_asking import FINAL, KEY
-from tests.support.raw_server import HEAD, RawServer, dripping, raw_server, reply
+from tests.support.raw_server import HEAD, RawServer, byte_by_byte, raw_server, reply
 from tests.support.unruly_server import version
 
 BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
@@ -76,14 +76,14 @@ def in_chunks(body: bytes, size: int) -> bytes:
 def test_the_time_limit_of_a_model_is_for_the_whole_call_and_not_for_each_byte(
     server: RawServer, whole: bytes
 ) -> None:
-    server.will(dripping(whole), PAUSE_S)
+    server.reply_with(byte_by_byte(whole), PAUSE_S)
     error = raised(ModelUnavailableError, server, timeout_s=IN_TIME)
     assert "the endpoint did not answer in time" in error.what
     assert 0 < server.sent < len(whole)
 
 
 def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -> None:
-    server.will(dripping(reply(VECTORS)), PAUSE_S)
+    server.reply_with(byte_by_byte(reply(VECTORS)), PAUSE_S)
     encoder = EndpointEncoder("m", base_url=server.url, timeout_s=IN_TIME, max_retries=0)
     with pytest.raises(EncoderUnavailableError, match="did not answer in time"):
         encoder.encode(["a"])
@@ -92,7 +92,7 @@ def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -
 
 
 def test_the_time_limit_of_opensearch_is_for_the_whole_call(server: RawServer) -> None:
-    server.will(dripping(reply(VERSION)), PAUSE_S)
+    server.reply_with(byte_by_byte(reply(VERSION)), PAUSE_S)
     quick = ConnectionOptions(attempt_timeout_s=IN_TIME, opening_budget_s=0.0)
     with pytest.raises(UnavailableError, match=f"No answer within {IN_TIME} s"):
         Client.connect(parse_address(f"{server.url}/wiki"), quick)
@@ -101,7 +101,7 @@ def test_the_time_limit_of_opensearch_is_for_the_whole_call(server: RawServer) -
 
 def test_a_reply_in_many_pieces_that_comes_in_time_is_read(server: RawServer) -> None:
     for whole in (reply(BODY), in_chunks(BODY, 7)):
-        server.will(dripping(whole))
+        server.reply_with(byte_by_byte(whole))
         model = model_at(server)
         assert model.reply(FINAL).text == "Answer: Vivaldi"
         model.close()
@@ -126,7 +126,7 @@ def endless() -> Iterator[bytes]:
     ids=["announced", "in chunks", "until it closes", "compressed"],
 )
 def test_a_reply_that_is_too_large_is_refused(server: RawServer, pieces: list[bytes]) -> None:
-    server.will(pieces)
+    server.reply_with(pieces)
     error = raised(ModelReplyError, server)
     assert error.what == "The endpoint's reply is larger than 17 MB."
     assert error.where == f"model m at {server.url}/v1"
@@ -137,18 +137,18 @@ def test_a_reply_that_is_too_large_costs_one_question(server: RawServer) -> None
     opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
     model = model_at(server)
     agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), model)
-    server.will([HEAD + b"Content-Length: 200000000\r\n\r\n"])
+    server.reply_with([HEAD + b"Content-Length: 200000000\r\n\r\n"])
     record = agent.ask("Who wrote Griselda?", "q1")
     assert record.status == "failed"
     failure = record.failure or ""
     assert failure.startswith("ModelReplyError: The endpoint's reply is larger than 17 MB.\n")
-    server.will([reply(BODY)])
+    server.reply_with([reply(BODY)])
     assert agent.ask("Who wrote Griselda?", "q2").answer_short == "Vivaldi"
     model.close()
 
 
 def test_an_answer_of_opensearch_that_is_too_large_is_refused(server: RawServer) -> None:
-    server.will([HEAD + b"Content-Length: 1000000000\r\n\r\n"])
+    server.reply_with([HEAD + b"Content-Length: 1000000000\r\n\r\n"])
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"))
     assert caught.value.what == "The server's answer is larger than 268 MB."
@@ -167,7 +167,7 @@ def test_an_answer_of_opensearch_that_is_too_large_is_refused(server: RawServer)
 def test_what_cannot_be_decompressed_is_refused(
     server: RawServer, body: bytes, encoding: str, problem: str
 ) -> None:
-    server.will([reply(body, f"Content-Encoding: {encoding}")])
+    server.reply_with([reply(body, f"Content-Encoding: {encoding}")])
     assert raised(ModelReplyError, server).what == f"The endpoint's reply {problem}."
 
 
@@ -176,7 +176,7 @@ def test_a_compressed_reply_within_the_bound_is_read(server: RawServer) -> None:
     for size, is_too_large in ((1000, False), (1001, True)):
         compressor = zlib.compressobj(wbits=31)
         packed = compressor.compress(b"a" * size) + compressor.flush()
-        server.will([reply(packed, "Content-Encoding: gzip")])
+        server.reply_with([reply(packed, "Content-Encoding: gzip")])
         if is_too_large:
             with pytest.raises(UnreadableReplyError, match="is larger than"):
                 host.exchange("GET", "/", None, {}, 5)
@@ -191,7 +191,7 @@ def test_a_compressed_reply_within_the_bound_is_read(server: RawServer) -> None:
 @pytest.fixture(scope="module")
 def other() -> Iterator[Endpoint]:
     with running_endpoint() as running:
-        running.will(completion("Answer: stolen"))
+        running.reply_with(completion("Answer: stolen"))
         yield running
 
 
@@ -200,7 +200,7 @@ def test_a_redirect_to_another_port_is_not_followed(
     server: RawServer, other: Endpoint, status: int
 ) -> None:
     target = other.base_url.replace("http://", "http://anna:s3cret@") + "/chat/completions?key=s"
-    server.will(
+    server.reply_with(
         [f"HTTP/1.1 {status} Go\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()]
     )
     error = raised(ModelAccessError, server)
@@ -223,13 +223,15 @@ def test_another_scheme_or_host_or_no_address_is_not_followed_either(
     server: RawServer, target: str
 ) -> None:
     location = target.format(port=server.port)
-    server.will([f"HTTP/1.1 307 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()])
+    server.reply_with(
+        [f"HTTP/1.1 307 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()]
+    )
     raised(ModelAccessError, server)
     assert len(server.requests) == 1
 
 
 def test_a_redirect_within_the_endpoint_is_followed(other: Endpoint) -> None:
-    other.will(Answer(307, "", {"Location": "/v2/chat/completions"}), completion("Ada"))
+    other.reply_with(Answer(307, "", {"Location": "/v2/chat/completions"}), completion("Ada"))
     model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
     assert model.reply(FINAL).text == "Ada"
     assert other.paths == ["/v1/chat/completions", "/v2/chat/completions"]
@@ -239,7 +241,7 @@ def test_a_redirect_within_the_endpoint_is_followed(other: Endpoint) -> None:
 
 
 def test_redirects_in_a_circle_end(other: Endpoint) -> None:
-    other.will(Answer(308, "", {"Location": "/v1/chat/completions"}))
+    other.reply_with(Answer(308, "", {"Location": "/v1/chat/completions"}))
     model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
     with pytest.raises(ModelUnavailableError, match="redirected 5 times"):
         model.reply(FINAL)
@@ -256,7 +258,7 @@ def test_a_proxy_of_the_environment_is_used_and_its_password_stays_with_it(
     monkeypatch.setenv("NO_PROXY", "localhost")
     monkeypatch.setenv("HTTP_PROXY", server.url.replace("http://", "http://anna:s3cret@"))
     monkeypatch.setenv("http_proxy", server.url.replace("http://", "http://anna:s3cret@"))
-    server.will([reply(BODY)])
+    server.reply_with([reply(BODY)])
     model = OpenAIModel("m", base_url="http://model.invalid/v1", key=KEY, max_retries=0)
     assert model.reply(FINAL).text == "Answer: Vivaldi"
     model.close()

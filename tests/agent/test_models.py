@@ -513,7 +513,7 @@ def test_our_key_wins_over_openais_and_retries_are_told() -> None:
     retries: list[Retry] = []
     with running_endpoint() as endpoint, pytest.MonkeyPatch.context() as patch:
         patch.setenv("NO_PROXY", "127.0.0.1")
-        endpoint.will(refusal(500, "oops", headers={"Retry-After": "0"}), completion("Ada"))
+        endpoint.reply_with(refusal(500, "oops", headers={"Retry-After": "0"}), completion("Ada"))
         model = chosen(
             model="m",
             environment={"ARAG_API_KEY": "ours", "ARAG_BASE_URL": endpoint.base_url, **KEY},

@@ -12,7 +12,7 @@ from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import AragError
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.openai_asking import FINAL, KEY
-from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 
 STATUSES = (301, 302, 303, 307, 308)
 PASSWORD = "swordfish"
@@ -20,20 +20,20 @@ OPTIONS = ConnectionOptions(username="user", password=PASSWORD, request_budget_s
 
 
 @pytest.fixture(name="asked")
-def redirecting_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unruly]:
+def redirecting_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[UnrulyServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with unruly() as server:
         yield server
 
 
 @pytest.fixture(name="elsewhere")
-def server_that_requests_are_redirected_to() -> Iterator[Unruly]:
+def server_that_requests_are_redirected_to() -> Iterator[UnrulyServer]:
     with unruly() as server:
-        server.will(Answer(WHOLE))
+        server.reply_with(Answer(WHOLE))
         yield server
 
 
-def check_secrets(asked: Unruly, elsewhere: Unruly, secret: str) -> None:
+def check_secrets(asked: UnrulyServer, elsewhere: UnrulyServer, secret: str) -> None:
     """The secret was sent where it belongs, and nowhere else."""
     assert any(secret in str(headers) for _, _, headers, _ in asked.requests)
     assert secret not in str(elsewhere.requests)
@@ -41,9 +41,9 @@ def check_secrets(asked: Unruly, elsewhere: Unruly, secret: str) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_the_key_of_a_model_is_not_sent_where_a_redirect_leads(
-    asked: Unruly, elsewhere: Unruly, status: int
+    asked: UnrulyServer, elsewhere: UnrulyServer, status: int
 ) -> None:
-    asked.will(Answer({}, status, location=f"{elsewhere.url}/v1/chat/completions"))
+    asked.reply_with(Answer({}, status, location=f"{elsewhere.url}/v1/chat/completions"))
     model = OpenAIModel("m", base_url=f"{asked.url}/v1", key=KEY, max_retries=0)
     with pytest.raises(AragError):
         model.reply(FINAL)
@@ -53,9 +53,9 @@ def test_the_key_of_a_model_is_not_sent_where_a_redirect_leads(
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_the_key_of_an_encoder_is_not_sent_where_a_redirect_leads(
-    asked: Unruly, elsewhere: Unruly, status: int
+    asked: UnrulyServer, elsewhere: UnrulyServer, status: int
 ) -> None:
-    asked.will(Answer({}, status, location=f"{elsewhere.url}/v1/embeddings"))
+    asked.reply_with(Answer({}, status, location=f"{elsewhere.url}/v1/embeddings"))
     encoder = EndpointEncoder("m", base_url=f"{asked.url}/v1", key=KEY, max_retries=0)
     with pytest.raises(AragError):
         encoder.encode(["text"])
@@ -65,11 +65,11 @@ def test_the_key_of_an_encoder_is_not_sent_where_a_redirect_leads(
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_the_password_of_opensearch_is_not_sent_where_a_redirect_leads(
-    asked: Unruly, elsewhere: Unruly, status: int
+    asked: UnrulyServer, elsewhere: UnrulyServer, status: int
 ) -> None:
-    asked.will(version())
+    asked.reply_with(version())
     client = Client.connect(parse_address(f"{asked.url}/wiki"), OPTIONS)
-    asked.will(Answer({}, status, location=f"{elsewhere.url}/wiki/_search"))
+    asked.reply_with(Answer({}, status, location=f"{elsewhere.url}/wiki/_search"))
     with pytest.raises(AragError):
         client.call("POST", "/wiki/_search", {"size": 0})
     client.close()

@@ -30,7 +30,7 @@ from arag_search.runs.folder import read_description, read_records
 from arag_search.runs.prices import Price, Prices
 from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
-from tests.support.runs import TEXTS, Noted, index_of, questions, timeless
+from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 
 PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
 
@@ -77,7 +77,7 @@ def asked(model: ScriptedModel) -> list[str]:
 def test_every_question_gets_one_record(
     index: Index, preset: Preset, tmp_path: Path, workers: int
 ) -> None:
-    progress = Noted()
+    progress = RecordingProgress()
     options = RunOptions(workers=workers, questions_file="q.jsonl")
     outcome = run(index, questions(9), preset, model(), tmp_path / "out", options=options,
                   progress=progress)  # fmt: skip
@@ -192,7 +192,7 @@ def test_a_record_of_another_run_is_left_out_and_its_question_asked_again(
     else:
         changed["fingerprints"][name] = "another"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    progress, again = Noted(), model()
+    progress, again = RecordingProgress(), model()
     outcome = run(index, questions(3), preset, again, tmp_path, progress=progress)
     assert (asked(again), outcome.tally.asked) == ([changed["question_id"]], 1)
     assert progress.notes == [
@@ -361,7 +361,7 @@ def test_a_broken_last_line_is_dropped_and_told(
     for rest in (b'{"question_id": "q1"', b"\0\0\0\n"):
         path.write_bytes(whole + rest)
         assert set(read_records(tmp_path).by_id) == {"q0", "q1"}
-        progress = Noted()
+        progress = RecordingProgress()
         run(index, questions(2), preset, model(), tmp_path, progress=progress)
         assert progress.notes == [
             f"The last record was not whole: {len(rest)} bytes were dropped, its question is asked "
@@ -375,7 +375,7 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
 ) -> None:
     run(index, questions(8), preset, OfflineModel(), tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").read_bytes()
-    expected = timeless(read_records(tmp_path / "whole").by_id)
+    expected = without_times(read_records(tmp_path / "whole").by_id)
     for at in random.Random(7).sample(range(len(whole)), 10):
         out = tmp_path / f"cut-{at}"
         out.mkdir()
@@ -386,7 +386,7 @@ def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
             index, questions(8), preset, OfflineModel(), out, options=RunOptions(workers=2)
         )
         assert outcome.tally.asked == 8 - kept
-        assert timeless(read_records(out).by_id) == expected
+        assert without_times(read_records(out).by_id) == expected
         assert (out / "records.jsonl").read_bytes().count(b"\n") == 8
 
 
@@ -400,7 +400,7 @@ from tests.support import runs as given
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
-class Stopping(given.Noted):
+class Stopping(given.RecordingProgress):
     def update(self, done, count, details=""):
         super().update(done, count, details)
         if done == int(sys.argv[3]):
@@ -434,7 +434,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(40), preset, OfflineModel(), tmp_path / "whole")
-    expected = timeless(read_records(tmp_path / "whole").by_id)
+    expected = without_times(read_records(tmp_path / "whole").by_id)
     moments = random.Random(11).sample(range(1, 38), 10)
     children = {moment: child(tmp_path / f"{moment}", "SIGKILL", moment) for moment in moments}
     for moment, process in children.items():
@@ -445,7 +445,7 @@ def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
         assert moment <= kept < 40
         outcome = run(index, questions(40), preset, OfflineModel(), out)
         assert outcome.tally.asked == 40 - kept
-        assert timeless(read_records(out).by_id) == expected
+        assert without_times(read_records(out).by_id) == expected
 
 
 def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(

@@ -35,7 +35,7 @@ from bench.ablation.report.tables import (
     policy_table,
     searching_tables,
 )
-from tests.support.ablations import SETS, Computed, Values, halved, suite_of
+from tests.support.ablations import SETS, ComputedExperiment, Values, halved_tokens, suite_of
 
 RUN = {"command": "python -m bench ablate trial.yaml", "code": "abc"}
 ASKED = Contrast("TokensToEvidence", (), "logical", "keyword")
@@ -45,14 +45,14 @@ OTHER = (("order", "Q2 Q1"),)
 
 def analysed(
     folder: Path,
-    values: Values = halved,
+    values: Values = halved_tokens,
     seeds: int = 1,
     more: Callable[[int], Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Analysis:
     suite = suite_of(**changes)
     measure(folder, suite, values, seeds, more)
-    design = Design(suite, Computed(suite, values).keys)
+    design = Design(suite, ComputedExperiment(suite, values).keys)
     sets, missing = load_values(folder, design.keys, suite.shown_measures)
     assert not missing
     return analyse(design, sets)
@@ -65,7 +65,7 @@ def measure(
     seeds: int = 1,
     more: Callable[[int], Mapping[str, Any]] | None = None,
 ) -> None:
-    experiment = Computed(suite, values)
+    experiment = ComputedExperiment(suite, values)
     experiment.more = more or experiment.more
     experiment.seeds = tuple(range(1, seeds + 1))
     run_cells(experiment, experiment.keys, folder, lambda _: None)
@@ -172,7 +172,7 @@ def test_seeds_are_averaged_before_anything_else(tmp_path: Path) -> None:
 def test_questions_without_a_value_are_left_out_of_that_measure_and_counted(tmp_path: Path) -> None:
     def gaps(key: Key, number: int) -> dict[str, float | None]:
         lacks = number == 0 and key["interface"] == "keyword"
-        return {**halved(key, number), "FullEvidence": None if lacks else 1.0}
+        return {**halved_tokens(key, number), "FullEvidence": None if lacks else 1.0}
 
     found = analysed(tmp_path, gaps)
     assert found.questions["FullEvidence", "small", ()] == 5
@@ -188,20 +188,22 @@ def test_a_measure_that_nothing_has_is_left_out_unless_claims_rest_on_it(tmp_pat
 
 def test_cells_of_other_questions_are_refused(tmp_path: Path) -> None:
     suite = suite_of()
-    measure(tmp_path, suite, halved)
+    measure(tmp_path, suite, halved_tokens)
     path = next(tmp_path.glob("*keyword-surface-Q1*"))
     path.write_bytes(path.read_bytes().replace(b'"q1"', b'"q99"'))
     with pytest.raises(BenchError, match="have other questions"):
-        load_values(tmp_path, Computed(suite, halved).keys, suite.shown_measures)
+        load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
 def test_conditions_that_one_data_set_lacks_are_left_out_and_said(tmp_path: Path) -> None:
     suite = suite_of()
-    measure(tmp_path, suite, halved)
+    measure(tmp_path, suite, halved_tokens)
     for path in tmp_path.glob("small-*-Q2-Q1-*"):
         path.unlink()
-    sets, missing = load_values(tmp_path, Computed(suite, halved).keys, suite.shown_measures)
-    found = analyse(Design(suite, Computed(suite, halved).keys), sets)
+    sets, missing = load_values(
+        tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures
+    )
+    found = analyse(Design(suite, ComputedExperiment(suite, halved_tokens).keys), sets)
     assert len(missing) == 2
     assert found.policies == [MAIN]
     assert found.claims[ASKED].outcome == "too few policies"
@@ -210,7 +212,7 @@ def test_conditions_that_one_data_set_lacks_are_left_out_and_said(tmp_path: Path
     for path in tmp_path.glob("large-*"):
         path.unlink()
     with pytest.raises(BenchError, match="no condition of which all data sets were measured"):
-        load_values(tmp_path, Computed(suite, halved).keys, suite.shown_measures)
+        load_values(tmp_path, ComputedExperiment(suite, halved_tokens).keys, suite.shown_measures)
 
 
 def test_the_questions_that_differ_most_are_named_with_their_records(tmp_path: Path) -> None:

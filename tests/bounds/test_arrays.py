@@ -10,7 +10,7 @@ from arag_search.corpus import Document
 from arag_search.errors import SourceError
 from index_jobs.sources import arrays
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.corpus_files import documents, opened
+from tests.support.corpus_files import documents, source_at
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_an_item_that_is_too_long_is_told_and_those_after_it_are_read(
 ) -> None:
     monkeypatch.setattr(arrays, "MAX_LINE_BYTES", 1 << 20)
     Path("c.json.gz").write_bytes(gzip.compress(f'["0:a", {item}, "2:c"]'.encode()))
-    held = [entry for _, entry in opened("c.json.gz").documents()]
+    held = [entry for _, entry in source_at("c.json.gz").documents()]
     assert [document.id for document in held if isinstance(document, Document)] == ["0", "2"]
     assert str(held[1]) == (
         "The item is longer than 1 MiB.\nWhere: c.json.gz, item 2\n"
@@ -35,10 +35,10 @@ def test_an_item_that_never_ends_is_not_held(monkeypatch: pytest.MonkeyPatch) ->
     tracemalloc.start()
     try:
         with pytest.raises(SourceError, match="The array is not closed"):
-            documents(opened("c.json.gz"))
+            documents(source_at("c.json.gz"))
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
     Path("c.json").write_bytes(b"[" * (2 << 20))
     with pytest.raises(SourceError, match="An item has more than 1,048,576 open brackets"):
-        opened("c.json")
+        source_at("c.json")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from mcp import ClientSession, types
 
 from tests.support.mcp_servers import (
-    Served,
+    LocalServer,
 )
 
 NOTIFICATIONS = 2_000
 
 
 def test_thousands_of_notifications_neither_stop_a_server_nor_stay_with_it() -> None:
-    served = Served()
+    served = LocalServer()
 
     async def talk(client: ClientSession) -> None:
         for number in range(NOTIFICATIONS):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from arag_search.cli.app import run
-from tests.support.commands import Command, Done, file_of, process
+from tests.support.commands import Command, CommandResult, file_of, process
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_with_130_and_one_line(arag: Command, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pressed()))
-    assert arag("search", "my-index", "--queries", "-") == Done(
+    assert arag("search", "my-index", "--queries", "-") == CommandResult(
         130, "", "arag-search: interrupted.\n"
     )
 
@@ -149,7 +149,7 @@ def test_output_that_cannot_be_written_is_a_failure(
         with open("/dev/full", "w") as full, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", full)
             done = arag(*arguments)
-        assert done == Done(
+        assert done == CommandResult(
             1, "", "arag-search: The output cannot be written (No space left on device).\n"
         )
 
@@ -170,7 +170,7 @@ def test_a_pipe_that_is_closed_early_ends_a_batch(
         monkeypatch.setattr(sys, "stdout", pipe)
         done = arag("search", "my-index", "--queries", name)
     reader.join()
-    assert done == Done(1, "", "")
+    assert done == CommandResult(1, "", "")
 
 
 def test_a_terminal_that_is_not_utf_8_shows_what_it_can(

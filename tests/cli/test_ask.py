@@ -20,7 +20,7 @@ from arag_search.agent.presets import load_preset
 from arag_search.cli.app import run
 from arag_search.errors import ModelAccessError
 from arag_search.search.index import open_index
-from tests.support.commands import SAMPLE, Command, Done
+from tests.support.commands import SAMPLE, Command, CommandResult
 
 QUESTION = "Where did the man who revised the libretto of Vivaldi's Griselda die?"
 NO_MODEL = (
@@ -70,9 +70,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def arag(arag: Command) -> Command:
     """Run a command in this process; seconds are written as 0.0."""
 
-    def call(*arguments: str) -> Done:
+    def call(*arguments: str) -> CommandResult:
         done = arag(*arguments)
-        return Done(done.code, SECONDS.sub("0.0 s", done.out), SECONDS.sub("0.0 s", done.err))
+        return CommandResult(
+            done.code, SECONDS.sub("0.0 s", done.out), SECONDS.sub("0.0 s", done.err)
+        )
 
     return call
 
@@ -261,14 +263,14 @@ def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:
 
 
 def test_an_unknown_question_or_folder_is_said(arag: Command, records: str) -> None:
-    assert arag("show", records, "q9") == Done(
+    assert arag("show", records, "q9") == CommandResult(
         1,
         "",
         'arag-search: No record has the question id "q9".\n'
         f"Where: {records}/records.jsonl\n"
         "Allowed: q1, q2, q3\n",
     )
-    assert arag("show", "sample", "q1") == Done(
+    assert arag("show", "sample", "q1") == CommandResult(
         1,
         "",
         "arag-search: There are no records.\n"

@@ -9,11 +9,18 @@ from index_jobs.embed.embed import embed_index
 from index_jobs.updates.deleting import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command
-from tests.support.embeddings import ENCODER, LOADING, SMALL, StoppingAt, an_index, only_sidecar
+from tests.support.embeddings import (
+    ENCODER,
+    LOADING,
+    SMALL,
+    InterruptingProgress,
+    build_small_index,
+    only_sidecar,
+)
 
 
 def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
-    an_index(10)
+    build_small_index(10)
     done = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage")
     assert (done.code, done.err) == (0, LOADING + "\n")
     path, _ = only_sidecar("v")
@@ -29,11 +36,11 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
 
 
 def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    an_index(40)
+    build_small_index(40)
     options = ("--encoder", ENCODER, "--shard-size", "50", "--batch-size", "1")
     opening = "arag_search.system.progress.open_progress"
     with monkeypatch.context() as patch:
-        patch.setattr(opening, lambda: StoppingAt(100))
+        patch.setattr(opening, lambda: InterruptingProgress(100))
         assert arag("embed", "index", *options).code == 130
     assert arag("embed", "index", *options, "--json").json["continued_shards"] == 2
 
@@ -51,7 +58,7 @@ def test_an_index_on_a_server_needs_to_be_told_where_vectors_go(
 
 
 def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
-    an_index(10)
+    build_small_index(10)
     assert "  vectors  " not in arag("info", "index").out
     embed_index("index", ENCODER, SMALL)
     path, manifest = only_sidecar("index/vectors")
@@ -82,7 +89,7 @@ def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
 def test_info_says_damaged_where_a_file_is_cut_and_with_checksums_where_a_byte_is_flipped(
     arag: Command, name: str
 ) -> None:
-    an_index(10)
+    build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     path = only_sidecar("index/vectors")[0] / name
     content = bytearray(path.read_bytes())
@@ -98,7 +105,7 @@ def test_info_says_damaged_where_a_file_is_cut_and_with_checksums_where_a_byte_i
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it() -> None:
-    an_index(1)
+    build_small_index(1)
     script = (
         "import sys\n"
         "sys.modules['numpy'] = None\n"

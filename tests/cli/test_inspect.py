@@ -16,7 +16,7 @@ from arag_search.engines.lucene.reader import IndexStatistics, PartStatistics
 from arag_search.engines.lucene.update import LuceneUpdate
 from arag_search.errors import IndexDamagedError
 from arag_search.manifest import Manifest
-from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, Done
+from tests.support.commands import NOT_ALTERNATIVE, SAMPLE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("commands_folder")
 
 def test_read_prints_chunks_in_full_a_blank_line_between(arag: Command) -> None:
     done = arag("read", "plain", "n1.1", "n0.1", "n1.1")
-    assert done == Done(
+    assert done == CommandResult(
         0,
         "[n1.1]\nBeta gamma beta.\n\n[n0.1]\nAlpha beta. Gamma delta.\n\n"
         "[n1.1]\nBeta gamma beta.\n",
@@ -55,7 +55,7 @@ def test_the_json_of_a_read_is_a_list_of_chunks(arag: Command) -> None:
 
 
 def test_unknown_ids_are_all_named(arag: Command) -> None:
-    assert arag("read", "plain", "n0.1", "n7.1", "\udcff") == Done(
+    assert arag("read", "plain", "n0.1", "n7.1", "\udcff") == CommandResult(
         1,
         "",
         'arag-search: No chunks have the ids "n7.1", "\\udcff".\nWhere: plain\n'
@@ -68,7 +68,7 @@ def test_unknown_ids_are_all_named(arag: Command) -> None:
 
 def test_check_shows_the_canonical_form_the_tree_and_the_tokens(arag: Command) -> None:
     done = arag("check", 'vivaldi (a OR COVID-19)^2 NOT title:it\'s AND year:1678 "x y"~2')
-    assert done == Done(
+    assert done == CommandResult(
         0,
         '(vivaldi OR (a OR COVID-19)^2 OR (year:1678 AND NOT title:it\'s) OR "x y"~2)\n'
         "\n"
@@ -93,7 +93,7 @@ def test_check_with_an_index_knows_its_fields(arag: Command) -> None:
         "year:1678\n\nyear:1678    filter\n"
         "Note: no words to rank by: passages are in corpus order.\n"
     )
-    assert arag("check", "--index", "my-index", "author:Walker") == Done(
+    assert arag("check", "--index", "my-index", "author:Walker") == CommandResult(
         2,
         "",
         'Query not run: 1 problem.\n1. column 1, "author:": there is no field "author". Fields: '
@@ -354,7 +354,7 @@ def test_what_is_no_index_is_said_by_every_command(
         ["info", location],
         ["check", "vivaldi", "--index", location],
     ):
-        assert arag(*command) == Done(1, "", f"arag-search: {message}\n")
+        assert arag(*command) == CommandResult(1, "", f"arag-search: {message}\n")
 
 
 # demo
@@ -388,7 +388,7 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
     (command,) = re.findall(r"\n  arag-search (search .* NOT title:scarlatti)'\n", done.out)
     assert command.startswith("search 'demo index' 'griselda AND")
     again = arag("demo", "--to", "demo index")
-    assert again == Done(
+    assert again == CommandResult(
         1,
         "",
         "arag-search: There is an index already.\nWhere: demo index\n"

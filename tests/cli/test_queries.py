@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import NOT_ALTERNATIVE, Command, Done, file_of
+from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult, file_of
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
@@ -64,7 +64,7 @@ def test_queries_come_from_standard_input_too(
     give_input(b"\xef\xbb\xbfgriselda\n")
     assert json.loads(arag("search", "my-index", "--queries", "-").out)["total"] == 3
     give_input(b"\n")
-    assert arag("search", "my-index", "--queries", "-") == Done(
+    assert arag("search", "my-index", "--queries", "-") == CommandResult(
         1,
         "",
         "arag-search: There are no queries.\nWhere: -\n"
@@ -81,7 +81,7 @@ def test_a_trec_run_has_a_line_a_hit_and_names_refused_queries(arag: Command) ->
     )
     done = arag("search", "my-index", "--queries", name, "--output-format", "trec",
                 "--top-k", "2", "--offset", "1")  # fmt: skip
-    assert done == Done(
+    assert done == CommandResult(
         0,
         "first_é Q0 griselda-vivaldi.1 2 1.261637 arag-search\n"
         "first_é Q0 orlando-vivaldi.1 3 1.059218 arag-search\n"
@@ -150,7 +150,9 @@ def test_a_malformed_line_names_file_and_line_before_anything_is_searched(
     arag: Command, line: object, message: str
 ) -> None:
     name = file_of("bad.jsonl", GOOD, "", line)
-    assert arag("search", "my-index", "--queries", name) == Done(1, "", f"arag-search: {message}")
+    assert arag("search", "my-index", "--queries", name) == CommandResult(
+        1, "", f"arag-search: {message}"
+    )
 
 
 def test_queries_that_cannot_be_read(arag: Command) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.commands import NOT_ALTERNATIVE, Command, Done
+from tests.support.commands import NOT_ALTERNATIVE, Command, CommandResult
 
 pytestmark = pytest.mark.usefixtures("commands_folder")
 
 
 def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
     done = arag("search", "my-index", '"antonio vivaldi" AND librett*', "--top-k", "2")
-    assert done == Done(
+    assert done == CommandResult(
         0,
         '2 of 8 passages for ("antonio vivaldi" AND librett*)\n'
         "[vivaldi.1] Antonio Vivaldi\n"
@@ -40,7 +40,7 @@ def test_words_are_joined_and_options_may_stand_anywhere(arag: Command) -> None:
 
 
 def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None:
-    assert arag("search", "my-index", '"antonio vivaldi" AND title:librettist') == Done(
+    assert arag("search", "my-index", '"antonio vivaldi" AND title:librettist') == CommandResult(
         0,
         'No passage matches ("antonio vivaldi" AND title:librettist).\n'
         'Alone: "antonio vivaldi" 13; title:librettist occurs nowhere. '
@@ -50,7 +50,7 @@ def test_a_search_without_hits_says_why_and_is_no_failure(arag: Command) -> None
 
 
 def test_a_query_with_problems_is_not_run_and_ends_with_2(arag: Command) -> None:
-    assert arag("search", "my-index", "vivaldi OR NOT opera OR author:Walker") == Done(
+    assert arag("search", "my-index", "vivaldi OR NOT opera OR author:Walker") == CommandResult(
         2,
         "",
         "Query not run: 2 problems.\n"
@@ -144,7 +144,7 @@ def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> 
 def test_keywords_are_arguments_each(arag: Command) -> None:
     done = arag("search", "my-index", "--tool", "keyword", "Antonio Vivaldi", "libretto",
                 "--top-k", "2", "--explain")  # fmt: skip
-    assert done == Done(
+    assert done == CommandResult(
         0,
         '2 of 13 passages for "Antonio Vivaldi", "libretto"\n'
         "[vivaldi.1] Antonio Vivaldi\n"
@@ -200,7 +200,7 @@ def test_granularity_sentence_counts_sentences(arag: Command) -> None:
 
 
 def test_granularity_sentence_needs_an_index_with_sentences(arag: Command) -> None:
-    assert arag("search", "plain", "beta", "--granularity", "sentence") == Done(
+    assert arag("search", "plain", "beta", "--granularity", "sentence") == CommandResult(
         1,
         "",
         "arag-search: The index has no sentences.\nWhere: plain\nAllowed: granularity chunk\n"
@@ -227,7 +227,7 @@ def test_the_default_operator_and_operators_off(arag: Command) -> None:
     assert arag("search", "my-index", "vivaldi and opera", *off).lines[0] == (
         "5 of 63 passages for (vivaldi and opera)"
     )
-    assert arag("search", "my-index", "vivaldi AND opera", *off) == Done(
+    assert arag("search", "my-index", "vivaldi AND opera", *off) == CommandResult(
         2,
         "",
         'Query not run: 1 problem.\n1. column 9, "AND": operators are off here. Words, phrases, '
@@ -265,13 +265,13 @@ def test_a_filter_is_obeyed_by_searches_counts_and_reads(arag: Command) -> None:
 def test_a_filter_with_problems_is_refused_never_ignored(
     arag: Command, command: list[str], scope: str, problem: str
 ) -> None:
-    assert arag(*command, "--filter", scope) == Done(
+    assert arag(*command, "--filter", scope) == CommandResult(
         2, "", f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter\n"
     )
 
 
 def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
-    def page(*options: str) -> Done:
+    def page(*options: str) -> CommandResult:
         return arag("search", "my-index", "vivaldi", *options)
 
     assert page("--offset", "10", "--top-k", "2").lines[0] == "Passages 11 to 12 of 13 for vivaldi"
@@ -280,7 +280,7 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
         "Passage 13 of 13 for vivaldi",
         "Full text: chunk_read.",
     )
-    past = Done(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
+    past = CommandResult(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
     assert page("--offset", "13") == past
     assert page("--offset", "9000", "--top-k", "1000") == past
     assert len(page("--top-k", "1000", "--json").json["hits"]) == 13
@@ -343,7 +343,7 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
 def test_options_out_of_bounds_or_without_effect_are_refused(
     arag: Command, options: list[str], message: str
 ) -> None:
-    assert arag("search", "my-index", "vivaldi", *options) == Done(
+    assert arag("search", "my-index", "vivaldi", *options) == CommandResult(
         1, "", f"arag-search: {message}\n"
     )
 

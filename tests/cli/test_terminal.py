@@ -140,11 +140,11 @@ def test_what_a_model_writes_is_shown_by_run_and_show_and_not_obeyed(
         model = ("--preset", "logical_read", "--model", "m", "--base-url", endpoint.base_url)
         for out, last in (("answered", completion(f"Answer: {HOSTILE}\nSources: g.1")),
                           ("failed", completion(None, (HOSTILE, HOSTILE)))):  # fmt: skip
-            endpoint.will(completion(f"Thinking {HOSTILE}", search), last)
+            endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
             run_text = at_a_terminal("run", "hostile", questions, *model, "--out", out)[1]
             shown = at_a_terminal("show", out, "q\x9b1")[1]
             assert COMMANDS.findall(run_text + shown) == []
             assert "\\u001b]52;c;" in shown
-            endpoint.will(completion(f"Thinking {HOSTILE}", search), last)
+            endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
             asked = at_a_terminal("ask", "hostile", HOSTILE.replace("\0", ""), *model)[1]
             assert COMMANDS.findall(asked) == []

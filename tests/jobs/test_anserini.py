@@ -14,7 +14,7 @@ from arag_search.errors import SourceError
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.sources.formats import Fields
-from tests.support.corpus_files import FIX, documents, opened, problems, resumes
+from tests.support.corpus_files import FIX, documents, problems, resumes, source_at
 
 TABLES = Path(__file__).parents[1] / "support" / "tables"
 DOCUMENT = "org.apache.lucene.document"
@@ -54,7 +54,7 @@ def write(
 def test_raw_objects_are_documents_in_the_order_of_the_index() -> None:
     raw = '{"id": "%s", "contents": "Text %s", "title": "T", "year": 1704, "url": "u"}'
     write("index", [{"id": name, "raw": raw % (name, name)} for name in "edcba"], delete="d")
-    source = opened("index", metadata="year:number")
+    source = source_at("index", metadata="year:number")
     assert (source.format, source.recognised) == ("anserini", True)
     assert documents(source) == [
         Document(name, "T", f"Text {name}", {"year": 1704}, where=f"index, document {number}")
@@ -66,21 +66,21 @@ def test_raw_objects_are_documents_in_the_order_of_the_index() -> None:
 
 def test_text_may_be_stored_as_contents_or_plainly_or_in_another_field() -> None:
     write("index", [{"id": "1", "contents": "Caf\u0065\u0301", "title": "T", "year": 1704}])
-    assert documents(opened("index", metadata="year:number")) == [
+    assert documents(source_at("index", metadata="year:number")) == [
         Document("1", "T", "Café", {"year": 1704}, where="index, document 0")
     ]
     write("plain", [{"id": "1", "raw": "{plain} text"}, {"id": "2", "raw": "<DOC>x</DOC>"}])
-    assert [each.text for each in documents(opened("plain"))] == ["{plain} text", "<DOC>x</DOC>"]
+    assert [each.text for each in documents(source_at("plain"))] == ["{plain} text", "<DOC>x</DOC>"]
     write("other", [{"id": "1", "raw": '{"abstract": "A", "name": "N", "text": "no"}'}])
     fields = Fields(title="name", text="abstract")
-    assert documents(opened("other", fields=fields)) == [
+    assert documents(source_at("other", fields=fields)) == [
         Document("1", "N", "A", where="other, document 0")
     ]
 
 
 def test_a_document_without_text_among_others_is_named() -> None:
     write("index", [{"id": "1", "contents": "a"}, {"id": "2"}, {"contents": "c"}])
-    assert problems(opened("index")) == [
+    assert problems(source_at("index")) == [
         'There is no field "text".\nWhere: index, document 1\n'
         "Allowed: one of the fields there are: id\n"
         f"Do: Name the field of the text with --text-field. {FIX}",
@@ -93,7 +93,7 @@ def test_a_document_without_text_among_others_is_named() -> None:
 def test_an_index_that_stores_no_text_says_what_to_do() -> None:
     write("index", [{"id": "1", "contents": "a"}], stored=False)
     with pytest.raises(SourceError) as caught:
-        opened("index")
+        source_at("index")
     advice = (
         "Do: Make it again with --storeRaw or --storeContents, or give the collection that it was"
         " made of as source. --text-field names another field."
@@ -104,27 +104,27 @@ def test_an_index_that_stores_no_text_says_what_to_do() -> None:
     )
     write("raw", [{"id": "1", "raw": '{"name": "N"}'}])
     with pytest.raises(SourceError) as caught:
-        opened("raw", fields=Fields(text="body"))
+        source_at("raw", fields=Fields(text="body"))
     assert str(caught.value) == (
         "The Lucene index does not store the field body.\nWhere: raw\n"
         f"Allowed: one of the fields it stores: id, raw\n{advice}"
     )
     write("empty", [])
     with pytest.raises(SourceError, match=r"^The Lucene index is empty\.\nWhere: empty$"):
-        opened("empty")
+        source_at("empty")
 
 
 def test_what_is_no_index_is_refused() -> None:
     Path("folder").mkdir()
     with pytest.raises(SourceError) as caught:
-        opened("folder", "anserini")
+        source_at("folder", "anserini")
     assert str(caught.value) == (
         "There is no Lucene index in the folder.\nWhere: folder\n"
         "Allowed: a folder with a file segments_..."
     )
     Path("file.jsonl").write_text("{}")
     with pytest.raises(SourceError) as caught:
-        opened("file.jsonl", "anserini")
+        source_at("file.jsonl", "anserini")
     assert str(caught.value) == (
         "A file cannot be read as anserini.\nWhere: file.jsonl\nAllowed: a folder: a Lucene index"
     )
@@ -135,14 +135,14 @@ def test_a_damaged_index_is_told() -> None:
     for path in Path("index").glob("_*"):
         path.unlink()
     with pytest.raises(SourceError, match=r"^The Lucene index cannot be read \(.*\nWhere: index\n"):
-        opened("index")
+        source_at("index")
 
 
 def test_an_index_of_lucene_9_is_read() -> None:
     ZipFile(TABLES / "lucene_9.zip").extractall("index")
     report = build_index(["index"], "ours", BuildOptions(metadata={"year": "number"}))
     assert (report.documents, report.sources) == (3, (("index", "anserini"),))
-    assert documents(opened("index"))[1] == Document(
+    assert documents(source_at("index"))[1] == Document(
         "doc1", "", "A sea chart of 1502.", where="index, document 1"
     )
 
@@ -150,7 +150,7 @@ def test_an_index_of_lucene_9_is_read() -> None:
 def test_an_index_of_lucene_8_is_refused_with_what_to_do() -> None:
     ZipFile(TABLES / "lucene_8.zip").extractall("index")
     with pytest.raises(SourceError) as caught:
-        opened("index")
+        source_at("index")
     assert str(caught.value) == (
         "The index was written by Lucene 8, which Lucene 10 does not read.\nWhere: index\n"
         "Allowed: indexes of Lucene 9 and 10\n"
@@ -161,7 +161,7 @@ def test_an_index_of_lucene_8_is_refused_with_what_to_do() -> None:
 
 def test_an_index_that_changes_is_another_source() -> None:
     write("index", [{"id": "1", "contents": "a"}])
-    before = opened("index").signature()
+    before = source_at("index").signature()
     shutil.rmtree("index")
     write("index", [{"id": "1", "contents": "b"}, {"id": "2", "contents": "c"}])
-    assert opened("index").signature() != before
+    assert source_at("index").signature() != before

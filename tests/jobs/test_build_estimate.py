@@ -13,7 +13,7 @@ from tests.support.builds import (
     PLAIN,
     corpus,
     in_own_folder,  # noqa: F401
-    troublesome,
+    troublesome_corpus,
 )
 from tests.support.commands import Command
 from tests.support.shared_data import DATA
@@ -66,7 +66,7 @@ def test_the_bytes_of_an_index_are_estimated_to_a_third() -> None:
 
 
 def test_bad_records_of_the_sample_are_told() -> None:
-    found = estimate([troublesome("a.jsonl", 30)], ADDRESS, PLAIN)
+    found = estimate([troublesome_corpus("a.jsonl", 30)], ADDRESS, PLAIN)
     assert found.bad_records == 4
     assert found.bad_examples[3] == 'a.jsonl, line 12: The id "d1" was there before.'
     assert "in the sample: 4 bad records\n  a.jsonl, line 9: " in found.to_text()

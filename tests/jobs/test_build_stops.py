@@ -15,12 +15,12 @@ from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,
-    Stopping,
+    InterruptingProgress,
     command,
     contents,
     corpus,
     in_own_folder,  # noqa: F401
-    killed_at_random,
+    kill_build_at_random,
     same_index,
 )
 
@@ -52,7 +52,7 @@ def memory_children(
 
 def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
     corpus("c.jsonl", 300)
-    stopping = Stopping(100)
+    stopping = InterruptingProgress(100)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), PLAIN, stopping)
     assert stopping.notes == [
@@ -61,7 +61,7 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
     ]
     with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
         hold_live(Path("index"))
-    notes = Stopping(1000)
+    notes = InterruptingProgress(1000)
     report = build_index(["c.jsonl"], Path("index"), PLAIN, notes)
     assert notes.notes[1:] == [
         "Continuing: after 128 documents, nothing has changed since it was stopped."
@@ -78,9 +78,9 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
 def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
     corpus("c.jsonl", 200)
     with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), PLAIN, Stopping(100))
+        build_index(["c.jsonl"], Path("index"), PLAIN, InterruptingProgress(100))
     corpus("c.jsonl", 100)
-    notes = Stopping(1)
+    notes = InterruptingProgress(1)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), PLAIN, notes)
     assert notes.notes[1] == "Beginning anew: changed since it was stopped: the sources."
@@ -93,7 +93,9 @@ def test_ctrl_c_ends_the_command_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus("c.jsonl", 100)
-    monkeypatch.setattr("arag_search.system.progress.open_progress", lambda: Stopping(1))
+    monkeypatch.setattr(
+        "arag_search.system.progress.open_progress", lambda: InterruptingProgress(1)
+    )
     assert index_command(["c.jsonl"], "index") == 130
     monkeypatch.setattr("arag_search.system.progress.open_progress", SilentProgress)
     assert index_command(["c.jsonl"], "index", json=True) == 0
@@ -119,7 +121,7 @@ def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not(
     corpus("c.jsonl", 1500)
     chance = random.Random(11)
     for moment in (100, 500, 900):
-        killed_at_random(chance, moment, "c.jsonl", to="index", workers=2)
+        kill_build_at_random(chance, moment, "c.jsonl", to="index", workers=2)
     report = build_index(["c.jsonl"], Path("index"), BuildOptions(workers=1))
     assert 500 < report.continued < 1500
     build_index(["c.jsonl"], Path("whole"), PLAIN)

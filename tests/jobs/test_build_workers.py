@@ -20,7 +20,14 @@ from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.reading import Batch, Position
 from index_jobs.workers.pool import WORTHWHILE_BYTES, PackingHere, WorkerProcesses, default_workers
-from tests.support.builds import ODD, Stopping, corpus, in_own_folder, same_index, troublesome  # noqa: F401
+from tests.support.builds import (  # noqa: F401
+    ODD,
+    InterruptingProgress,
+    corpus,
+    in_own_folder,
+    same_index,
+    troublesome_corpus,
+)
 from tests.support.commands import process
 from tests.support.worker_processes import is_worker, kill_a_worker, worker_processes
 
@@ -28,7 +35,11 @@ NOWHERE = Position(0, 0, 0, 0, (), {}, [])
 
 
 def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None:
-    sources = [troublesome("a.jsonl", 200), corpus("b.jsonl", 150), troublesome("c.jsonl", 60)]
+    sources = [
+        troublesome_corpus("a.jsonl", 200),
+        corpus("b.jsonl", 150),
+        troublesome_corpus("c.jsonl", 60),
+    ]
     reports: list[dict[str, object]] = []
     for workers in (0, 1, 3):
         options = BuildOptions(
@@ -49,7 +60,7 @@ def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None
 
 
 def test_a_bad_line_is_named_the_same_with_workers() -> None:
-    troublesome("a.jsonl", 100)
+    troublesome_corpus("a.jsonl", 100)
     for workers in (0, 2):
         with pytest.raises(SourceError) as caught:
             build_index(["a.jsonl"], Path("index"), BuildOptions(workers=workers))
@@ -139,7 +150,7 @@ def test_a_worker_that_is_killed_ends_the_build_which_then_goes_on() -> None:
 def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
     corpus("c.jsonl", 1000)
     options = BuildOptions(workers=2)
-    stopping = Stopping(200)
+    stopping = InterruptingProgress(200)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), options, stopping)
     kept = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it continues ")

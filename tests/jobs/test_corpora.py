@@ -16,7 +16,7 @@ from arag_search.tokens import count_tokens
 from bench.quality.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
-from tests.support.mcp_servers import Served, text_of
+from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.shared_data import DATA
 
 pytestmark = pytest.mark.shared_data
@@ -77,7 +77,7 @@ def test_a_model_searches_a_real_corpus_over_mcp_and_reads_a_chunk(
         assert (await client.read_resource(address)).contents[0].text == read
         assert "Bertha" in read
 
-    Served(indexes={"wiki": indexes["2wikimultihopqa/corpus.jsonl"]}).serve(talk)
+    LocalServer(indexes={"wiki": indexes["2wikimultihopqa/corpus.jsonl"]}).serve(talk)
 
 
 def test_the_chunks_of_a_document_are_its_text(indexes: dict[str, Index]) -> None:

@@ -18,11 +18,11 @@ from tests.support.commands import file_of
 from tests.support.embeddings import (
     ENCODER,
     SMALL,
-    an_index,
+    build_small_index,
     check_embedded,
+    expected_rows,
     only_sidecar,
     rows_in,
-    rows_wanted,
     with_options,
 )
 
@@ -33,7 +33,7 @@ from tests.support.embeddings import (
 def test_every_sentence_and_passage_gets_its_vector_in_shards_of_any_size(
     shard_rows: int, shards: int
 ) -> None:
-    an_index(40)
+    build_small_index(40)
     report = embed_index("index", ENCODER, with_options(shard_rows=shard_rows))
     check_embedded("index")
     path, manifest = only_sidecar("index/vectors")
@@ -47,20 +47,20 @@ def test_every_sentence_and_passage_gets_its_vector_in_shards_of_any_size(
 
 @pytest.mark.parametrize(("unit", "rows"), [("sentence", 60), ("passage", 20)])
 def test_one_unit_in_half_precision(unit: VectorUnit, rows: int) -> None:
-    an_index(20)
+    build_small_index(20)
     dtype: StoredType = "float16"
     report = embed_index("index", ENCODER, with_options(units=(unit,), dtype=dtype))
     path, manifest = only_sidecar("index/vectors")
     assert (report.rows, manifest.units, manifest.dtype) == ({unit: rows}, (unit,), dtype)
     ordinals, vectors = rows_in(path, manifest, unit)
-    ordinals_wanted, vectors_wanted = rows_wanted("index", unit, open_encoder(ENCODER))
+    ordinals_wanted, vectors_wanted = expected_rows("index", unit, open_encoder(ENCODER))
     assert vectors.dtype == np.float16
     assert ordinals.tolist() == ordinals_wanted.tolist()
     np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-3)
 
 
 def test_vectors_that_are_there_are_left_and_others_replaced_only_when_told_so() -> None:
-    an_index(20)
+    build_small_index(20)
     embed_index("index", ENCODER, SMALL)
     before = only_sidecar("index/vectors")
     report = embed_index("index", ENCODER, with_options(shard_rows=7))
@@ -115,7 +115,7 @@ def test_options_that_cannot_be_are_refused_before_anything_is_opened() -> None:
         with pytest.raises(ArgumentError) as caught:
             with_options(**changes)
         assert caught.value.what == expected
-    an_index(1)
+    build_small_index(1)
     with pytest.raises(ArgumentError, match=r"^Other processes cannot be given an encoder that"):
         embed_index("index", open_encoder(ENCODER), with_options(workers=1))
 
@@ -124,7 +124,7 @@ def test_options_that_cannot_be_are_refused_before_anything_is_opened() -> None:
 
 
 def test_builds_and_compacting_leave_vectors_alone() -> None:
-    an_index(20)
+    build_small_index(20)
     embed_index("index", ENCODER, SMALL)
     kept = only_sidecar("index/vectors")
     delete_documents("index", ["d1"])
@@ -137,7 +137,7 @@ def test_builds_and_compacting_leave_vectors_alone() -> None:
 
 
 def test_a_dry_run_writes_nothing_and_counts_rows() -> None:
-    an_index(30)
+    build_small_index(30)
     found = estimate_embedding("index", ENCODER, SMALL)
     assert (found.rows, found.is_exact) == ({"sentence": 90, "passage": 30}, True)
     assert found.bytes == 120 * (16 * 4 + 48) + 30 * 100

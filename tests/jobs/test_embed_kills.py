@@ -11,14 +11,14 @@ import pytest
 from arag_search.vectors.storage.place import sidecars
 from index_jobs.embed.embed import WORK, embed_index
 from tests.support.builds import in_own_folder  # noqa: F401
-from tests.support.embeddings import ENCODER, SMALL, an_index, check_embedded, command
+from tests.support.embeddings import ENCODER, SMALL, build_small_index, check_embedded, command
 
 ROOT = Path("index/vectors")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers: int) -> None:
-    an_index(120)
+    build_small_index(120)
     chance = random.Random(workers)
     for rows in (60, 100):
         child = command("SLOW", 0, workers=workers)
@@ -37,7 +37,7 @@ def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers:
 
 
 def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
-    an_index(40)
+    build_small_index(40)
     child = command("PUBLISH", 0)
     output, errors = child.communicate()
     assert child.returncode == 0, errors
@@ -61,7 +61,7 @@ def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
 
 
 def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
-    an_index(40)
+    build_small_index(40)
     child = command("LIMIT", 2_000)
     _, errors = child.communicate()
     assert child.returncode == 1

@@ -20,9 +20,9 @@ from tests.support.commands import file_of
 from tests.support.embeddings import (
     ENCODER,
     SMALL,
-    Noting,
-    StoppingAt,
-    an_index,
+    InterruptingProgress,
+    NotingProgress,
+    build_small_index,
     check_rows_of_live_chunks,
     only_sidecar,
     with_options,
@@ -34,7 +34,7 @@ def missing(**changes: object) -> EmbedReport:
 
 
 def test_only_what_was_added_is_encoded_and_the_rest_used_again() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     file_of("new.jsonl", {"id": "n", "text": "New words. Again."}, {"id": "d7", "text": "Other."})
     add_documents(["new.jsonl"], "index", AddOptions())
@@ -50,12 +50,12 @@ def test_only_what_was_added_is_encoded_and_the_rest_used_again() -> None:
 
 
 def test_after_a_new_build_unchanged_texts_keep_their_vectors_wherever_they_are() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     lines = Path("index.jsonl").read_text().splitlines()
     lines = [json.dumps({"id": "n", "text": "New words. Again."}), *lines[30:], *lines[:20]]
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes[1] == "Vectors of 120 of 123 texts are there and are used again."
     assert (report.encoded_rows, report.reused_rows, report.chunks) == (3, 120, 31)
@@ -63,7 +63,7 @@ def test_after_a_new_build_unchanged_texts_keep_their_vectors_wherever_they_are(
 
 
 def test_a_shuffled_build_encodes_nothing_and_writes_no_vectors() -> None:
-    an_index(40)
+    build_small_index(40)
     before = embed_index("index", ENCODER, SMALL)
     lines = Path("index.jsonl").read_text().splitlines()
     random.Random(1).shuffle(lines)
@@ -81,7 +81,7 @@ def test_a_shuffled_build_encodes_nothing_and_writes_no_vectors() -> None:
 
 
 def test_documents_that_are_changed_and_changed_back_are_not_encoded_again() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     original = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()[:5]]
     changed = [{**line, "text": f"Changed {number}."} for number, line in enumerate(original)]
@@ -94,7 +94,7 @@ def test_documents_that_are_changed_and_changed_back_are_not_encoded_again() -> 
 
 
 def test_of_shards_whose_texts_mostly_went_rows_are_copied() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     delete_documents("index", [f"d{number}" for number in range(40) if number % 4])
     report = missing()
@@ -104,7 +104,7 @@ def test_of_shards_whose_texts_mostly_went_rows_are_copied() -> None:
 
 
 def test_a_text_that_stands_more_often_than_before_has_its_vector_copied() -> None:
-    an_index(10)
+    build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     first = json.loads(Path("index.jsonl").read_text().splitlines()[0])
     again = [{**first, "id": f"again {number}"} for number in range(3)]
@@ -115,10 +115,10 @@ def test_a_text_that_stands_more_often_than_before_has_its_vector_copied() -> No
 
 
 def test_without_a_name_the_encoder_is_the_one_of_the_vectors_there_are() -> None:
-    an_index(10)
+    build_small_index(10)
     embed_index("index", "hashing:8", SMALL)
     add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert noting.notes[0] == "Loading the encoder hashing:8."
     assert (report.encoder.name, report.encoder.dimension) == ("hashing:8", 8)
@@ -126,7 +126,7 @@ def test_without_a_name_the_encoder_is_the_one_of_the_vectors_there_are() -> Non
 
 
 def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_order() -> None:
-    an_index(40)
+    build_small_index(40)
     shared = with_options(vectors=Path("shared"))
     embed_index("index", ENCODER, shared)
     lines = Path("index.jsonl").read_text().splitlines()
@@ -141,8 +141,8 @@ def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_o
 
 
 def test_what_is_missing_is_all_where_nothing_was_made_by_this_encoder() -> None:
-    an_index(10)
-    noting = Noting()
+    build_small_index(10)
+    noting = NotingProgress()
     report = embed_index("index", ENCODER, with_options(only_missing=True), noting)
     assert noting.notes[1:] == ["There are no such vectors yet: all passages are embedded."]
     assert report.encoded_rows == 40
@@ -151,23 +151,23 @@ def test_what_is_missing_is_all_where_nothing_was_made_by_this_encoder() -> None
 
 
 def test_a_stopped_embedding_of_what_is_missing_goes_on() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     add_documents([corpus("more.jsonl", 80)], "index", AddOptions())
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, with_options(only_missing=True), StoppingAt(100))
+        embed_index("index", ENCODER, with_options(only_missing=True), InterruptingProgress(100))
     report = missing()
     assert (report.continued_shards, report.encoded_rows) == (2, 168)
     check_rows_of_live_chunks()
 
 
 def test_what_was_begun_for_another_state_is_used_as_far_as_its_texts_are_there() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     more = [{"id": f"n{number}", "text": f"One {number}. Two. Three."} for number in range(40)]
     add_documents([file_of("more.jsonl", *more)], "index", AddOptions())
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, with_options(only_missing=True), StoppingAt(100))
+        embed_index("index", ENCODER, with_options(only_missing=True), InterruptingProgress(100))
     build_index(["more.jsonl"], Path("index"), OVERWRITE)
     report = embed_index("index", ENCODER, with_options(only_missing=True))
     assert (report.continued_shards, report.encoded_rows) == (2, 32)
@@ -175,14 +175,14 @@ def test_what_was_begun_for_another_state_is_used_as_far_as_its_texts_are_there(
 
 
 def test_a_shard_with_a_flipped_byte_is_not_used_and_its_texts_are_encoded_again() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     path = shard_file(only_sidecar("index/vectors")[0], 1, vectors_role("sentence"))
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
     delete_documents("index", ["d1"])
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes[1] == (
         f"Shard 1 of {path.parent} is damaged, and its texts are encoded again: The file is not"
@@ -194,7 +194,7 @@ def test_a_shard_with_a_flipped_byte_is_not_used_and_its_texts_are_encoded_again
 
 
 def test_a_sound_copy_of_a_damaged_shard_is_used_instead_of_encoding() -> None:
-    an_index(40)
+    build_small_index(40)
     first = embed_index("index", ENCODER, SMALL)
     second = embed_index("index", ENCODER, with_options(overwrite=True, vectors="others"))
     assert (first.encoded_rows, second.encoded_rows) == (160, 160)
@@ -208,18 +208,18 @@ def test_a_sound_copy_of_a_damaged_shard_is_used_instead_of_encoding() -> None:
 
 
 def test_an_embedding_that_was_stopped_is_not_touched_by_one_of_another_index() -> None:
-    an_index(40)
+    build_small_index(40)
     build_index([corpus("c.jsonl", 30)], Path("other"), OVERWRITE)
     shared = with_options(vectors="shared")
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, shared, StoppingAt(100))
+        embed_index("index", ENCODER, shared, InterruptingProgress(100))
     for _ in range(2):
         embed_index("other", ENCODER, shared)
     assert embed_index("index", ENCODER, shared).continued_shards == 2
 
 
 def test_a_sidecar_that_a_kill_left_between_two_names_is_found_again() -> None:
-    an_index(40)
+    build_small_index(40)
     made = Path(embed_index("index", ENCODER, SMALL).sidecar)
     made.rename(made.with_name(made.name + ".old"))
     delete_documents("index", ["d1"])
@@ -237,7 +237,7 @@ def test_a_sidecar_that_a_kill_left_between_two_names_is_found_again() -> None:
     ],
 )
 def test_a_manifest_whose_parts_do_not_agree_is_damaged(before: bytes, after: bytes) -> None:
-    an_index(40)
+    build_small_index(40)
     path = Path(embed_index("index", ENCODER, SMALL).sidecar) / "vectors.json"
     content = path.read_bytes()
     path.write_bytes(content.replace(before, after))

@@ -19,9 +19,9 @@ from tests.support.embeddings import (
     ENCODER,
     LOADING,
     SMALL,
-    Noting,
-    StoppingAt,
-    an_index,
+    InterruptingProgress,
+    NotingProgress,
+    build_small_index,
     check_embedded,
     only_sidecar,
     with_options,
@@ -29,8 +29,8 @@ from tests.support.embeddings import (
 
 
 def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
-    an_index(40)
-    stopping = StoppingAt(100)
+    build_small_index(40)
+    stopping = InterruptingProgress(100)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
     assert stopping.notes == [
@@ -38,7 +38,7 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
         "Stopped. Run the same command again: it continues after 2 shards.",
     ]
     assert list(sidecars(Path("index/vectors"))) == []
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert noting.notes == [
         LOADING,
@@ -50,15 +50,15 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
 
 
 def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
-    an_index(40)
-    stopping = StoppingAt(10)
+    build_small_index(40)
+    stopping = InterruptingProgress(10)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
     assert stopping.notes[-1] == "Stopped. Run the same command again: it begins anew."
     assert not Path("index/vectors").exists()
 
 
-class StoppingAtOnce(Noting):
+class StoppingAtOnce(NotingProgress):
     """Presses Ctrl-C before the first shard is looked for."""
 
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
@@ -66,9 +66,9 @@ class StoppingAtOnce(Noting):
 
 
 def test_stopping_again_before_anything_was_done_loses_no_finished_shard() -> None:
-    an_index(40)
+    build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
     stopping = StoppingAtOnce()
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, stopping)
@@ -80,9 +80,9 @@ def test_stopping_again_before_anything_was_done_loses_no_finished_shard() -> No
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "record"])
 def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
-    an_index(40)
+    build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
     role = "json" if damage == "record" else vectors_role("sentence")
     path = shard_file(Path("index/vectors") / WORK, 1, role)
     content = bytearray(path.read_bytes())
@@ -90,7 +90,7 @@ def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
     path.write_bytes(content[:-1] if damage == "cut" else content)
     if damage == "remove":
         path.unlink()
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", ENCODER, SMALL, noting)
     assert (report.continued_shards, report.remade_shards) == (1, 1)
     assert noting.notes[2].startswith("Shard 1 is damaged, and its texts are encoded again: ")
@@ -98,9 +98,9 @@ def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
 
 
 def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
-    an_index(40)
+    build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, SMALL, StoppingAt(100))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
     other = with_options(shard_rows=60, units=("passage",))
     with pytest.raises(ArgumentError) as caught:
         embed_index("index", ENCODER, other)
@@ -110,27 +110,27 @@ def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
         "Allowed: the same options as before\n"
         "Do: Give them to finish it, or --overwrite to begin anew."
     )
-    noting = Noting()
+    noting = NotingProgress()
     embed_index("index", ENCODER, dataclasses.replace(other, overwrite=True), noting)
     assert noting.notes[1].startswith("Beginning anew: another embedding was stopped there: --unit")
     assert only_sidecar("index/vectors")[1].rows == {"passage": 40}
 
 
 def test_an_overwriting_embedding_that_was_stopped_goes_on() -> None:
-    an_index(40)
+    build_small_index(40)
     embed_index("index", "hashing:8", SMALL)
     overwriting = with_options(overwrite=True)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, overwriting, StoppingAt(100))
+        embed_index("index", ENCODER, overwriting, InterruptingProgress(100))
     check_embedded("index", encoder="hashing:8")
     assert embed_index("index", ENCODER, overwriting).continued_shards == 2
     check_embedded("index")
 
 
 def test_shards_of_passages_that_changed_since_are_used_as_far_as_their_texts_are_there() -> None:
-    an_index(40)
+    build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, SMALL, StoppingAt(150))
+        embed_index("index", ENCODER, SMALL, InterruptingProgress(150))
     delete_documents("index", ["d20"])
     report = embed_index("index", ENCODER, SMALL)
     assert (report.continued_shards, report.remade_shards) == (3, 0)
@@ -138,7 +138,7 @@ def test_shards_of_passages_that_changed_since_are_used_as_far_as_their_texts_ar
     check_embedded("index")
 
 
-class Embedding(Noting):
+class Embedding(NotingProgress):
     """Embeds the same index once more while it is embedded."""
 
     error = ""
@@ -151,7 +151,7 @@ class Embedding(Noting):
 
 
 def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
-    an_index(20)
+    build_small_index(20)
     progress = Embedding()
     embed_index("index", ENCODER, SMALL, progress)
     assert progress.error == (
@@ -162,7 +162,7 @@ def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
     check_embedded("index")
 
 
-class Changing(Noting):
+class Changing(NotingProgress):
     """Deletes a document while the index is embedded."""
 
     done = False
@@ -174,7 +174,7 @@ class Changing(Noting):
 
 
 def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said() -> None:
-    an_index(20)
+    build_small_index(20)
     with open_index("index") as index:
         fingerprint = index.manifest.fingerprint
     report = embed_index("index", ENCODER, SMALL, Changing())
@@ -185,7 +185,7 @@ def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said(
 
 
 def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss() -> None:
-    an_index(40)
+    build_small_index(40)
     for wrong, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
         counting = Counting()
         with pytest.raises(ArgumentError):
@@ -197,7 +197,7 @@ def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss
     check_embedded("index")
 
 
-class Counting(Noting):
+class Counting(NotingProgress):
     encoded = 0
 
     def update(self, done: int, encoded: int, details: str = "") -> None:
@@ -205,7 +205,7 @@ class Counting(Noting):
 
 
 def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
-    an_index(10)
+    build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     path, _ = only_sidecar("index/vectors")
     shard_file(path, 0, vectors_role("passage")).unlink()
@@ -220,7 +220,7 @@ def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
 
 
 def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
-    an_index(10)
+    build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):
         plan = Plan(open_encoder(ENCODER).identity, options.units, "float32")

@@ -20,9 +20,9 @@ from tests.support.commands import process
 from tests.support.embeddings import (
     ENCODER,
     SMALL,
-    Noting,
-    StoppingAt,
-    an_index,
+    InterruptingProgress,
+    NotingProgress,
+    build_small_index,
     check_embedded,
 )
 from tests.support.worker_processes import kill_a_worker, worker_processes
@@ -30,7 +30,7 @@ from tests.support.worker_processes import kill_a_worker, worker_processes
 WORKERS = dataclasses.replace(SMALL, workers=2)
 
 
-class Watching(Noting):
+class Watching(NotingProgress):
     """Keeps which worker processes there were, and what they were told of threads."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Watching(Noting):
 
 
 def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
-    an_index(60)
+    build_small_index(60)
     progress = Watching()
     report = embed_index("index", ENCODER, WORKERS, progress)
     assert (report.workers, report.processes, report.encoded_rows) == (2, 3, 240)
@@ -58,7 +58,7 @@ def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
     check_embedded("index")
 
 
-class KillingAWorker(Noting):
+class KillingAWorker(NotingProgress):
     """Kills a worker when a hundred rows are encoded."""
 
     def update(self, done: int, encoded: int, details: str = "") -> None:
@@ -67,7 +67,7 @@ class KillingAWorker(Noting):
 
 
 def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None:
-    an_index(400)
+    build_small_index(400)
     with pytest.raises(WorkerLostError) as caught:
         embed_index("index", ENCODER, WORKERS, KillingAWorker())
     assert caught.value.what == "A worker process was killed by signal 9."
@@ -81,9 +81,9 @@ def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None
 
 
 def test_ctrl_c_ends_the_workers_too() -> None:
-    an_index(60)
+    build_small_index(60)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, WORKERS, StoppingAt(100))
+        embed_index("index", ENCODER, WORKERS, InterruptingProgress(100))
     assert worker_processes() == []
 
 

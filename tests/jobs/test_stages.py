@@ -23,13 +23,13 @@ from index_jobs.stages.chunk import Share, chunk_sources
 from index_jobs.stages.chunk_report import folder_status
 from index_jobs.stages.load import load_chunks
 from tests.support.builds import (
-    Stopping,
+    InterruptingProgress,
     corpus,
     in_own_folder,  # noqa: F401
     same_index,
-    troublesome,
+    troublesome_corpus,
 )
-from tests.support.commands import Done, file_of, process
+from tests.support.commands import CommandResult, file_of, process
 
 PLAIN = BuildOptions()
 CHUNKS = Path("chunks")
@@ -58,10 +58,10 @@ else:
 """
 
 
-def stage(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:
+def stage(capsys: pytest.CaptureFixture[str], *arguments: str) -> CommandResult:
     capsys.readouterr()
     code = run(list(arguments), "python -m index_jobs", stages)
-    return Done(code, *capsys.readouterr())
+    return CommandResult(code, *capsys.readouterr())
 
 
 def killed(name: str, moment: int, *sources: str, workers: int = 0) -> None:
@@ -94,7 +94,11 @@ def files() -> dict[str, bytes]:
 
 
 def test_two_stages_make_the_index_and_say_what_one_command_makes_and_says() -> None:
-    sources = [troublesome("a.jsonl", 200), corpus("b.jsonl", 150), troublesome("c.jsonl", 60)]
+    sources = [
+        troublesome_corpus("a.jsonl", 200),
+        corpus("b.jsonl", 150),
+        troublesome_corpus("c.jsonl", 60),
+    ]
     one = build_index(sources, Path("one"), ODD)
     chunk_sources(sources, CHUNKS, ODD)
     two = load_chunks(CHUNKS, Path("two"), PLAIN)
@@ -153,7 +157,7 @@ def test_chunks_under_way_that_are_damaged_are_cut_again() -> None:
     data = bytearray(under_way.read_bytes())
     data[len(data) // 4] ^= 1
     under_way.write_bytes(data)
-    shown = Stopping(10_000)
+    shown = InterruptingProgress(10_000)
     report = chunk_sources([source], CHUNKS, PLAIN, shown)
     assert "a.jsonl: beginning anew, the chunks there were are damaged" in shown.notes
     assert (report.documents, report.continued) == (200, 0)
@@ -172,7 +176,7 @@ def test_a_killed_load_goes_on_and_ends_with_the_same_index() -> None:
 
 def test_ctrl_c_leaves_a_checkpoint() -> None:
     source = corpus("a.jsonl", 300)
-    stopping = Stopping(100)
+    stopping = InterruptingProgress(100)
     with pytest.raises(KeyboardInterrupt):
         chunk_sources([source], CHUNKS, PLAIN, stopping)
     assert stopping.notes[-1] == "Stopped. Run the same command again: it continues where it was."

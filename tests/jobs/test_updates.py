@@ -31,11 +31,11 @@ from tests.support.commands import SAMPLE, Command, file_of, process
 from tests.support.updated_corpora import (
     INDEX,
     Corpus,
-    added,
+    add_report,
     document,
-    killed,
+    error_message,
     random_updates,
-    refusal,
+    run_until_killed,
 )
 
 
@@ -55,7 +55,7 @@ def test_an_updated_index_equals_a_fresh_build_of_what_it_holds(seed: int, tmp_p
 
 def test_added_documents_lie_behind_all_others_and_replaced_ones_move_there() -> None:
     built(document("a", "One."), document("b", "Two."), document("c", "Three."))
-    report = added(document("b", "Two anew. " * 400), document("d", "Four."))
+    report = add_report(document("b", "Two anew. " * 400), document("d", "Four."))
     assert (report["added"], report["replaced"], report["documents"]) == (1, 1, 4)
     assert ids() == ["a.1", "c.1", "b.1", "b.2", "d.1"]
     with open_index(INDEX) as index:
@@ -65,9 +65,9 @@ def test_added_documents_lie_behind_all_others_and_replaced_ones_move_there() ->
         assert ordinals == sorted(ordinals)
         assert ordinals[2] >> 51 == 1, "the next source shard"
         assert index.logical_search("two").hits[0].id == "b.1"
-    added(document("e", "Five."))
+    add_report(document("e", "Five."))
     delete_documents(INDEX, ["e"])
-    added(document("f", "Six."))
+    add_report(document("f", "Six."))
     assert ids()[-1] == "f.1"
 
 
@@ -85,12 +85,12 @@ def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only()
             ("4", "0"),
             ("7", None),
         ]
-    assert refusal(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
+    assert error_message(add_documents, [file_of("d.jsonl", document("d", "x"))], INDEX) == (
         "The index holds pre-chunked passages, and these sources do not: d.jsonl (documents).\n"
         "Where: index\nAllowed: arag-chunks, dpr\nDo: Build an index of their own for them."
     )
     build_index(["d.jsonl"], Path("other"), BuildOptions())
-    assert refusal(add_documents, ["more.json"], Path("other")) == (
+    assert error_message(add_documents, ["more.json"], Path("other")) == (
         "The index holds documents, and these sources do not: more.json (arag-chunks).\n"
         "Where: other\nAllowed: every format but arag-chunks, dpr\n"
         "Do: Build an index of their own for them."
@@ -104,7 +104,7 @@ def test_every_pre_chunked_format_goes_into_an_index_of_such_passages_and_into_n
     assert add_documents(["rows.tsv"], INDEX).added == 1
     assert ids() == ["1", "7"]
     build_index([file_of("d.jsonl", document("d", "x"))], Path("other"), BuildOptions())
-    assert refusal(add_documents, ["rows.tsv"], Path("other")).startswith(
+    assert error_message(add_documents, ["rows.tsv"], Path("other")).startswith(
         "The index holds documents, and these sources do not: rows.tsv (dpr).\n"
     )
 
@@ -125,7 +125,7 @@ def test_an_addition_without_a_document_says_what_was_left_out() -> None:
     built(document("a", "One."))
     Path("notes").mkdir()
     Path("notes/a.pdf").write_bytes(b"%PDF")
-    assert refusal(add_documents, ["notes"], INDEX).splitlines()[0] == (
+    assert error_message(add_documents, ["notes"], INDEX).splitlines()[0] == (
         "There is nothing to add: no document was found; left out: 1 .pdf (not text)."
     )
 
@@ -144,14 +144,14 @@ def test_options_that_are_not_the_index_s_are_all_named() -> None:
     options = AddOptions(
         chunk_tokens=500, bm25=(1.2, 0.75), metadata={"lang": "keyword"}, without=("sentences",)
     )
-    assert refusal(add_documents, ["absent.jsonl"], INDEX, options) == (
+    assert error_message(add_documents, ["absent.jsonl"], INDEX, options) == (
         "The index was built with other options: --chunk-tokens 500 (the index has 1,000);"
         " --metadata lang:keyword (the index has year:number);"
         " --without sentences (the index has none).\nWhere: index\n"
         "Allowed: with --add, the options of the index; they hold without being given\n"
         "Do: Leave them out, or build the index anew with --overwrite."
     )
-    report = added(document("b", "Two.", year=5, x=1), metadata={"year": "number"})
+    report = add_report(document("b", "Two.", year=5, x=1), metadata={"year": "number"})
     assert report["undeclared_metadata"] == {"x": 1}
     with open_index(INDEX) as index:
         assert [hit.id for hit in index.logical_search("year:5").hits] == ["b.1"]
@@ -169,7 +169,7 @@ def test_a_bad_record_leaves_the_index_as_it_was() -> None:
     assert (report.added, report.replaced, report.skipped_lines) == (0, 1, 2)
     assert report.skipped_examples[1] == 'bad.jsonl, line 3: The id "a" was there before.'
     Path("empty.jsonl").write_text('{"id": "a", "text": 1}\n')
-    assert refusal(add_documents, ["empty.jsonl"], INDEX, AddOptions(format="documents",
+    assert error_message(add_documents, ["empty.jsonl"], INDEX, AddOptions(format="documents",
                    skip_bad_lines=True)) == (
         "There is nothing to add: no document was found; bad records skipped: 1.\n"
         "Where: empty.jsonl\nDo: Name a folder with .txt or .md files, or files of records."
@@ -187,11 +187,11 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
         "Allowed: ids of documents, which searches show without the part (vivaldi of vivaldi.1)\n"
         "Do: Correct them, or say --missing-ok to delete the others."
     )
-    assert refusal(delete_documents, INDEX, ["a", "A"]) == (
+    assert error_message(delete_documents, INDEX, ["a", "A"]) == (
         'No document has the id "A"; nothing was deleted.' + advice
     )
     strange = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
-    assert refusal(delete_documents, INDEX, strange).startswith("5 ids are of no document: ")
+    assert error_message(delete_documents, INDEX, strange).startswith("5 ids are of no document: ")
     assert ids() == ["a.1", "b.1", "ÿ.1"]
     report = delete_documents(INDEX, [*strange, "ÿ"], missing_ok=True, dry_run=True)
     assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
@@ -200,12 +200,12 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     assert (report.deleted, report.documents, report.update, ids()) == (2, 1, 2, ["b.1"])
     report = delete_documents(INDEX, ["nobody"], missing_ok=True)
     assert (report.deleted, report.update) == (0, 2), "nothing to do is no update"
-    assert refusal(delete_documents, INDEX, ["b"]) == (
+    assert error_message(delete_documents, INDEX, ["b"]) == (
         "That would delete every document of the index.\nWhere: index\n"
         "Allowed: an index with a document or more\n"
         "Do: Build it anew from other sources with --overwrite, or remove the index itself."
     )
-    assert refusal(delete_documents, INDEX, []) == (
+    assert error_message(delete_documents, INDEX, []) == (
         "No document id is given.\nAllowed: ids of documents\nDo: Name some."
     )
 
@@ -254,7 +254,7 @@ def test_the_commands_read_ids_from_everywhere_and_report(
 def test_a_reader_keeps_what_it_opened_and_the_next_sees_the_update() -> None:
     built(document("a", "One sea."), document("b", "Two."))
     with open_index(INDEX) as before:
-        added(document("a", "Another."))
+        add_report(document("a", "Another."))
         delete_documents(INDEX, ["b"])
         compact_index(INDEX)
         assert [chunk.content for chunk in before.scan()] == ["One sea.", "Two."]
@@ -277,7 +277,9 @@ def test_measurements_refuse_an_index_with_deleted_documents() -> None:
 
 
 def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
-    assert refusal(delete_documents, INDEX, ["a"]).startswith("There is no index.\nWhere: index")
+    assert error_message(delete_documents, INDEX, ["a"]).startswith(
+        "There is no index.\nWhere: index"
+    )
     with pytest.raises(IndexNotFoundError):
         add_documents(["absent.jsonl"], INDEX)
     with pytest.raises(IndexNotFoundError):
@@ -349,7 +351,7 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
     before = ids()
     names = [f"n{n}" for n in range(70)]
     source = file_of("new.jsonl", *(document(each, "New. Sea.") for each in [*names, "d3"]))
-    killed(KILLED, moment, "index", source, "--add", "--to", "index")
+    run_until_killed(KILLED, moment, "index", source, "--add", "--to", "index")
     done = moment in ("forget:0", "done:0")
     expected = [each for each in before if not each.startswith("d3.")]
     expected += [f"{each}.1" for each in [*names, "d3"]]
@@ -370,7 +372,7 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
 @pytest.mark.parametrize("moment", ["commit:1", "done:0", "exit:0"])
 def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     built(document("a", "One."), document("b", "Two."), document("c", "Three."))
-    killed(KILLED, moment, "delete", "index", "a", "b")
+    run_until_killed(KILLED, moment, "delete", "index", "a", "b")
     is_done = moment in ("done:0", "exit:0")
     assert ids() == (["c.1"] if is_done else ["a.1", "b.1", "c.1"])
     again = arag("delete", "index", "a", "b", "--json")
@@ -378,7 +380,7 @@ def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     report = again.json
     assert (report["deleted"], report["documents"], report["finished_before"]) == (2, 1, is_done)
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
-    killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
+    run_until_killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
     assert arag("delete", "index", "z", "--missing-ok").err.splitlines()[0] == (
         "An update was stopped and left nothing: arag-search index built.jsonl --add --to index"
     )
@@ -389,7 +391,7 @@ def test_an_addition_that_is_killed_after_all_is_done_is_completed_by_the_same_c
 ) -> None:
     built(document("a", "One."))
     source = file_of("new.jsonl", document("b", "Two."))
-    killed(KILLED, "exit:0", "index", source, "--add", "--to", "index")
+    run_until_killed(KILLED, "exit:0", "index", source, "--add", "--to", "index")
     assert arag("index", source, "--add", "--to", "index").code == 0
     assert ids() == ["a.1", "b.1"]
 
@@ -404,7 +406,7 @@ def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Comman
     assert arag("delete", "index", "a", "b").code == 0
     assert arag("delete", "index", "c").code == 0
     assert arag("delete", "index", "a", "b").code == 1
-    added(document("c", "Text."))
+    add_report(document("c", "Text."))
     assert arag("delete", "index", "c", "--json").json["finished_before"] is False
 
 
@@ -412,7 +414,7 @@ def test_a_compaction_that_is_killed_changes_nothing() -> None:
     built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
     delete_documents(INDEX, ["d1"])
     for moment in ("prepare:0", "commit:1"):
-        killed(KILLED, moment, "compact", "index")
+        run_until_killed(KILLED, moment, "compact", "index")
         assert len(ids()) == 8
         with open_index(INDEX) as index:
             assert len(index.logical_search("sea", granularity="sentence", top_k=9).hits) == 8
@@ -521,7 +523,7 @@ def test_searches_of_many_readers_beside_a_writer_are_each_of_one_state() -> Non
 
 def test_documents_stay_in_order_of_ordinal_through_updates() -> None:
     built(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
-    added(document("d2", "New."))
+    add_report(document("d2", "New."))
     delete_documents(INDEX, ["d4"])
     compact_index(INDEX)
     held = hold_live(INDEX)

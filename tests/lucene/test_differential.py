@@ -72,7 +72,7 @@ def test_explanations_of_lucene_are_those_of_memory(pairs: list[Pair]) -> None:
 
 
 def test_explanations_sum_up_to_the_scores(pairs: list[Pair]) -> None:
-    @agreement.tried(EXAMPLES // 8, st.sampled_from(pairs), trees(), st.booleans())
+    @agreement.run_on_examples(EXAMPLES // 8, st.sampled_from(pairs), trees(), st.booleans())
     def check(pair: Pair, query: Node, by_sentence: bool) -> None:
         memory, _ = pair
         note(str(query))

@@ -29,7 +29,7 @@ from arag_search.mcp_server.http import HttpLimits, serve_http
 from arag_search.mcp_server.listening import Listening, listen
 from arag_search.mcp_server.sessions import Sessions
 from tests.support.commands import Command
-from tests.support.mcp_servers import MoodyEngine, Served, cancel_last, text_of, until
+from tests.support.mcp_servers import LocalServer, MoodyEngine, cancel_last, text_of, until
 
 TOKEN = "correct-horse-battery-staple"
 SET_A_TOKEN = "Put a long random token into a variable, and name it with --token-env NAME."
@@ -56,13 +56,13 @@ def token(monkeypatch: pytest.MonkeyPatch) -> str:
 def over_http(
     talk: Callable[[Listening], Awaitable[None]],
     *,
-    served: Served | None = None,
+    served: LocalServer | None = None,
     limits: HttpLimits | None = None,
     token_env: str | None = None,
     allowed_hosts: tuple[str, ...] = (),
 ) -> None:
     """Serve on a free port for the time of a conversation."""
-    served = served or Served()
+    served = served or LocalServer()
     listening = listen("127.0.0.1", 0, token_env, allowed_hosts)
 
     async def main() -> None:
@@ -124,7 +124,7 @@ def test_two_clients_search_and_read_each_in_a_session_of_its_own() -> None:
 
 def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
     engine = MoodyEngine()
-    served = Served(engine)
+    served = LocalServer(engine)
     texts: list[str] = []
 
     async def talk(listening: Listening) -> None:
@@ -138,7 +138,7 @@ def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
                 with pytest.raises(McpError, match="Request cancelled"):
                     await client.call_tool("chunk_read", READ)
 
-            engine.held.clear()
+            engine.gate.clear()
             async with anyio.create_task_group() as group:
                 for _ in range(16):
                     group.start_soon(ask)
@@ -147,7 +147,7 @@ def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
                 await until(lambda: served.workers.busy == 17)
                 await cancel_last(client)
                 await until(lambda: served.workers.busy == 16)
-                engine.held.set()
+                engine.gate.set()
 
     over_http(talk, served=served)
     assert len(texts) == 16
@@ -203,7 +203,7 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
                 headers = {**HEADERS, "Mcp-Session-Id": busy}
                 answers.append(await http.post(listening.url, json=message, headers=headers))
 
-            engine.held.clear()
+            engine.gate.clear()
             group.start_soon(ask)
             await until(lambda: engine.at_work == 1)
             headers = {**HEADERS, "Mcp-Session-Id": streaming}
@@ -217,11 +217,11 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
                 )
             await http.delete(listening.url, headers=headers)
             assert (await posted(listening)).status_code == 200
-            engine.held.set()
+            engine.gate.set()
             await until(lambda: bool(answers))
             assert "This opera is older." in answers[0].text
 
-    over_http(talk, served=Served(engine), limits=HttpLimits(max_sessions=2))
+    over_http(talk, served=LocalServer(engine), limits=HttpLimits(max_sessions=2))
 
 
 @pytest.mark.parametrize(
@@ -260,14 +260,14 @@ def test_where_every_connection_is_being_answered_a_newcomer_is_told_so() -> Non
             async def ask() -> None:
                 assert not (await client.call_tool("chunk_read", READ)).isError
 
-            engine.held.clear()
+            engine.gate.clear()
             for _ in range(3):
                 group.start_soon(ask)
             await until(lambda: engine.at_work == 3)
             assert (await posted(listening)).status_code == 503  # the stream is the fourth
-            engine.held.set()
+            engine.gate.set()
 
-    over_http(talk, served=Served(engine), limits=HttpLimits(max_connections=4))
+    over_http(talk, served=LocalServer(engine), limits=HttpLimits(max_connections=4))
 
 
 # Messages
@@ -287,17 +287,17 @@ def test_several_requests_of_the_same_id_in_flight_are_all_answered() -> None:
                 message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": call}
                 answers.append(await http.post(listening.url, json=message, headers=headers))
 
-            engine.held.clear()
+            engine.gate.clear()
             group.start_soon(ask, 7)
             await until(lambda: engine.at_work == 1)
             for id_ in (7, "7", 7, 7):
                 group.start_soon(ask, id_)
             await until(lambda: len(answers) == 4)
-            engine.held.set()
+            engine.gate.set()
             await until(lambda: len(answers) == 5)
             assert await pinged(http, listening.url, session, 7) == 200  # the id is free again
 
-    over_http(talk, served=Served(engine))
+    over_http(talk, served=LocalServer(engine))
     assert [answer.status_code for answer in answers] == [400] * 4 + [200]
     assert sorted(str(answer.json()["id"]) for answer in answers[:4]) == ["7"] * 4
     assert answers[0].json()["error"] == {
@@ -318,15 +318,15 @@ def test_the_answer_to_a_request_whose_client_left_goes_to_no_other_request_of_i
         async with httpx.AsyncClient(timeout=20) as http:
             session = (await posted(listening)).headers["mcp-session-id"]
             headers = {**HEADERS, "Mcp-Session-Id": session}
-            engine.held.clear()
+            engine.gate.clear()
             with pytest.raises(httpx.ReadTimeout):
                 await http.post(listening.url, json=message, headers=headers, timeout=0.3)
             await anyio.sleep(0.1)
             assert await pinged(http, listening.url, session, 1) == 400
-            engine.held.set()
+            engine.gate.set()
             assert await pinged(http, listening.url, session, 2) == 200
 
-    over_http(talk, served=Served(engine))
+    over_http(talk, served=LocalServer(engine))
 
 
 @pytest.mark.parametrize(
@@ -542,16 +542,16 @@ def test_a_call_may_take_longer_than_a_request_to_arrive() -> None:
 
     async def talk(listening: Listening) -> None:
         async with connected(listening.url) as client, anyio.create_task_group() as group:
-            engine.held.clear()
+            engine.gate.clear()
 
             async def let_go() -> None:
                 await anyio.sleep(0.5)
-                engine.held.set()
+                engine.gate.set()
 
             group.start_soon(let_go)
             assert not (await client.call_tool("chunk_read", READ)).isError
 
-    over_http(talk, served=Served(engine), limits=HttpLimits(read_timeout_s=0.2))
+    over_http(talk, served=LocalServer(engine), limits=HttpLimits(read_timeout_s=0.2))
 
 
 # The end
@@ -581,7 +581,7 @@ def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -
         async def send(message: Message) -> None:
             sent.append(message)
 
-        sessions = Sessions(StreamableHTTPSessionManager(Served().server), 1)
+        sessions = Sessions(StreamableHTTPSessionManager(LocalServer().server), 1)
         with listen("127.0.0.1", 0, None) as listening:
             await Gate(sessions, listening, stopping, 5)(scope, receive, send)
 

@@ -17,7 +17,7 @@ from bench.workbench import CORPUS
 from index_jobs.build.build import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.opensearch_indexes import Site, fresh_site
-from tests.support.passages import in_memory
+from tests.support.passages import index_of_texts
 from tests.support.shared_data import DATA
 
 PASSAGES = 600
@@ -27,29 +27,29 @@ LOGICAL = 30
 @pytest.mark.parametrize(
     ("changed", "kinds"),
     [
-        (in_memory("opera", "opera house one"), []),
-        (in_memory("opera house one", "opera"), ["order", "scores", "snippets"]),
-        (in_memory("opera", "opera house one", k1=2.0), ["scores"]),
-        (in_memory("opera", "opera house one", title="Vienna"), ["snippets"]),
-        (in_memory("opera"), ["counts", "ids", "scores", "totals"]),
-        (in_memory("opera", "opera house one", title=""), ["notes", "snippets"]),
-        (in_memory("house", "one"), ["counts", "feedback", "ids", "totals"]),
+        (index_of_texts("opera", "opera house one"), []),
+        (index_of_texts("opera house one", "opera"), ["order", "scores", "snippets"]),
+        (index_of_texts("opera", "opera house one", k1=2.0), ["scores"]),
+        (index_of_texts("opera", "opera house one", title="Vienna"), ["snippets"]),
+        (index_of_texts("opera"), ["counts", "ids", "scores", "totals"]),
+        (index_of_texts("opera", "opera house one", title=""), ["notes", "snippets"]),
+        (index_of_texts("house", "one"), ["counts", "feedback", "ids", "totals"]),
     ],
 )
 def test_every_kind_of_difference_is_seen(changed: Index, kinds: list[str]) -> None:
-    first = in_memory("opera", "opera house one")
+    first = index_of_texts("opera", "opera house one")
     asked = [parity.Question("logical", "opera AND NOT title:rome")]
     assert sorted(each.kind for each in parity.compare([first, changed], asked)) == kinds
 
 
 def test_keywords_are_compared_too() -> None:
     asked = [parity.Question("keywords", "opera", keywords=("opera",))]
-    found = parity.compare([in_memory("opera"), in_memory("opera opera")], asked)
+    found = parity.compare([index_of_texts("opera"), index_of_texts("opera opera")], asked)
     assert [each.kind for each in found] == ["scores", "snippets"]
 
 
 def test_indexes_of_two_corpora_are_not_compared() -> None:
-    one, other = in_memory("opera"), in_memory("opera", k1=2.0)
+    one, other = index_of_texts("opera"), index_of_texts("opera", k1=2.0)
     with pytest.raises(BenchError) as caught:
         parity.check_same_corpus([one, other])
     assert str(caught.value) == (

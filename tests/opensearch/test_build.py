@@ -28,10 +28,10 @@ from tests.support.builds import (
     PLAIN,
     corpus,
     in_own_folder,  # noqa: F401
-    troublesome,
+    troublesome_corpus,
 )
 from tests.support.commands import SAMPLE, Command
-from tests.support.opensearch_indexes import Site, live, same
+from tests.support.opensearch_indexes import Site, comparable, live_manifest
 from tests.support.shared_data import DATA
 
 SAMPLE_OPTIONS = BuildOptions(metadata={"year": "number", "kind": "keyword"}, shards=3)
@@ -48,8 +48,8 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
     held = hold_live(Path("folder"))
     engine = LuceneEngine.open(held.path, "folder")
-    manifest = live(opensearch)
-    assert same(manifest) == same(engine.manifest)
+    manifest = live_manifest(opensearch)
+    assert comparable(manifest) == comparable(engine.manifest)
     assert opensearch.chunks() == list(engine.scan(None))
     engine.close()
     held.release()
@@ -64,7 +64,7 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
 
 
 def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
-    source = troublesome("a.jsonl", 100)
+    source = troublesome_corpus("a.jsonl", 100)
     options = BuildOptions(metadata={"year": "number"}, skip_bad_lines=True, chunk_tokens=300)
     found: list[object] = []
     for workers in (0, 2):
@@ -73,7 +73,13 @@ def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
         )
         physical = report.generation
         documents = [opensearch.documents(each) for each in opensearch.live()]
-        found.append([documents, same(live(opensearch)), opensearch.meta(physical).chunk_terms])
+        found.append(
+            [
+                documents,
+                comparable(live_manifest(opensearch)),
+                opensearch.meta(physical).chunk_terms,
+            ]
+        )
         assert report.bulk_bytes > 50_000
     assert found[0] == found[1]
 
@@ -81,7 +87,7 @@ def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
 @pytest.mark.shared_data
 def test_hotpotqa_is_built(opensearch: Site) -> None:
     build_index([str(DATA / "hotpotqa/corpus.jsonl")], opensearch.address, PLAIN)
-    manifest = live(opensearch)
+    manifest = live_manifest(opensearch)
     assert (manifest.documents, manifest.sentences, manifest.tokens) == (994, 4137, 123_073)
     body = {"query": {"match_phrase": {"content": "american football"}}, "size": 3}
     reply = opensearch.client.call("POST", f"/{opensearch.name}/_search", body)
@@ -92,7 +98,7 @@ def test_what_is_left_out_is_not_made(opensearch: Site) -> None:
     options = BuildOptions(without=("sentences", "exact"))
     report = build_index([corpus("c.jsonl", 3)], opensearch.address, options)
     assert opensearch.indexes() == opensearch.live() == [report.generation]
-    assert live(opensearch).without == ("sentences", "exact")
+    assert live_manifest(opensearch).without == ("sentences", "exact")
     body = opensearch.client.call("GET", f"/{report.generation}/_mapping")
     assert "fields" not in body[report.generation]["mappings"]["properties"]["title"]
 
@@ -259,7 +265,7 @@ def test_a_build_killed_at_any_moment_ends_like_one_that_was_not(
     build_index(["c.jsonl"], Path("folder"), PLAIN)
     held = hold_live(Path("folder"))
     engine = LuceneEngine.open(held.path, "folder")
-    assert same(live(opensearch)) == same(engine.manifest)
+    assert comparable(live_manifest(opensearch)) == comparable(engine.manifest)
     assert opensearch.chunks() == list(engine.scan(None))
     engine.close()
     held.release()

@@ -25,7 +25,7 @@ from arag_search.errors import (
 from tests.support.unruly_server import (
     WHOLE,
     Answer,
-    Unruly,
+    UnrulyServer,
     failed_phase,
     refusal,
     unruly,
@@ -37,14 +37,14 @@ SEE = "Do: Check that all nodes are running, then try again."
 
 
 @pytest.fixture(name="server")
-def running_server() -> Iterator[Unruly]:
+def running_server() -> Iterator[UnrulyServer]:
     with unruly() as server:
         yield server
 
 
 @pytest.fixture(name="client")
-def connected(server: Unruly) -> Iterator[Client]:
-    server.will(version())
+def connected(server: UnrulyServer) -> Iterator[Client]:
+    server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     yield client
     client.close()
@@ -82,17 +82,17 @@ def search(client: Client) -> object:
     ids=["429", "503", "502", "lost", "gone", "copyless", "cancelled", "partial", "silent"],
 )
 def test_what_lies_in_the_nodes_is_asked_again(
-    server: Unruly, client: Client, answer: Answer
+    server: UnrulyServer, client: Client, answer: Answer
 ) -> None:
-    server.will(answer, Answer(WHOLE))
+    server.reply_with(answer, Answer(WHOLE))
     assert search(client) == WHOLE
     assert len(server.requests) == 2
 
 
 def test_an_overloaded_server_is_asked_until_the_budget_is_spent(
-    server: Unruly, client: Client
+    server: UnrulyServer, client: Client
 ) -> None:
-    server.will(refusal(429, "circuit_breaking_exception", "Data too large"))
+    server.reply_with(refusal(429, "circuit_breaking_exception", "Data too large"))
     started = time.monotonic()
     with pytest.raises(UnavailableError) as caught:
         search(client)
@@ -104,8 +104,10 @@ def test_an_overloaded_server_is_asked_until_the_budget_is_spent(
     assert len(server.requests) > 3
 
 
-def test_a_slow_answer_is_given_more_time_at_each_attempt(server: Unruly, client: Client) -> None:
-    server.will(Answer(silent=True))
+def test_a_slow_answer_is_given_more_time_at_each_attempt(
+    server: UnrulyServer, client: Client
+) -> None:
+    server.reply_with(Answer(silent=True))
     with pytest.raises(UnavailableError) as caught:
         search(client)
     assert re.fullmatch(r"No answer within 0\.\d+ s \(3 attempts in [12] s\)\.", caught.value.what)
@@ -113,15 +115,15 @@ def test_a_slow_answer_is_given_more_time_at_each_attempt(server: Unruly, client
     assert limits[:2] == ["300ms", "600ms"]
 
 
-def test_more_time_is_given_when_every_host_had_its_turn(server: Unruly) -> None:
+def test_more_time_is_given_when_every_host_had_its_turn(server: UnrulyServer) -> None:
     """One that hangs would take all that is left of the budget else."""
     with unruly() as other:
         for each in (server, other):
-            each.will(version())
+            each.reply_with(version())
         address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
         client = Client.connect(address, QUICK)
         for each in (server, other):
-            each.will(Answer(silent=True))
+            each.reply_with(Answer(silent=True))
         with pytest.raises(UnavailableError):
             search(client)
         client.close()
@@ -134,12 +136,12 @@ def test_more_time_is_given_when_every_host_had_its_turn(server: Unruly) -> None
         assert len(limits) == 4
 
 
-def test_a_host_that_is_down_is_replaced_by_the_next(server: Unruly) -> None:
-    server.will(version())
+def test_a_host_that_is_down_is_replaced_by_the_next(server: UnrulyServer) -> None:
+    server.reply_with(version())
     gone = f"127.0.0.1:{free_port()}"
     address = parse_address(f"http://{gone},{server.url.removeprefix('http://')}/wiki")
     client = Client.connect(address, QUICK)
-    server.will(Answer(WHOLE))
+    server.reply_with(Answer(WHOLE))
     started = time.monotonic()
     for _ in range(20):
         assert search(client) == WHOLE
@@ -208,31 +210,31 @@ def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None
     ],
 )
 def test_what_lies_in_the_request_is_not_asked_again(
-    server: Unruly, client: Client, answer: Answer, what: str
+    server: UnrulyServer, client: Client, answer: Answer, what: str
 ) -> None:
-    server.will(answer)
+    server.reply_with(answer)
     with pytest.raises(EngineError) as caught:
         search(client)
     assert caught.value.what == what
     assert len(server.requests) == 1
 
 
-def test_a_refusal_tells_its_status_and_kind(server: Unruly, client: Client) -> None:
-    server.will(refusal(404, "index_not_found_exception", "no such index [wiki]"))
+def test_a_refusal_tells_its_status_and_kind(server: UnrulyServer, client: Client) -> None:
+    server.reply_with(refusal(404, "index_not_found_exception", "no such index [wiki]"))
     with pytest.raises(RefusedError) as caught:
         search(client)
     assert (caught.value.status, caught.value.kind) == (404, "index_not_found_exception")
 
 
-def test_one_failed_search_of_several_fails_all(server: Unruly, client: Client) -> None:
+def test_one_failed_search_of_several_fails_all(server: UnrulyServer, client: Client) -> None:
     refused = failed_phase("script_exception", "x").body
-    server.will(Answer({"responses": [WHOLE, refused]}))
+    server.reply_with(Answer({"responses": [WHOLE, refused]}))
     with pytest.raises(EngineError) as caught:
         client.call("POST", "/_msearch", [{}, {}, {}, {}])
     assert caught.value.what == "The server refused (status 500): script_exception: x"
     lost = failed_phase("node_disconnected_exception", "x").body
     both = Answer({"responses": [WHOLE, WHOLE]})
-    server.will(Answer({"responses": [WHOLE, lost]}), both)
+    server.reply_with(Answer({"responses": [WHOLE, lost]}), both)
     assert client.call("POST", "/_msearch", [{}, {}, {}, {}]) == both.body
 
 
@@ -247,11 +249,11 @@ def test_the_deepest_reason_of_any_text_is_a_line() -> None:
 
 
 def test_wrong_credentials_are_told_without_them(
-    server: Unruly, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: UnrulyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENSEARCH_USERNAME", "anna")
     monkeypatch.setenv("OPENSEARCH_PASSWORD", "s3cret")
-    server.will(Answer("Unauthorized", 401))
+    server.reply_with(Answer("Unauthorized", 401))
     options = ConnectionOptions.from_environment()
     with caplog.at_level(logging.DEBUG), pytest.raises(AccessError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), options)
@@ -265,8 +267,10 @@ def test_wrong_credentials_are_told_without_them(
     assert "s3cret" not in f"{options!r}{caplog.text}{caught.value!r}"
 
 
-def test_a_user_who_may_not_is_told_what(server: Unruly) -> None:
-    server.will(refusal(403, "security_exception", "no permissions for [cluster:monitor/main]"))
+def test_a_user_who_may_not_is_told_what(server: UnrulyServer) -> None:
+    server.reply_with(
+        refusal(403, "security_exception", "no permissions for [cluster:monitor/main]")
+    )
     with pytest.raises(AccessError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert str(caught.value) == (
@@ -297,16 +301,16 @@ def test_a_user_without_a_password_is_refused(monkeypatch: pytest.MonkeyPatch) -
         (version("2.19.1"), "The server is OpenSearch 2.19.1."),
     ],
 )
-def test_another_kind_of_server_is_refused(server: Unruly, answer: Answer, what: str) -> None:
-    server.will(answer)
+def test_another_kind_of_server_is_refused(server: UnrulyServer, answer: Answer, what: str) -> None:
+    server.reply_with(answer)
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert caught.value.what == what
     assert caught.value.allowed == "OpenSearch 3 or newer"
 
 
-def test_a_web_page_is_no_answer(server: Unruly) -> None:
-    server.will(Answer("<html>hello</html>"))
+def test_a_web_page_is_no_answer(server: UnrulyServer) -> None:
+    server.reply_with(Answer("<html>hello</html>"))
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     assert str(caught.value) == (
@@ -323,10 +327,10 @@ def test_a_closed_connection_says_so(client: Client) -> None:
         search(client)
 
 
-def test_threads_keep_a_connection_each(server: Unruly) -> None:
-    server.will(version())
+def test_threads_keep_a_connection_each(server: UnrulyServer) -> None:
+    server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), ConnectionOptions())
-    server.will(Answer(WHOLE))
+    server.reply_with(Answer(WHOLE))
     before = server.connections
     with ThreadPoolExecutor(16) as threads:
         found = list(threads.map(lambda _: search(client), range(800)))
@@ -359,9 +363,9 @@ def test_a_password_goes_unencrypted_where_that_is_wanted(
 
 
 def test_failures_are_raised_and_not_logged_to_stderr(
-    server: Unruly, client: Client, capfd: pytest.CaptureFixture[str]
+    server: UnrulyServer, client: Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server.will(refusal(400, "parsing_exception", "x"))
+    server.reply_with(refusal(400, "parsing_exception", "x"))
     with pytest.raises(RefusedError):
         search(client)
     assert capfd.readouterr() == ("", "")

@@ -13,8 +13,8 @@ from tests.support.builds import OVERWRITE, PLAIN, corpus, in_own_folder  # noqa
 from tests.support.commands import file_of
 from tests.support.embeddings import (
     ENCODER,
-    Noting,
-    StoppingAt,
+    InterruptingProgress,
+    NotingProgress,
     check_embedded,
     with_options,
 )
@@ -26,7 +26,7 @@ def test_an_index_on_a_server_is_embedded_into_a_folder(opensearch: Site) -> Non
     build_index([corpus("c.jsonl", 40)], address, PLAIN)
     options = with_options(vectors="v")
     with pytest.raises(KeyboardInterrupt):
-        embed_index(address, ENCODER, options, StoppingAt(100))
+        embed_index(address, ENCODER, options, InterruptingProgress(100))
     report = embed_index(address, ENCODER, options)
     assert (report.location, report.continued_shards, report.encoded_rows) == (address, 2, 48)
     check_embedded(address, "v")
@@ -39,7 +39,7 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearc
     address = opensearch.address
     build_index([corpus("c.jsonl", 400)], address, PLAIN)
 
-    class Deleting(Noting):
+    class Deleting(NotingProgress):
         done = False
 
         def update(self, done: int, encoded: int, details: str = "") -> None:

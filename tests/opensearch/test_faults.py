@@ -18,7 +18,7 @@ from bench.cluster.cluster import LocalCluster
 from bench.cluster.faults import Clients, Known, Outcome
 from bench.cluster.parity import Question, differences
 from tests.support.opensearch_indexes import fresh_site
-from tests.support.passages import in_memory
+from tests.support.passages import index_of_texts
 from tests.support.shared_data import DATA
 
 CORPUS = DATA / "musique" / "corpus.jsonl"
@@ -110,7 +110,7 @@ def known(answer_of: Index, query: str = "opera") -> list[Known]:
 
 
 def test_a_wrong_answer_is_seen() -> None:
-    outcome = Clients(in_memory("opera"), known(in_memory("opera", "opera"))).run(
+    outcome = Clients(index_of_texts("opera"), known(index_of_texts("opera", "opera"))).run(
         "nothing", lambda: None, 20
     )
     assert outcome.requests >= 20
@@ -119,14 +119,14 @@ def test_a_wrong_answer_is_seen() -> None:
 
 
 def test_an_error_is_seen() -> None:
-    index, right = in_memory("opera"), known(in_memory("opera"))
+    index, right = index_of_texts("opera"), known(index_of_texts("opera"))
     outcome = Clients(index, right).run("closing", index.close, 20)
     assert "is closed" in outcome.failed[0]
     assert (outcome.wrong, outcome.good) == ((), False)
 
 
 def test_the_longest_time_without_an_answer_is_measured() -> None:
-    outcome = Clients(in_memory("opera"), known(in_memory("opera")), 2).run(
+    outcome = Clients(index_of_texts("opera"), known(index_of_texts("opera")), 2).run(
         "nothing", lambda: time.sleep(0.2), 20
     )
     assert outcome.good

@@ -20,7 +20,7 @@ import yaml
 
 from arag_search.engines.opensearch.nodes.cluster import ClusterStatus
 from arag_search.engines.opensearch.nodes.jars import OPENSEARCH_VERSION, class_path
-from tests.support.guides import ROOT, blocks_of, console
+from tests.support.guides import ROOT, blocks_of, run_console
 from tests.support.opensearch_indexes import Site
 
 FOLDER = ROOT / "opensearch"
@@ -173,7 +173,7 @@ def test_the_commands_of_the_guide_run_on_a_node(
     )
     text = block.text.replace("http://127.0.0.1:9200/my-index", opensearch.address)
     assert text.count(opensearch.address) == 2
-    console(dataclasses.replace(block, text=text))
+    run_console(dataclasses.replace(block, text=text))
 
 
 def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(

@@ -26,7 +26,7 @@ from tests.support.builds import (
     command,
     corpus,
     in_own_folder,  # noqa: F401
-    killed_at_random,
+    kill_build_at_random,
 )
 from tests.support.commands import process
 from tests.support.opensearch_indexes import Site
@@ -61,7 +61,7 @@ def test_a_job_killed_again_and_again_loses_and_doubles_nothing(opensearch: Site
     corpus("c.jsonl", 1200)
     chance = random.Random(5)
     for moment, workers in ((100, 0), (400, 2), (700, 1)):
-        killed_at_random(chance, moment, "c.jsonl", to=opensearch.address, workers=workers)
+        kill_build_at_random(chance, moment, "c.jsonl", to=opensearch.address, workers=workers)
         assert opensearch.live() == []
         assert len(opensearch.indexes()) == 2
     report = build_index(["c.jsonl"], opensearch.address, BuildOptions(workers=2))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.opensearch_node import get
+from tests.support.opensearch_node import get_json
 
 
 def test_a_node_listens_on_loopback_only_and_counts_free_bytes(opensearch_url: str) -> None:
-    (node,) = get(f"{opensearch_url}/_nodes")["nodes"].values()
+    (node,) = get_json(f"{opensearch_url}/_nodes")["nodes"].values()
     for part in ("http", "transport"):
         bound = node[part]["bound_address"]
         assert [address.rpartition(":")[0] for address in bound] == ["127.0.0.1"]

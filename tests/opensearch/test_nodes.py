@@ -28,7 +28,7 @@ from arag_search.engines.opensearch.nodes.record import (
 from arag_search.engines.opensearch.nodes.settings import Place, node_settings
 from arag_search.errors import ArgumentError, EngineError
 from tests.support.commands import Command
-from tests.support.opensearch_node import get
+from tests.support.opensearch_node import get_json
 
 PLACE = Place("node-1", 9200, 9300)
 
@@ -328,7 +328,7 @@ def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data
     again = arag("opensearch", "up", "--data", str(data), "--json").json
     assert again["url"] == url
     assert again["nodes"][0]["pid"] != pid
-    assert list(get(f"{url}/kept")) == ["kept"]
+    assert list(get_json(f"{url}/kept")) == ["kept"]
 
 
 @pytest.mark.usefixtures("opensearch_jars")

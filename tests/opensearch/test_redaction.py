@@ -10,13 +10,13 @@ from arag_search.engines.opensearch.address import parse_address
 from arag_search.engines.opensearch.client import Client
 from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.errors import EngineError
-from tests.support.secrets import LOGIN, in_forms
+from tests.support.secrets import LOGIN, forms_of
 from tests.support.unruly_server import Answer as ServerAnswer
-from tests.support.unruly_server import Unruly, unruly, version
+from tests.support.unruly_server import UnrulyServer, unruly, version
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Unruly]:
+def server() -> Iterator[UnrulyServer]:
     with unruly() as running:
         yield running
 
@@ -27,8 +27,8 @@ LOGGED_IN = ConnectionOptions(*LOGIN, attempt_timeout_s=5, opening_budget_s=0, r
 TOKEN = base64.b64encode(":".join(LOGIN).encode()).decode()
 
 
-@pytest.mark.parametrize("form", [*in_forms(LOGIN[1]), f"Basic {TOKEN}", TOKEN.lower()])
-def test_no_error_of_opensearch_repeats_the_password(server: Unruly, form: str) -> None:
+@pytest.mark.parametrize("form", [*forms_of(LOGIN[1]), f"Basic {TOKEN}", TOKEN.lower()])
+def test_no_error_of_opensearch_repeats_the_password(server: UnrulyServer, form: str) -> None:
     address = parse_address(f"{server.url}/wiki")
     for answer in (
         ServerAnswer(f"Unauthorized: {form}", 401),
@@ -37,7 +37,7 @@ def test_no_error_of_opensearch_repeats_the_password(server: Unruly, form: str) 
         ServerAnswer({"error": {"type": "x", "reason": form}}, 503),
         version(f"2 {form}"),
     ):
-        server.will(answer)
+        server.reply_with(answer)
         with pytest.raises(EngineError) as caught:
             Client.connect(address, LOGGED_IN)
         assert form.lower() not in str(caught.value).lower()
@@ -46,17 +46,17 @@ def test_no_error_of_opensearch_repeats_the_password(server: Unruly, form: str) 
 
 
 def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_as_they_are(
-    server: Unruly,
+    server: UnrulyServer,
 ) -> None:
-    server.will(version())
+    server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), replace(LOGGED_IN))
     refused = {"status": 400, "error": {"type": "x", "reason": f"Basic {TOKEN}"}}
-    server.will(ServerAnswer({"errors": True, "items": [{"create": refused}]}))
+    server.reply_with(ServerAnswer({"errors": True, "items": [{"create": refused}]}))
     reply = client.call("POST", "/_bulk", [{"create": {}}, {}])
     assert reply["items"][0]["create"]["error"]["reason"] == "Basic [password]"
     shards = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
     hits = {"hits": [{"_id": "1", "_source": {"content": LOGIN[1]}}]}
-    server.will(ServerAnswer({"_shards": shards, "timed_out": False, "hits": hits}))
+    server.reply_with(ServerAnswer({"_shards": shards, "timed_out": False, "hits": hits}))
     body = {"_source": ["content"], "track_total_hits": False}
     reply = client.call("POST", "/wiki/_search", body)
     assert reply["hits"]["hits"][0]["_source"]["content"] == LOGIN[1]

@@ -26,7 +26,7 @@ from index_jobs.updates.deleting import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.opensearch_indexes import Site, fresh_site
-from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 from tests.support.updated_corpora import document
 
 QUICK = ConnectionOptions(attempt_timeout_s=20, request_budget_s=20, opening_budget_s=20)
@@ -34,14 +34,14 @@ JUNK: tuple[Any, ...] = ([], "x", 5, None, {})
 
 
 @pytest.fixture(name="server")
-def running_server() -> Iterator[Unruly]:
+def running_server() -> Iterator[UnrulyServer]:
     with unruly() as server:
         yield server
 
 
 @pytest.fixture(name="client")
-def connected(server: Unruly) -> Iterator[Client]:
-    server.will(version())
+def connected(server: UnrulyServer) -> Iterator[Client]:
+    server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
     yield client
     client.close()
@@ -94,10 +94,10 @@ def shards(**counts: int) -> dict[str, object]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_answer_to_a_search_that_is_not_whole_or_not_one_is_named(
-    server: Unruly, client: Client, answer: object, wrong: str
+    server: UnrulyServer, client: Client, answer: object, wrong: str
 ) -> None:
     body = {"size": 3, "sort": [{"ordinal": "asc"}]}
-    server.will(Answer(answer))
+    server.reply_with(Answer(answer))
     with pytest.raises(EngineError) as caught:
         client.call("POST", "/wiki/_search", body)
     assert wrong in caught.value.what
@@ -105,16 +105,16 @@ def test_an_answer_to_a_search_that_is_not_whole_or_not_one_is_named(
     assert len(server.requests) == 1
     if isinstance(answer, str):
         return
-    server.will(Answer({"responses": [WHOLE, answer]}))
+    server.reply_with(Answer({"responses": [WHOLE, answer]}))
     with pytest.raises(EngineError) as caught:
         searches(client, 2)
     assert wrong.removeprefix("the answer").removeprefix("the number of ") in caught.value.what
 
 
 def test_fewer_answers_than_questions_are_an_error_and_its_message_has_four_parts(
-    server: Unruly, client: Client
+    server: UnrulyServer, client: Client
 ) -> None:
-    server.will(Answer({"responses": [WHOLE]}))
+    server.reply_with(Answer({"responses": [WHOLE]}))
     with pytest.raises(EngineError) as caught:
         searches(client, 2)
     assert str(caught.value) == (
@@ -127,12 +127,12 @@ def test_fewer_answers_than_questions_are_an_error_and_its_message_has_four_part
 @pytest.mark.parametrize("body", [[], "x", 5, {"error": []}, {"error": {"root_cause": [3]}}])
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 500, 503])
 def test_an_error_of_any_shape_is_an_error_of_ours(
-    server: Unruly, client: Client, status: int, body: object
+    server: UnrulyServer, client: Client, status: int, body: object
 ) -> None:
-    server.will(Answer(body, status))
+    server.reply_with(Answer(body, status))
     with pytest.raises(EngineError):
         client.call("POST", "/wiki/_search", {"size": 0}, budget_s=0)
-    server.will(Answer(shards(failed=1, failures=body)))  # type: ignore[arg-type]
+    server.reply_with(Answer(shards(failed=1, failures=body)))  # type: ignore[arg-type]
     with pytest.raises(UnavailableError):
         client.call("POST", "/wiki/_search", {"size": 0}, budget_s=0)
 
@@ -144,7 +144,7 @@ class Proxy:
     """A server in between that changes the answers of a real one; answers to the same request are
     remembered where ``keeps`` is set."""
 
-    def __init__(self, server: Unruly, url: str) -> None:
+    def __init__(self, server: UnrulyServer, url: str) -> None:
         self._server = server
         self._url = url
         self._kept: dict[tuple[str, bytes], Any] = {}
@@ -219,7 +219,7 @@ def _calls(engine: OpenSearchEngine) -> dict[str, Callable[[], object]]:
 
 
 def test_no_value_of_any_answer_can_end_in_a_traceback(
-    server: Unruly, opensearch: Site, opensearch_url: str
+    server: UnrulyServer, opensearch: Site, opensearch_url: str
 ) -> None:
     documents = [document(name, "An opera. The sea.") for name in "abc"]
     build_index([file_of("built.jsonl", *documents)], opensearch.address, BuildOptions())
@@ -251,7 +251,7 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
 
 @pytest.mark.parametrize("job", ["build", "add", "delete"])
 def test_no_answer_to_a_job_can_end_in_a_traceback(
-    job: str, server: Unruly, opensearch_url: str, tmp_path: Path
+    job: str, server: UnrulyServer, opensearch_url: str, tmp_path: Path
 ) -> None:
     proxy = Proxy(server, opensearch_url)
     before = file_of("before.jsonl", *(document(name, "A sea.") for name in "abc"))

@@ -10,9 +10,9 @@ from index_jobs.stages.load import load_chunks
 from tests.support.builds import (
     corpus,
     in_own_folder,  # noqa: F401
-    troublesome,
+    troublesome_corpus,
 )
-from tests.support.opensearch_indexes import Site, live, same
+from tests.support.opensearch_indexes import Site, comparable, live_manifest
 
 CHUNKS = Path("chunks")
 
@@ -21,7 +21,7 @@ ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines
 
 
 def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
-    sources = [troublesome("a.jsonl", 60), corpus("b.jsonl", 40)]
+    sources = [troublesome_corpus("a.jsonl", 60), corpus("b.jsonl", 40)]
     chunk_sources(sources, CHUNKS, ODD)
     found: list[object] = []
     for build in (
@@ -38,5 +38,5 @@ def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
         )["hits"]["hits"]
         scores = [hit["sort"] for hit in hits]
         assert len(scores) == 10
-        found.append([same(live(opensearch)), opensearch.chunks(), scores])
+        found.append([comparable(live_manifest(opensearch)), opensearch.chunks(), scores])
     assert found[0] == found[1]

@@ -15,7 +15,7 @@ from arag_search.engines.opensearch.faults import fault_of_tls
 from arag_search.errors import AccessError, ArgumentError, EngineError, IndexNotFoundError
 from arag_search.search.index import open_index
 from tests.support.commands import Command
-from tests.support.unruly_server import WHOLE, Answer, Unruly, unruly, version
+from tests.support.unruly_server import WHOLE, Answer, UnrulyServer, unruly, version
 
 QUICK = ConnectionOptions(attempt_timeout_s=0.3, request_budget_s=1.5, opening_budget_s=0.5)
 FILES = ("OPENSEARCH_CA_CERTS", "OPENSEARCH_CLIENT_CERT", "OPENSEARCH_CLIENT_KEY")
@@ -40,9 +40,11 @@ def certificate_of_the_client(tmp_path_factory: pytest.TempPathFactory) -> Certi
 
 
 @pytest.fixture(name="strict")
-def server_that_asks_for_a_certificate(ours: Certificate, theirs: Certificate) -> Iterator[Unruly]:
+def server_that_asks_for_a_certificate(
+    ours: Certificate, theirs: Certificate
+) -> Iterator[UnrulyServer]:
     with unruly(ours.file, ours.key, theirs.file) as server:
-        server.will(version())
+        server.reply_with(version())
         yield server
 
 
@@ -54,7 +56,7 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_certificate_nobody_vouches_for_is_not_trusted(ours: Certificate) -> None:
     with unruly(ours.file, ours.key) as server:
-        server.will(version())
+        server.reply_with(version())
         address = parse_address(f"{server.url}/wiki")
         with pytest.raises(AccessError) as caught:
             Client.connect(address, QUICK)
@@ -75,7 +77,7 @@ def test_tls_with_a_server_that_has_none_is_told() -> None:
 
 
 def test_a_server_that_asks_for_a_certificate_is_shown_one(
-    strict: Unruly, ours: Certificate, theirs: Certificate, monkeypatch: pytest.MonkeyPatch
+    strict: UnrulyServer, ours: Certificate, theirs: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = parse_address(f"{strict.url}/wiki")
     files = str(ours.file), str(theirs.file), str(theirs.key)
@@ -87,7 +89,7 @@ def test_a_server_that_asks_for_a_certificate_is_shown_one(
 
 
 def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told(
-    strict: Unruly, ours: Certificate
+    strict: UnrulyServer, ours: Certificate
 ) -> None:
     """It may say so, or just hang up."""
     with pytest.raises(EngineError) as caught:
@@ -132,19 +134,19 @@ def test_a_node_that_dies_is_told_apart_from_a_certificate_that_is_refused(
 
 def test_a_connection_that_breaks_is_made_again(ours: Certificate) -> None:
     with unruly(ours.file, ours.key) as server:
-        server.will(version())
+        server.reply_with(version())
         client = Client.connect(
             parse_address(f"{server.url}/wiki"), replace(QUICK, ca_certs=str(ours.file))
         )
-        server.will(Answer(broken=True), Answer(WHOLE))
+        server.reply_with(Answer(broken=True), Answer(WHOLE))
         assert client.call("POST", "/wiki/_search", {"size": 0}) == WHOLE
         client.close()
 
 
 def test_python_takes_the_files_as_arguments(
-    strict: Unruly, ours: Certificate, theirs: Certificate
+    strict: UnrulyServer, ours: Certificate, theirs: Certificate
 ) -> None:
-    strict.will(version(), Answer({}))
+    strict.reply_with(version(), Answer({}))
     with pytest.raises(IndexNotFoundError):
         open_index(f"{strict.url}/wiki", ca_certs=str(ours.file), client_cert=str(theirs.file),
                    client_key=str(theirs.key))  # fmt: skip
@@ -152,9 +154,9 @@ def test_python_takes_the_files_as_arguments(
 
 @pytest.mark.parametrize("command", ["info {}", "search {} opera", "read {} a.1", "ask {} who"])
 def test_commands_take_the_files_as_options(
-    command: str, strict: Unruly, ours: Certificate, theirs: Certificate, arag: Command
+    command: str, strict: UnrulyServer, ours: Certificate, theirs: Certificate, arag: Command
 ) -> None:
-    strict.will(version(), Answer({}))
+    strict.reply_with(version(), Answer({}))
     location = f"{strict.url}/wiki"
     done = arag(
         *command.format(location).split(),
@@ -168,7 +170,7 @@ def test_commands_take_the_files_as_options(
 
 def test_building_takes_the_files_as_options(ours: Certificate, arag: Command) -> None:
     with unruly(ours.file, ours.key) as server:
-        server.will(version("2.19.1"))
+        server.reply_with(version("2.19.1"))
         arguments = ["index", str(Path(__file__)), "--format", "passages", "--to"]
         trusted = ["--ca-certs", str(ours.file)]
         location = f"{server.url}/wiki"

@@ -21,7 +21,13 @@ from index_jobs.updates.deleting import compact_index, delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.opensearch_indexes import Site
-from tests.support.updated_corpora import OPTIONS, document, killed, random_updates, refusal
+from tests.support.updated_corpora import (
+    OPTIONS,
+    document,
+    error_message,
+    random_updates,
+    run_until_killed,
+)
 
 SHARDED = BuildOptions(shards=2)
 
@@ -65,7 +71,7 @@ def test_nothing_is_seen_before_all_of_it_is_written(opensearch: Site) -> None:
     assert seen == [["a.1", "b.1"]] * len(seen)
     assert ids(opensearch) == ["b.1", "a.1", *(f"n{n}.1" for n in range(150))]
     Path("new.jsonl").write_text('{"id": "a", "text": "Newer."}\noops\n')
-    assert "not JSON" in refusal(add_documents, ["new.jsonl"], opensearch.address)
+    assert "not JSON" in error_message(add_documents, ["new.jsonl"], opensearch.address)
     with open_index(opensearch.address) as index:
         assert index.chunk_read(["a.1"])[0].chunk.content == "New. Sea."
     assert opensearch.meta(opensearch.live()[0]).unfinished_update == ""
@@ -112,7 +118,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
         with pytest.raises(IndexNotFoundError):
             call(address, *([["a"]] if call is delete_documents else []))
     opensearch.client.call("PUT", f"/{opensearch.name}", {})
-    assert refusal(delete_documents, address, ["a"]).startswith(
+    assert error_message(delete_documents, address, ["a"]).startswith(
         "The index was not built by arag_search: its mapping has no _meta of ours."
     )
     assert opensearch.indexes() == [opensearch.name]
@@ -129,7 +135,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     )
     lock.renew({"x": 1})
     lock.release()
-    assert "no document" in refusal(delete_documents, address, ["a", "z"]).lower()
+    assert "no document" in error_message(delete_documents, address, ["a", "z"]).lower()
     report = delete_documents(address, ["a"])
     assert (report.deleted, report.documents, ids(opensearch)) == (1, 2, ["b.1", "c.1"])
     shown = arag("info", address, "--json").json
@@ -151,14 +157,14 @@ def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Si
 
     built(opensearch, "a", "b")
     many = file_of("many.jsonl", *(document(f"n{n}", "New.") for n in range(70)))
-    told = refusal(add_documents, [many], opensearch.address, None, Replacing("build"))
+    told = error_message(add_documents, [many], opensearch.address, None, Replacing("build"))
     assert told == (
         "Another build was published under this name meanwhile, without this update.\n"
         f"Where: {opensearch.address}\nDo: Run the same command again: it updates that build."
     )
     assert ids(opensearch) == ["a.1", "b.1"]
     assert add_documents([many], opensearch.address).added == 70
-    told = refusal(add_documents, [many], opensearch.address, None, Replacing("delete"))
+    told = error_message(add_documents, [many], opensearch.address, None, Replacing("delete"))
     assert told.splitlines()[0] in (
         "The index was deleted while it was being built.",  # by the bulk that is told of it
         "The index was deleted during the update.",
@@ -206,7 +212,7 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     new = [document("b", "New. Sea."), *(document(f"n{n}", "New. Sea.") for n in range(40))]
     source = file_of("new.jsonl", *new)
     command = ["index", source, "--add", "--to", opensearch.address]
-    killed(KILLED, moment, *command)
+    run_until_killed(KILLED, moment, *command)
     before, after = ["a.1", "b.1", "c.1"], ["a.1", "c.1", "b.1", *(f"n{n}.1" for n in range(40))]
     shown = moment in ("refresh:1", "aliases:0")
     if moment != "refresh:1":  # between the refreshes chunks are still those before
@@ -247,7 +253,7 @@ def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_co
     moment: str, opensearch: Site, arag: Command
 ) -> None:
     built(opensearch, "a", "b", "c")
-    killed(KILLED, moment, "delete", opensearch.address, "a", "b")
+    run_until_killed(KILLED, moment, "delete", opensearch.address, "a", "b")
     assert ids(opensearch) == ["c.1"]
     again = arag("delete", opensearch.address, "b", "a", "--json")
     assert again.code == 0, again.err
@@ -266,7 +272,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     built(opensearch, "a", "b", "c")
     source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
     command = f"arag-search index {source} --add --to {address}"
-    killed(KILLED, "written:0", "index", source, "--add", "--to", address)
+    run_until_killed(KILLED, "written:0", "index", source, "--add", "--to", address)
     assert arag("delete", address, "a").err == (
         f"arag-search: An update of the index was stopped before its end: {command}\n"
         f"Where: {address}\n"
@@ -281,7 +287,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
         note = target.recover(None).note
     assert note == f"An update that was stopped has been undone: {command}"
     assert ids(opensearch) == ["a.1", "b.1", "c.1"]
-    killed(KILLED, "remove:1", "delete", address, "a", "b")
+    run_until_killed(KILLED, "remove:1", "delete", address, "a", "b")
     done = arag("index", source, "--add", "--to", address)
     assert done.err.splitlines()[1] == (
         f'An update that was stopped has been finished: arag-search delete {address} "a", "b"'
@@ -290,7 +296,7 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
     with open_index(address) as index:
         assert index.chunk_read(["b.1"])[0].chunk.content == "New."
         assert index.manifest.update == 3
-    killed(KILLED, "release:0", "delete", address, "c")
+    run_until_killed(KILLED, "release:0", "delete", address, "c")
     again = arag("delete", address, "c", "--json")
     assert (again.code, again.json["finished_before"]) == (0, True)
     assert arag("delete", address, "c", "z").code == 1, "another command"
@@ -311,10 +317,10 @@ def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenSearchUpdate, "begin", blocked)
-        told = refusal(add_documents, [source], opensearch.address)
+        told = error_message(add_documents, [source], opensearch.address)
     assert "blocked by: [FORBIDDEN/8/index write (api)]" in told
     assert ids(opensearch) == ["a.1", "b.1"]
-    told = refusal(delete_documents, opensearch.address, ["a"])
+    told = error_message(delete_documents, opensearch.address, ["a"])
     assert "An update of the index was stopped" in told
     opensearch.client.call("PUT", f"/{physical}/_settings", {"index.blocks.write": None})
     assert add_documents([source], opensearch.address).added == 1

@@ -21,13 +21,13 @@ from tests.support.guides import (
     ROOT,
     Block,
     blocks_of,
-    called,
     commands_of,
-    console,
+    exit_code_of,
     guide_text,
     links_of,
     prose_of,
     rows_of,
+    run_console,
     spans_of,
 )
 
@@ -89,9 +89,9 @@ def yaml_file(block: Block, load: Callable[[Path], object]) -> None:
 
 
 RUNNERS: Mapping[str, Callable[[Block], object]] = {
-    "console": console,
-    "console exit 1": console,
-    "console exit 2": console,
+    "console": run_console,
+    "console exit 1": run_console,
+    "console exit 2": run_console,
     "json": lambda block: json.loads(block.text),
     "jsonl": lambda block: [json.loads(line) for line in block.text.splitlines()],
     "python": python,
@@ -178,7 +178,7 @@ def help_of() -> Callable[[str], str]:
         code: object = 0
         with contextlib.redirect_stdout(output):
             try:
-                code = called([*command.split(), "--help"])
+                code = exit_code_of([*command.split(), "--help"])
             except SystemExit as ended:
                 code = ended.code
         return "" if code else output.getvalue()

@@ -50,17 +50,17 @@ def suite_of(**changes: Any) -> Suite:
     return checked_suite(suite_values(**changes), "trial.yaml")
 
 
-class Computed:
+class ComputedExperiment:
     """An experiment whose values are computed. ``measured`` lists the keys as they are measured;
     ``stop_at`` raises KeyboardInterrupt before that one; ``more`` are further details of a
     question, by its number."""
 
     def __init__(
-        self, suite: Suite, values: Values, *, made_of: str = "one", stop_at: int | None = None
+        self, suite: Suite, values: Values, *, code: str = "one", stop_at: int | None = None
     ) -> None:
         self._suite = suite
         self._values = values
-        self.made_of: Mapping[str, str] = {"code": made_of}
+        self.code: Mapping[str, str] = {"code": code}
         self.stop_at = stop_at
         self.measured: list[Key] = []
         self.seeds = (1,)
@@ -72,7 +72,7 @@ class Computed:
         return [dict(zip(factors, levels, strict=True)) for levels in product(*factors.values())]
 
     def fingerprints(self, key: Key) -> Mapping[str, str]:
-        return self.made_of
+        return self.code
 
     def measure(self, key: Key) -> list[CellRow]:
         if len(self.measured) == self.stop_at:
@@ -101,7 +101,7 @@ class Computed:
         pass
 
 
-def halved(key: Key, number: int) -> dict[str, float | None]:
+def halved_tokens(key: Key, number: int) -> dict[str, float | None]:
     """Logical takes half of the tokens of keyword, under every order."""
     tokens = 100.0 * (number + 1) * (0.5 if key["interface"] == "logical" else 1.0)
     return {"TokensToEvidence": tokens, "FullEvidence": float(number % 4 != 0)}

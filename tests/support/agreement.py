@@ -73,7 +73,7 @@ def _long_corpus() -> list[Any]:
     return chunks
 
 
-def tried(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., Any]:
+def run_on_examples(examples: int, *strategies: st.SearchStrategy[Any]) -> Callable[..., Any]:
     """Run what is decorated, at once, on that many draws."""
 
     def run(check: Callable[..., None]) -> None:
@@ -95,7 +95,7 @@ def agree_on_pages(pairs: Sequence[Pair], examples: int = EXAMPLES) -> None:
     """The same hits in the same order, their scores to 1e-4, the same texts and totals."""
     with_hits: list[bool] = []
 
-    @tried(
+    @run_on_examples(
         examples,
         st.sampled_from(pairs),
         _TREES,
@@ -136,7 +136,7 @@ def agree_on_keywords(pairs: Sequence[Pair]) -> None:
     """The same pages of keyword searches, their scores included."""
     with_hits: list[bool] = []
 
-    @tried(
+    @run_on_examples(
         EXAMPLES // 5,
         st.sampled_from(pairs),
         queried_keywords(),
@@ -167,7 +167,7 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
     """The same number of matches of each of several queries."""
     queries = st.lists(st.tuples(trees(), _GRANULARITIES), max_size=5)
 
-    @tried(EXAMPLES // 10, st.sampled_from(pairs), queries, _SCOPES)
+    @run_on_examples(EXAMPLES // 10, st.sampled_from(pairs), queries, _SCOPES)
     def check(pair: Pair, queries: list[tuple[Node, Granularity]], scope: Scope | None) -> None:
         right, tested = pair
         assert tested.counts(queries, scope) == right.counts(queries, scope)
@@ -176,7 +176,7 @@ def agree_on_counts(pairs: Sequence[Pair]) -> None:
 def agree_on_explanations(pairs: Sequence[Pair]) -> None:
     """The same scores of each leaf in each field."""
 
-    @tried(EXAMPLES // 8, st.sampled_from(pairs), trees(), _GRANULARITIES)
+    @run_on_examples(EXAMPLES // 8, st.sampled_from(pairs), trees(), _GRANULARITIES)
     def check(pair: Pair, query: Node, granularity: Granularity) -> None:
         right, tested = pair
         note(str(query))
@@ -194,7 +194,9 @@ def agree_on_explanations(pairs: Sequence[Pair]) -> None:
 def agree_on_reading(pairs: Sequence[Pair], *unknown: str) -> None:
     """The same chunks by id, neighbours, and scans; ``unknown`` are ids that no index holds."""
 
-    @tried(EXAMPLES // 15, st.sampled_from(pairs), _SCOPES, st.randoms(use_true_random=False))
+    @run_on_examples(
+        EXAMPLES // 15, st.sampled_from(pairs), _SCOPES, st.randoms(use_true_random=False)
+    )
     def check(pair: Pair, scope: Scope | None, random: Random) -> None:
         right, tested = pair
         chunks = list(right.scan(None))

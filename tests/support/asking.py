@@ -44,7 +44,7 @@ def read(*ids: str) -> ModelReply:
     return calls(call("chunk_read", chunk_ids=list(ids)))
 
 
-class Asked:
+class AskedQuestion:
     """A question that was asked: its record, and what the model saw."""
 
     def __init__(self, record: Record, model: ScriptedModel) -> None:
@@ -60,4 +60,4 @@ class Asked:
         return self.record.trajectory
 
 
-Ask = Callable[..., Asked]
+Ask = Callable[..., AskedQuestion]

@@ -38,36 +38,36 @@ def browser() -> Iterator[Browser]:
 
 
 @dataclass
-class Watched:
-    """What happened beside the page: ``said`` on its console and by dialogs, ``asked`` of the
+class PageEvents:
+    """Events beside a page: ``messages`` of its console and dialogs, and its ``requests`` to the
     network."""
 
-    said: list[str] = field(default_factory=list[str])
-    asked: list[str] = field(default_factory=list[str])
+    messages: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
 
     def check_quiet(self) -> None:
         """Nothing may have happened."""
-        assert self.said == []
-        assert self.asked == []
+        assert self.messages == []
+        assert self.requests == []
 
     def note_message(self, message: ConsoleMessage) -> None:
-        self.said.append(f"{message.type}: {message.text}")
+        self.messages.append(f"{message.type}: {message.text}")
 
     def note_dialog(self, dialog: Dialog) -> None:
-        self.said.append(f"dialog: {dialog.message}")
+        self.messages.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     def answer(self, route: Route) -> None:
         if route.request.url.startswith("file:") and route.request.is_navigation_request():
             route.continue_()
         else:
-            self.asked.append(route.request.url)
+            self.requests.append(route.request.url)
             route.abort()
 
 
 def open_page(
     browser: Browser, path: Path, *, size: tuple[int, int] = DESK, dark: bool = False
-) -> tuple[Page, Watched]:
+) -> tuple[Page, PageEvents]:
     """A page from disk, and what happens beside it."""
     width, height = size
     context = browser.new_context(
@@ -75,10 +75,10 @@ def open_page(
     )
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
-    watched = Watched()
+    watched = PageEvents()
     page.route("**/*", watched.answer)
     page.on("console", watched.note_message)
-    page.on("pageerror", lambda error: watched.said.append(f"error: {error}"))
+    page.on("pageerror", lambda error: watched.messages.append(f"error: {error}"))
     page.on("dialog", watched.note_dialog)
     page.goto(path.absolute().as_uri())
     return page, watched

@@ -65,7 +65,7 @@ def corpus(name: str, documents: int, words: int = 30) -> str:
     return name
 
 
-class Stopping(SilentProgress):
+class InterruptingProgress(SilentProgress):
     """Presses Ctrl-C when so many documents are taken; keeps notes."""
 
     def __init__(self, documents: int) -> None:
@@ -171,7 +171,7 @@ def command(
     )
 
 
-def killed_at_random(
+def kill_build_at_random(
     chance: random.Random, documents: int, *sources: str, to: str, workers: int
 ) -> None:
     """Kill a build somewhere after it has written so many documents."""
@@ -198,7 +198,7 @@ ODD = [
 ]
 
 
-def troublesome(name: str, documents: int) -> str:
+def troublesome_corpus(name: str, documents: int) -> str:
     """A corpus with odd Unicode, bad lines, and ids that come again near and far apart."""
     lines: list[str] = []
     for number in range(documents):

@@ -18,7 +18,7 @@ NOT_ALTERNATIVE = (
 )
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -32,7 +32,7 @@ class Done(NamedTuple):
         return self.out.splitlines()
 
 
-Command = Callable[..., Done]
+Command = Callable[..., CommandResult]
 
 
 def file_of(name: str, *lines: object) -> str:

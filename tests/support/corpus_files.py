@@ -25,10 +25,10 @@ def source_of(
 ) -> Source:
     """A file with this content, below the current folder, as a source."""
     Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return opened(name, format, fields, metadata)
+    return source_at(name, format, fields, metadata)
 
 
-def opened(
+def source_at(
     name: str, format: Format | None = None, fields: Fields = USUAL, metadata: str = ""
 ) -> Source:
     """What is there as a source."""

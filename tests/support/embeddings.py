@@ -36,7 +36,7 @@ def with_options(**changes: object) -> EmbedOptions:
     return dataclasses.replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
-def an_index(documents: int, words: int = 30) -> None:
+def build_small_index(documents: int, words: int = 30) -> None:
     """``index``: so many passages, each of a short and two long sentences."""
     build_index([corpus("index.jsonl", documents, words)], Path("index"), PLAIN)
 
@@ -58,7 +58,7 @@ def rows_in(path: Path, manifest: VectorManifest, unit: VectorUnit) -> Rows:
     return ordinals[order], vectors[order]
 
 
-def rows_wanted(location: str, unit: VectorUnit, encoder: Encoder) -> Rows:
+def expected_rows(location: str, unit: VectorUnit, encoder: Encoder) -> Rows:
     """The same as it must be, from the chunks of an index."""
     with open_index(location) as index:
         rows = [row for chunk in index.scan() for row in rows_of(chunk, unit)]
@@ -71,7 +71,7 @@ def check_embedded(location: str, root: str | Path | None = None, encoder: str =
     opened = open_encoder(encoder)
     for unit in VECTOR_UNITS:
         ordinals, vectors = rows_in(path, manifest, unit)
-        ordinals_wanted, vectors_wanted = rows_wanted(location, unit, opened)
+        ordinals_wanted, vectors_wanted = expected_rows(location, unit, opened)
         assert ordinals.tolist() == ordinals_wanted.tolist()
         np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-6)
         assert manifest.live_rows[unit] == len(ordinals)
@@ -79,7 +79,7 @@ def check_embedded(location: str, root: str | Path | None = None, encoder: str =
         assert manifest.placement == index.manifest.placement
 
 
-class Noting(SilentProgress):
+class NotingProgress(SilentProgress):
     """Keeps notes."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Noting(SilentProgress):
         self.notes.append(text)
 
 
-class StoppingAt(Noting):
+class InterruptingProgress(NotingProgress):
     """Presses Ctrl-C when so many rows are encoded."""
 
     def __init__(self, rows: int) -> None:
@@ -181,5 +181,5 @@ def check_rows_of_live_chunks() -> None:
     encoder = open_encoder(ENCODER)
     for unit in VECTOR_UNITS:
         found = dict(zip(*rows_in(path, manifest, unit), strict=True))
-        for ordinal, vector in zip(*rows_wanted("index", unit, encoder), strict=True):
+        for ordinal, vector in zip(*expected_rows("index", unit, encoder), strict=True):
             np.testing.assert_allclose(found[ordinal], vector, atol=1e-6)

@@ -78,7 +78,7 @@ class Endpoint:
         self.closing = threading.Event()
         self._lock = threading.Lock()
 
-    def will(self, *answers: Answer) -> None:
+    def reply_with(self, *answers: Answer) -> None:
         """Forget all that was, and answer so from now on."""
         self.answers = list(answers)
         self.requests, self.paths, self.keys = [], [], []

@@ -99,16 +99,16 @@ def commands_of(source: str | Block) -> Iterator[list[str]]:
             yield shlex.split(text[begin.start(1) :], comments=True)
 
 
-def console(block: Block) -> None:
+def run_console(block: Block) -> None:
     """Run each line of a block in this process; it ends with the code the block names, or 0."""
     expected = int(block.kind.rpartition(" exit ")[2]) if " exit " in block.kind else 0
     commands = list(commands_of(block))
     assert len(commands) == len(block.text.replace("\\\n", " ").splitlines()), str(block)
     for words in commands:
-        assert called(words) == expected, (words, str(block))
+        assert exit_code_of(words) == expected, (words, str(block))
 
 
-def called(words: list[str]) -> int:
+def exit_code_of(words: list[str]) -> int:
     """Run a command of ours in this process and return its exit code."""
     if words[0] == "arag-search":
         return run(words[1:])

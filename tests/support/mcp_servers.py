@@ -30,13 +30,13 @@ DOWN = UnavailableError("No node answers.", where="http://127.0.0.1:9200", do="S
 
 
 class MoodyEngine(MemoryEngine):
-    """Fails while ``failure`` is set; while ``held`` is not, searches and reads wait."""
+    """Fails while ``failure`` is set; while ``gate`` is not, searches and reads wait."""
 
     def __init__(self, chunks: Sequence[Chunk] = VIVALDI) -> None:
         super().__init__(chunks, metadata=SCHEMA.metadata)
         self.failure: Exception | None = None
-        self.held = threading.Event()
-        self.held.set()
+        self.gate = threading.Event()
+        self.gate.set()
         self.at_work = 0
         self.most_at_work = 0
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class MoodyEngine(MemoryEngine):
             self.at_work += 1
             self.most_at_work = max(self.at_work, self.most_at_work)
         try:
-            assert self.held.wait(20)
+            assert self.gate.wait(20)
             if self.failure is not None:
                 raise self.failure
         finally:
@@ -62,7 +62,7 @@ class MoodyEngine(MemoryEngine):
                 self.at_work -= 1
 
 
-class Served:
+class LocalServer:
     """A server over one index or several, and what is below it."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Served:
             anyio.run(bounded)
         finally:
             if isinstance(self.engine, MoodyEngine):
-                self.engine.held.set()
+                self.engine.gate.set()
             assert self.workers.close(5)
 
     @asynccontextmanager

@@ -13,20 +13,20 @@ COMMIT = "c" * 40
 
 
 class Hub:
-    """What is there, and which files were fetched. ``refused`` is a status for all requests."""
+    """What is there, and which files were fetched. ``error`` is a status for all requests."""
 
     def __init__(self, url: str, name: str, files: Mapping[str, bytes]) -> None:
         self.url, self.name, self.files = url, name, dict(files)
         self.fetched: list[str] = []
         self.requests = 0
-        self.refused: tuple[int, str] | None = None
+        self.error: tuple[int, str] | None = None
 
     def answer(self, method: str, path: str) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body."""
         self.requests += 1
         path = path.partition("?")[0]
-        if self.refused:
-            return self.refused[0], {"X-Error-Code": self.refused[1]}, b"{}"
+        if self.error:
+            return self.error[0], {"X-Error-Code": self.error[1]}, b"{}"
         if path.startswith(f"/api/models/{self.name}/tree/"):
             tree = [
                 {"type": "file", "path": name, "size": len(body), "oid": _etag(body)}

@@ -18,7 +18,7 @@ QUESTION = ModelRequest([Message("user", "Who?")], [SEARCH], question_id="q1")
 FINAL = ModelRequest([Message("user", "Who?")])
 
 
-class Waits:
+class WaitLog:
     """Stands for time: notes how long would have been waited."""
 
     def __init__(self) -> None:
@@ -29,15 +29,17 @@ class Waits:
         self.seconds.append(seconds)
 
 
-def never(seconds: float) -> None:
+def fail_on_wait(seconds: float) -> None:
     raise AssertionError(f"waited {seconds} s")
 
 
-def where(endpoint: Endpoint) -> str:
+def where_line(endpoint: Endpoint) -> str:
     return f"\nWhere: question q1, model m at {endpoint.base_url}"
 
 
-def refused(model: ChatModel, error: type[Exception], request: ModelRequest = QUESTION) -> str:
+def raised_message(
+    model: ChatModel, error: type[Exception], request: ModelRequest = QUESTION
+) -> str:
     with pytest.raises(error) as raised:
         model.reply(request)
     assert type(raised.value) is error

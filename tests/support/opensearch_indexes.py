@@ -81,14 +81,14 @@ def opensearch(opensearch_url: str) -> Iterator[Site]:
         site.client.close()
 
 
-def live(site: Site) -> Manifest:
+def live_manifest(site: Site) -> Manifest:
     """The manifest of what is searched."""
     found = site.meta(site.live()[0]).manifest
     assert found is not None
     return found
 
 
-def same(manifest: Manifest) -> Manifest:
+def comparable(manifest: Manifest) -> Manifest:
     """The manifest without what differs from build to build and engine to engine."""
     return replace(manifest, created="", engine="", engine_version="", sources=())
 

@@ -79,6 +79,6 @@ def no_server(reason: str) -> None:
     pytest.skip(f"no OpenSearch: {reason.splitlines()[0]}")
 
 
-def get(url: str) -> Any:
+def get_json(url: str) -> Any:
     with urllib.request.urlopen(url) as reply:
         return json.load(reply)

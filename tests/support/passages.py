@@ -108,6 +108,6 @@ def random_chunks(random: Random) -> list[Chunk]:
     return chunks
 
 
-def in_memory(*texts: str, title: str = "Venice", k1: float = 1.2) -> Index:
+def index_of_texts(*texts: str, title: str = "Venice", k1: float = 1.2) -> Index:
     chunks = [chunk(n, f"d{n}", title, text) for n, text in enumerate(texts)]
     return Index(MemoryEngine(chunks, k1=k1), "memory")

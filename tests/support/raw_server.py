@@ -21,7 +21,7 @@ class RawServer:
         self.sent = 0
         self.closing = threading.Event()
 
-    def will(self, pieces: Iterable[bytes], pause_s: float = 0.0) -> None:
+    def reply_with(self, pieces: Iterable[bytes], pause_s: float = 0.0) -> None:
         """Forget all that was, and answer so from now on."""
         self.pieces, self.pause_s = pieces, pause_s
         self.requests, self.sent = [], 0
@@ -37,7 +37,7 @@ class RawServer:
                     return
 
 
-def dripping(reply: bytes) -> list[bytes]:
+def byte_by_byte(reply: bytes) -> list[bytes]:
     """The reply, a byte at a time."""
     return [reply[at : at + 1] for at in range(len(reply))]
 

@@ -11,7 +11,13 @@ from arag_search.errors import ArgumentError
 from index_jobs.embed.embed import embed_index
 from index_jobs.embed.ray import RayMaking, begin, end
 from index_jobs.embed.workers import EncoderChoice
-from tests.support.embeddings import ENCODER, SMALL, StoppingAt, an_index, check_embedded
+from tests.support.embeddings import (
+    ENCODER,
+    SMALL,
+    InterruptingProgress,
+    build_small_index,
+    check_embedded,
+)
 
 _ROOM = 256
 """Bytes that hold a struct sigaction, on any machine."""
@@ -19,7 +25,7 @@ _ROOM = 256
 
 def main() -> None:
     """Print one line where all is as it should be; raises otherwise."""
-    an_index(60)
+    build_small_index(60)
     before = handlers()
     assert all(before)
     begin(ray, num_cpus=2)
@@ -36,7 +42,7 @@ def main() -> None:
 def on_a_cluster() -> None:
     on_ray = dataclasses.replace(SMALL, ray=True, workers=2)
     with pytest.raises(KeyboardInterrupt):
-        embed_index("index", ENCODER, on_ray, StoppingAt(100))
+        embed_index("index", ENCODER, on_ray, InterruptingProgress(100))
     report = embed_index("index", ENCODER, on_ray)
     assert report.continued_shards >= 1
     assert (report.ray, report.processes) == (True, 3)

@@ -14,7 +14,7 @@ def search(
     *ids: str,
     text: str = "",
     tool: str = "logical_search",
-    asked: Mapping[str, Any] | None = None,
+    tool_input: Mapping[str, Any] | None = None,
     status: Status | None = None,
     tokens: int = 100,
 ) -> Step:
@@ -22,7 +22,7 @@ def search(
     return Step(
         step=1,
         tool_name=tool,
-        tool_input=dict(asked or {}),
+        tool_input=dict(tool_input or {}),
         tool_output=text or "\n".join(["head", *(f"[{id}]" for id in ids)]),
         reasoning="",
         status=status or ("ok" if ids else "empty"),

@@ -27,7 +27,7 @@ def questions(count: int) -> list[Question]:
     ]
 
 
-def timeless(records: dict[str, Any]) -> dict[str, Any]:
+def without_times(records: dict[str, Any]) -> dict[str, Any]:
     """Records by id without their times."""
     return {
         name: replace(
@@ -39,7 +39,7 @@ def timeless(records: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Noted(SilentProgress):
+class RecordingProgress(SilentProgress):
     """A progress that keeps what it is told."""
 
     def __init__(self) -> None:

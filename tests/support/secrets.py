@@ -11,7 +11,7 @@ KEY = 'sk-Very/"secret"+key&7\\'
 LOGIN = ("anna", "s3cret/päss word")
 
 
-def in_forms(secret: str) -> list[str]:
+def forms_of(secret: str) -> list[str]:
     """The secret in the forms that servers give it."""
     raw = secret.encode()
     return [

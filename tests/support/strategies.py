@@ -178,7 +178,7 @@ def trees(
     """
 
     def tree(seed: int, leaves: int, depth: int) -> Node:
-        return _Maker(Random(seed), awkward, metadata, leaves, max_prefixes).node(depth)
+        return _TreeMaker(Random(seed), awkward, metadata, leaves, max_prefixes).node(depth)
 
     return st.builds(tree, _seeds(), st.integers(1, max_leaves), st.sampled_from(DEPTHS))
 
@@ -188,7 +188,7 @@ def scopes() -> st.SearchStrategy[Scope]:
 
     def scope(seed: int) -> Scope:
         random = Random(seed)
-        maker = _Maker(random, awkward=False, metadata=True, leaves=6, prefixes=0)
+        maker = _TreeMaker(random, awkward=False, metadata=True, leaves=6, prefixes=0)
         include = tuple(maker.condition() for _ in range(random.randint(0, 2)))
         least = 0 if include else 1
         return Scope(include, tuple(maker.condition() for _ in range(random.randint(least, 2))))
@@ -212,7 +212,7 @@ def _seeds() -> st.SearchStrategy[int]:
     return st.integers(0, 1 << 48)
 
 
-class _Maker:
+class _TreeMaker:
     """Makes nodes; what would be refused is made anew or left out."""
 
     def __init__(

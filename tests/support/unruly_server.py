@@ -57,7 +57,7 @@ def failed_phase(kind: str, reason: str, status: int = 500) -> Answer:
     return Answer({"error": error, "status": status}, status)
 
 
-class Unruly:
+class UnrulyServer:
     """What is to be answered, in order (the last answer again and again) or by a rule from path and
     body, and what was asked."""
 
@@ -70,7 +70,7 @@ class Unruly:
         self.closing = threading.Event()
         self._lock = threading.Lock()
 
-    def will(self, *answers: Answer) -> None:
+    def reply_with(self, *answers: Answer) -> None:
         """Answer so from now on."""
         with self._lock:
             self.answers, self.requests = list(answers), []
@@ -86,7 +86,7 @@ class Unruly:
 @contextmanager
 def unruly(
     certificate: Path | None = None, key: Path | None = None, clients: Path | None = None
-) -> Iterator[Unruly]:
+) -> Iterator[UnrulyServer]:
     """A server in a thread, on a free port; with a certificate it speaks TLS, and with that of
     its ``clients`` no other may speak to it."""
 
@@ -139,7 +139,7 @@ def unruly(
             context.load_verify_locations(clients)
             context.verify_mode = ssl.CERT_REQUIRED
         http.socket = context.wrap_socket(http.socket, server_side=True)
-    server = Unruly(http.server_address[1], "http" if certificate is None else "https")
+    server = UnrulyServer(http.server_address[1], "http" if certificate is None else "https")
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -37,14 +37,14 @@ QUERIES = (
 )
 
 
-def refusal(call: Callable[..., object], *arguments: object, **options: object) -> str:
+def error_message(call: Callable[..., object], *arguments: object, **options: object) -> str:
     """What a call says that is refused."""
     with pytest.raises(AragError) as caught:
         call(*arguments, **options)
     return str(caught.value)
 
 
-def killed(script: str, moment: str, *command: str) -> None:
+def run_until_killed(script: str, moment: str, *command: str) -> None:
     """Run a command in a process that kills itself at a moment that the script knows."""
     arguments = [sys.executable, "-c", script, moment, *command]
     done = subprocess.run(arguments, check=False, capture_output=True, text=True)
@@ -99,7 +99,7 @@ class Corpus:
         return str(path)
 
 
-def same(manifest: Manifest) -> Manifest:
+def comparable(manifest: Manifest) -> Manifest:
     """What two indexes of the same corpus have in common, however they came to it."""
     return replace(
         manifest,
@@ -117,7 +117,7 @@ def without_ordinals(chunks: Sequence[Chunk]) -> list[Chunk]:
     return [replace(each, ordinal=0) for each in chunks]
 
 
-def _found(result: SearchResult, with_scores: bool) -> object:
+def _outcome(result: SearchResult, with_scores: bool) -> object:
     hits = [(hit.id, hit.content, hit.sentences) for hit in result.hits]
     total = (result.total, result.total_is_exact, result.passages)
     if not with_scores:
@@ -127,7 +127,7 @@ def _found(result: SearchResult, with_scores: bool) -> object:
 
 def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
     """Sets and totals always; scores and order where the updated one is compact."""
-    assert same(updated.manifest) == same(fresh.manifest)
+    assert comparable(updated.manifest) == comparable(fresh.manifest)
     chunks = list(updated.scan())
     assert updated.manifest.placement == fingerprint_hex(CorpusDigest.of(chunks).placement)
     assert without_ordinals(chunks) == without_ordinals(list(fresh.scan()))
@@ -135,7 +135,7 @@ def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
     for query in QUERIES:
         for granularity in ("chunk", "sentence"):
             found, expected = (
-                _found(
+                _outcome(
                     index.logical_search(query, top_k=1000, granularity=granularity),
                     compact,
                 )
@@ -144,7 +144,7 @@ def assert_equal(updated: Index, fresh: Index, *, compact: bool) -> None:
             assert found == expected, (query, granularity)
     for words in (["opera", "the sea"], ["ÿđ"]):
         found, expected = (index.keyword_search(words, top_k=1000) for index in (updated, fresh))
-        assert _found(found, compact) == _found(expected, compact)
+        assert _outcome(found, compact) == _outcome(expected, compact)
     ids = [each.id for each in chunks[:8]] + [each.id for each in chunks[8::3]]
     for one, other in zip(updated.chunk_read(ids), fresh.chunk_read(ids), strict=True):
         assert (one.previous_id, one.next_id) == (other.previous_id, other.next_id)
@@ -161,25 +161,25 @@ def random_updates(
     """Build, change and compact an index at random, and compare it with fresh builds in folders."""
     random = Random(seed)
     corpus = Corpus(random, folder)
-    build_index([corpus.file_of([f"d{n}" for n in range(8)])], _typed(location), options)
+    build_index([corpus.file_of([f"d{n}" for n in range(8)])], _location(location), options)
     compact, checked = True, 0
     for step in range(steps):
         action = random.choice(actions)
         if (action == "compact" and not compact) or step == steps - 1:
-            compact_index(_typed(location))
+            compact_index(_location(location))
             compact = True
         elif action in ("compact", "delete"):
             gone = corpus.some(random.randrange(1, 5))
             if len(gone) == len(corpus.documents):
                 continue
-            delete_documents(_typed(location), gone)
+            delete_documents(_location(location), gone)
             for each in gone:
                 del corpus.documents[each]
             compact = False
         else:
             there = corpus.some(random.choice((0, 2)))
             new = [f"n{seed}-{step}-{at}" for at in range(random.choice((1, 4)))]
-            report = add_documents([corpus.file_of([*there, *new])], _typed(location))
+            report = add_documents([corpus.file_of([*there, *new])], _location(location))
             assert (report.added, report.replaced) == (len(new), len(there))
             compact = compact and not there
         fresh = folder / f"fresh{step}"
@@ -190,7 +190,7 @@ def random_updates(
     assert checked >= steps // 2
 
 
-def _typed(location: str) -> str | Path:
+def _location(location: str) -> str | Path:
     return location if "://" in location else Path(location)
 
 
@@ -201,6 +201,6 @@ def document(identifier: str, text: str, **more: object) -> dict[str, object]:
     return {"id": identifier, "title": "Title", "text": text, **more}
 
 
-def added(*documents: dict[str, object], **options: object) -> dict[str, object]:
+def add_report(*documents: dict[str, object], **options: object) -> dict[str, object]:
     report = add_documents([file_of("added.jsonl", *documents)], INDEX, AddOptions(**options))  # type: ignore[arg-type]
     return json.loads(report.to_json())

@@ -133,14 +133,14 @@ def publish_shards(
 
 
 @dataclass
-class Published:
+class PublishedVectors:
     """Chunks whose vectors are published below ``root``."""
 
     root: Path
     chunks: Sequence[Chunk]
     vectors: Mapping[VectorUnit, Vectors]
     manifest: Manifest
-    made: VectorManifest
+    vector_manifest: VectorManifest
     ordinals: Mapping[VectorUnit, NDArray[np.int64]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -187,7 +187,7 @@ def publish(
     encoder: EncoderIdentity = ENCODER,
     metadata: Mapping[str, MetadataType] = METADATA,
     threads: int = 1,
-) -> Published:
+) -> PublishedVectors:
     """Write shards in ``folder/work``, and publish them in ``folder/vectors``."""
     work, root = folder / "work", folder / "vectors"
     written = write_shards(work, chunks, size=size, dtype=dtype, vectors=vectors)
@@ -203,10 +203,10 @@ def publish(
         manifest=manifest,
         threads=threads,
     )
-    return Published(root, chunks, written, manifest, made)
+    return PublishedVectors(root, chunks, written, manifest, made)
 
 
-def close(found: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
+def nearly_equal(found: Sequence[Nearest], expected: Sequence[Nearest]) -> bool:
     """Whether ordinals and keys are equal in order, and scores to 1e-5."""
     return [(row.ordinal, row.key) for row in found] == [
         (row.ordinal, row.key) for row in expected

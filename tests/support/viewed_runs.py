@@ -15,12 +15,12 @@ from arag_search.runs.folder import RECORDS_FILE, RUN_FILE, RunDescription
 from tests.support.records import record
 
 
-def asked(id: str, text: str = "Where did Goldoni die?", **more: Any) -> dict[str, Any]:
+def question_row(id: str, text: str = "Where did Goldoni die?", **more: Any) -> dict[str, Any]:
     """A question as a file has it."""
     return {"id": id, "question": text, "answer": "Paris", **more}
 
 
-def answered(id: str, short: str, *steps: Step, question: str = "", **more: Any) -> Record:
+def answered_record(id: str, short: str, *steps: Step, question: str = "", **more: Any) -> Record:
     """A record whose steps are numbered, of a question as ``asked`` writes it."""
     numbered = [replace(step, step=number) for number, step in enumerate(steps, 1)]
     made = record(id, short, *numbered, **more)

@@ -106,13 +106,13 @@ def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
 
 def test_a_model_that_the_hub_does_not_know_or_does_not_give_is_told(tmp_path: Path) -> None:
     with running_hub("org/m", FILES) as hub:
-        hub.refused = (404, "RepoNotFound")
+        hub.error = (404, "RepoNotFound")
         assert found("org/m", tmp_path, hub.url) == (
             "EncoderNotFoundError\n"
             "Model 'org/m' is neither a folder nor an installed package, and the hub does not know "
             f"it.\n{NOT_HAD}"
         )
-        hub.refused = (403, "GatedRepo")
+        hub.error = (403, "GatedRepo")
         assert found("org/m", tmp_path, hub.url) == (
             "EncoderAccessError\n"
             "Access to model 'org/m' requires its owner's permission.\nWhere: org/m\n"

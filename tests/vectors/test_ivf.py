@@ -26,11 +26,11 @@ from arag_search.vectors.storage.sidecar import open_vectors
 from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
-    Published,
+    PublishedVectors,
     Untouched,
     chunks_of,
-    close,
     manifest_of,
+    nearly_equal,
     publish,
     publish_shards,
     shards_in,
@@ -46,7 +46,7 @@ ALLOWED = (
 
 
 @pytest.fixture(scope="module")
-def quantised(tmp_path_factory: pytest.TempPathFactory) -> Published:
+def quantised(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
     return publish(tmp_path_factory.mktemp("pq"), chunks_of(1_000), size=300, index="IVF16,PQ8")
 
 
@@ -140,7 +140,7 @@ def test_the_sample_is_drawn_from_all_shards_and_is_the_same_each_time(tmp_path:
 # What it finds
 
 
-def test_candidates_are_scored_anew_by_their_stored_vectors(quantised: Published) -> None:
+def test_candidates_are_scored_anew_by_their_stored_vectors(quantised: PublishedVectors) -> None:
     sidecar = quantised.open()
     asked = unit_vectors(30, seed=8)
     rescored = sidecar.nearest("sentence", asked, 10, nprobe=16)
@@ -156,7 +156,7 @@ def test_candidates_are_scored_anew_by_their_stored_vectors(quantised: Published
         recalls[1] += len(wanted & {each.ordinal for each in other}) / 300
     assert recalls[0] > 0.95
     assert recalls[1] < recalls[0]
-    assert quantised.made.rescore == 10
+    assert quantised.vector_manifest.rescore == 10
 
 
 def test_lists_that_are_all_searched_find_what_flat_search_finds(tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_lists_that_are_all_searched_find_what_flat_search_finds(tmp_path: Path)
     sidecar = one.open()
     asked = unit_vectors(5, seed=1)
     for query, found in zip(asked, sidecar.nearest("passage", asked, 25, nprobe=8), strict=True):
-        assert close(found, one.expected("passage", query, 25))
+        assert nearly_equal(found, one.expected("passage", query, 25))
     for query, found in zip(
         asked, sidecar.nearest("passage", asked, 25, nprobe=8, rescore=False), strict=True
     ):
-        assert close(found, one.expected("passage", query, 25))
+        assert nearly_equal(found, one.expected("passage", query, 25))
 
 
-def test_more_rows_than_a_list_has_are_found(quantised: Published) -> None:
+def test_more_rows_than_a_list_has_are_found(quantised: PublishedVectors) -> None:
     (found,) = quantised.open().nearest("passage", unit_vectors(1), 5_000, nprobe=1)
     assert len(found) == 1_000
 
@@ -180,12 +180,12 @@ def test_half_precision_is_searched_by_lists_too(tmp_path: Path) -> None:
     one = publish(tmp_path, chunks_of(400), index="IVF8,SQ8", dtype="float16")
     query = unit_vectors(1, seed=1)
     (found,) = one.open().nearest("sentence", query, 10)
-    assert close(found, one.expected("sentence", query[0], 10, dtype="float16"))
+    assert nearly_equal(found, one.expected("sentence", query[0], 10, dtype="float16"))
 
 
-def test_the_manifest_tells_factory_and_lists_to_search(quantised: Published) -> None:
-    assert quantised.made.index == {"sentence": "IVF16,PQ8", "passage": "IVF16,PQ8"}
-    assert quantised.made.nprobe == {"sentence": 16, "passage": 16}
+def test_the_manifest_tells_factory_and_lists_to_search(quantised: PublishedVectors) -> None:
+    assert quantised.vector_manifest.index == {"sentence": "IVF16,PQ8", "passage": "IVF16,PQ8"}
+    assert quantised.vector_manifest.nprobe == {"sentence": 16, "passage": 16}
     assert (usual_nprobe(1_024), usual_nprobe(32_768)) == (64, 1_024)
 
 
@@ -213,7 +213,7 @@ def test_a_faiss_index_that_is_damaged_is_an_error(tmp_path: Path) -> None:
 
 
 def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
-    quantised: Published, monkeypatch: pytest.MonkeyPatch
+    quantised: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import faiss
 
@@ -232,7 +232,7 @@ def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
     assert faiss.omp_get_max_threads() == before
 
 
-def test_threads_search_lists_on_disk_at_once(quantised: Published) -> None:
+def test_threads_search_lists_on_disk_at_once(quantised: PublishedVectors) -> None:
     sidecar = quantised.open()
     asked = unit_vectors(40, seed=9)
     english = Scope((KeywordEquals("lang", "en"),))
@@ -273,7 +273,7 @@ def test_quantisers_and_shards_of_an_earlier_sidecar_are_taken_over(tmp_path: Pa
     vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
     manifest = manifest_of(chunks)
     made = publish_sidecar(
-        [*one.made.shards_in(one.folder), *shards_in(tmp_path / "more")],
+        [*one.vector_manifest.shards_in(one.folder), *shards_in(tmp_path / "more")],
         write_placement(tmp_path / "placement", chunks),
         one.root,
         encoder=ENCODER,
@@ -284,7 +284,7 @@ def test_quantisers_and_shards_of_an_earlier_sidecar_are_taken_over(tmp_path: Pa
         earlier=one.folder,
     )
     both = {unit: np.concatenate((one.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS}
-    two = Published(one.root, chunks, both, manifest, made)
+    two = PublishedVectors(one.root, chunks, both, manifest, made)
     first, second = one.folder / "shard-00000.sentence.npy", two.folder / "shard-00000.sentence.npy"
     assert first.samefile(second)
     trained = [each.folder / "sentence.trained.faiss" for each in (one, two)]
@@ -294,7 +294,7 @@ def test_quantisers_and_shards_of_an_earlier_sidecar_are_taken_over(tmp_path: Pa
         sidecar = each.open()
         sidecar.verify()
         found = sidecar.nearest("sentence", query, 10)[0]
-        assert close(found, each.expected("sentence", query[0], 10))
+        assert nearly_equal(found, each.expected("sentence", query[0], 10))
 
 
 _BOUNDED = """
@@ -364,7 +364,7 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         manifest=manifest,
         threads=2,
     )
-    one = Published(tmp_path, chunks, written, manifest, made)
+    one = PublishedVectors(tmp_path, chunks, written, manifest, made)
     sidecar = one.open()
     asked = vectors[::500] + 0.2 * unit_vectors(20, 3, dimension)
     recalls = {True: 0.0, False: 0.0}

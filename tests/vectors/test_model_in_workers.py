@@ -9,14 +9,14 @@ from index_jobs.embed.embed import embed_index
 from index_jobs.embed.plan import EmbedOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.embeddings import (
-    an_index,
+    build_small_index,
     only_sidecar,
     rows_in,
 )
 
 
 def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here(minilm: str) -> None:
-    an_index(20, words=5)
+    build_small_index(20, words=5)
     options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
     for vectors, workers in (("here", 0), ("there", 1)):
         chosen = dataclasses.replace(options, vectors=vectors, workers=workers)

@@ -16,7 +16,13 @@ from index_jobs.updates.adding import add_documents
 from index_jobs.updates.deleting import delete_documents
 from tests.support.builds import OVERWRITE, in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
-from tests.support.embeddings import ENCODER, SMALL, Noting, an_index, check_rows_of_live_chunks
+from tests.support.embeddings import (
+    ENCODER,
+    SMALL,
+    NotingProgress,
+    build_small_index,
+    check_rows_of_live_chunks,
+)
 from tests.support.old_vectors import forget_placement, write_old_vectors
 
 
@@ -35,7 +41,7 @@ def test_an_index_without_a_placement_is_searched_and_the_next_update_or_embeddi
         lambda: add_documents([file_of("n.jsonl", {"id": "n", "text": "New."})], "index"),
         lambda: embed_index("index", ENCODER, SMALL),
     ):
-        an_index(20) if not Path("index").exists() else build_index(
+        build_small_index(20) if not Path("index").exists() else build_index(
             ["index.jsonl"], Path("index"), OVERWRITE
         )
         forget_placement("index")
@@ -49,7 +55,7 @@ def test_an_index_without_a_placement_is_searched_and_the_next_update_or_embeddi
 
 
 def test_old_vectors_are_refused_with_the_command_that_converts_them() -> None:
-    an_index(20)
+    build_small_index(20)
     folder = write_old_vectors("index", ENCODER)
     with open_index("index") as index, pytest.raises(VectorsVersionError) as raised:
         index.semantic_search("sea")
@@ -68,10 +74,10 @@ def test_old_vectors_are_refused_with_the_command_that_converts_them() -> None:
 
 
 def test_old_vectors_are_converted_without_encoding() -> None:
-    an_index(40)
+    build_small_index(40)
     folder = write_old_vectors("index", ENCODER)
     forget_placement("index")
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert noting.notes == [
         "The index does not state which passage has which place: it is added.",
@@ -88,7 +94,7 @@ def test_old_vectors_are_converted_without_encoding() -> None:
 
 def test_after_a_new_build_old_vectors_of_sentences_are_encoded_again() -> None:
     # nothing proves that the build before cut the same text into the same sentences
-    an_index(40)
+    build_small_index(40)
     write_old_vectors("index", ENCODER, created="2000-01-01T00:00:00+00:00")
     shuffle()
     forget_placement("index")
@@ -98,7 +104,7 @@ def test_after_a_new_build_old_vectors_of_sentences_are_encoded_again() -> None:
 
 
 def test_of_old_vectors_only_those_of_unchanged_passages_are_taken() -> None:
-    an_index(40)
+    build_small_index(40)
     write_old_vectors("index", ENCODER)
     lines = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()]
     lines[4]["text"] = "Another text."
@@ -111,13 +117,13 @@ def test_of_old_vectors_only_those_of_unchanged_passages_are_taken() -> None:
 
 
 def test_old_vectors_that_are_damaged_are_not_converted() -> None:
-    an_index(20)
+    build_small_index(20)
     folder = write_old_vectors("index", ENCODER)
     path = shard_file(folder, 1, "fingerprints.npy")
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    noting = Noting()
+    noting = NotingProgress()
     report = embed_index("index", None, SMALL, noting)
     assert (report.remade_shards, report.encoded_rows) == (1, 7 * 3)
     assert noting.notes[1].startswith(f"Shard 1 of {folder} is damaged, and its texts are encoded")
@@ -128,7 +134,7 @@ def test_old_vectors_that_are_damaged_are_not_converted() -> None:
     "text", ["{", '{"format_version": 1}', '{"format_version": 1, "shards": 3}']
 )
 def test_old_vectors_that_cannot_be_read_stand_in_nobodys_way(arag: Command, text: str) -> None:
-    an_index(5)
+    build_small_index(5)
     folder = write_old_vectors("index", ENCODER)
     (folder / "vectors.json").write_text(text)
     assert "damaged: " in arag("info", "index", "--checksums").lines[-1]
@@ -137,7 +143,7 @@ def test_old_vectors_that_cannot_be_read_stand_in_nobodys_way(arag: Command, tex
 
 
 def test_info_says_which_indexes_were_affected(arag: Command) -> None:
-    an_index(40)
+    build_small_index(40)
     write_old_vectors("index", ENCODER)
     whole = arag("info", "index", "--checksums", "--json")
     (vectors,) = whole.json["vectors"]

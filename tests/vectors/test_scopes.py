@@ -23,7 +23,13 @@ from arag_search.vectors.storage.columns import Columns, ColumnsWriter
 from arag_search.vectors.storage.rows import rows_of
 from tests.support.examples import examples
 from tests.support.strategies import METADATA, corpora, scopes
-from tests.support.vector_shards import Published, chunks_of, close, publish, unit_vectors
+from tests.support.vector_shards import (
+    PublishedVectors,
+    chunks_of,
+    nearly_equal,
+    publish,
+    unit_vectors,
+)
 
 ENGLISH = KeywordEquals("lang", "en")
 
@@ -96,13 +102,13 @@ def test_bounds_are_in_or_out_as_written(tmp_path: Path) -> None:
 @pytest.fixture(scope="module", params=["flat", "IVF16,Flat"])
 def published(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Published:
+) -> PublishedVectors:
     return publish(
         tmp_path_factory.mktemp("scopes"), chunks_of(2_000), size=700, index=request.param
     )
 
 
-def _in_scope(one: Published, chunks: list[Chunk]) -> np.ndarray:
+def _in_scope(one: PublishedVectors, chunks: list[Chunk]) -> np.ndarray:
     wanted = {each.id for each in chunks}
     return np.array([each.id in wanted for each in one.chunks for _ in rows_of(each, "sentence")])
 
@@ -123,21 +129,21 @@ def _in_scope(one: Published, chunks: list[Chunk]) -> np.ndarray:
     ids=["half", "the other half", "one in a hundred", "21 sentences"],
 )
 def test_results_in_a_scope_are_exact(
-    published: Published, scope: Scope, holds, queries: int, few_rows: int, monkeypatch
+    published: PublishedVectors, scope: Scope, holds, queries: int, few_rows: int, monkeypatch
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", few_rows)
     sidecar = published.open()
     inside = _in_scope(published, [each for at, each in enumerate(published.chunks) if holds(at)])
     asked = unit_vectors(queries, seed=3)
-    nprobe = None if published.made.index["sentence"] == "flat" else 16
+    nprobe = None if published.vector_manifest.index["sentence"] == "flat" else 16
     found = sidecar.nearest("sentence", asked, 30, scope, nprobe=nprobe)
     for query, some in zip(asked, found, strict=True):
-        assert close(some, published.expected("sentence", query, 30, inside))
+        assert nearly_equal(some, published.expected("sentence", query, 30, inside))
     sidecar.close()
 
 
 def test_a_selector_does_not_reset_how_many_lists_are_searched(
-    published: Published, monkeypatch: pytest.MonkeyPatch
+    published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
     sidecar = published.open()
@@ -146,11 +152,11 @@ def test_a_selector_does_not_reset_how_many_lists_are_searched(
         published, [each for each in published.chunks if each.metadata["lang"] == "en"]
     )
     expected = published.expected("sentence", query[0], 10, inside)
-    assert close(sidecar.nearest("sentence", query, 10, Scope((ENGLISH,)))[0], expected)
+    assert nearly_equal(sidecar.nearest("sentence", query, 10, Scope((ENGLISH,)))[0], expected)
 
 
 def test_lists_are_added_until_enough_rows_in_scope_are_found(
-    published: Published, monkeypatch: pytest.MonkeyPatch
+    published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
     scope = Scope((NumberRange("year", 1901, 1901),))  # 60 sentences of 6,000, over 16 lists
@@ -158,14 +164,16 @@ def test_lists_are_added_until_enough_rows_in_scope_are_found(
     assert len(found) == 60
 
 
-def test_a_scope_that_admits_nothing_finds_nothing(published: Published) -> None:
+def test_a_scope_that_admits_nothing_finds_nothing(published: PublishedVectors) -> None:
     nothing = Scope((KeywordEquals("lang", "fr"),))
     assert published.open().nearest("sentence", unit_vectors(2), 5, nothing) == [[], []]
     everything = published.open().nearest("sentence", unit_vectors(2), 5, Scope())
     assert everything == published.open().nearest("sentence", unit_vectors(2), 5)
 
 
-def test_the_last_scopes_are_kept(published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_scopes_are_kept(
+    published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evaluated: list[Scope] = []
     within = Columns.within
 

@@ -33,11 +33,11 @@ from tests.support.passages import chunk
 from tests.support.vector_shards import (
     DIMENSION,
     ENCODER,
-    Published,
+    PublishedVectors,
     Untouched,
     chunks_of,
-    close,
     manifest_of,
+    nearly_equal,
     publish,
     publish_shards,
     unit_vectors,
@@ -46,7 +46,7 @@ from tests.support.vector_shards import (
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+def published(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
     """1,200 chunks of 3 sentences in three shards."""
     return publish(tmp_path_factory.mktemp("flat"), chunks_of(1_200), size=500)
 
@@ -57,7 +57,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
 @pytest.mark.parametrize("unit", VECTOR_UNITS)
 @pytest.mark.parametrize("queries", [1, 2, 7, 64])
 def test_flat_search_is_the_exact_cosine_in_order(
-    published: Published, unit: VectorUnit, queries: int
+    published: PublishedVectors, unit: VectorUnit, queries: int
 ) -> None:
     asked = unit_vectors(queries, seed=5)
     with_sidecar = published.open()
@@ -65,7 +65,7 @@ def test_flat_search_is_the_exact_cosine_in_order(
     with_sidecar.close()
     assert len(found) == queries
     for query, some in zip(asked, found, strict=True):
-        assert close(some, published.expected(unit, query, 20))
+        assert nearly_equal(some, published.expected(unit, query, 20))
 
 
 def test_half_precision_is_the_exact_cosine_of_what_is_stored(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_half_precision_is_the_exact_cosine_of_what_is_stored(tmp_path: Path) ->
     asked = unit_vectors(3, seed=5)
     found = half.open().nearest("sentence", asked, 10)
     for query, some in zip(asked, found, strict=True):
-        assert close(some, half.expected("sentence", query, 10, dtype="float16"))
+        assert nearly_equal(some, half.expected("sentence", query, 10, dtype="float16"))
 
 
 @given(
@@ -95,7 +95,7 @@ def test_equal_vectors_are_found_in_corpus_order(
     sidecar = one.open()
     asked = few[:queries] if queries <= distinct else few[:1]
     for query, some in zip(asked, sidecar.nearest("sentence", asked, n), strict=True):
-        assert close(some, one.expected("sentence", query, n))
+        assert nearly_equal(some, one.expected("sentence", query, n))
     sidecar.close()
 
 
@@ -105,16 +105,16 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Iterator[int]]
 
 
 def test_blocks_that_cut_shards_change_nothing(
-    published: Published, monkeypatch: pytest.MonkeyPatch
+    published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact, "block_rows", lambda *_, **__: 7)
     monkeypatch.setattr(exact, "_RESCORED", 5)
     asked = unit_vectors(3, seed=6)
     for query, some in zip(asked, published.open().nearest("sentence", asked, 30), strict=True):
-        assert close(some, published.expected("sentence", query, 30))
+        assert nearly_equal(some, published.expected("sentence", query, 30))
 
 
-def test_fewer_rows_than_asked_for_are_all_rows(published: Published) -> None:
+def test_fewer_rows_than_asked_for_are_all_rows(published: PublishedVectors) -> None:
     (found,) = published.open().nearest("passage", unit_vectors(1), 10_000)
     assert len(found) == 1_200
     assert published.open().nearest("passage", unit_vectors(0), 5) == []
@@ -150,7 +150,7 @@ def test_a_unit_that_was_left_out_is_not_served(tmp_path: Path) -> None:
     ],
 )
 def test_queries_that_cannot_be_answered_are_refused(
-    published: Published, queries: np.ndarray, n: int, what: str
+    published: PublishedVectors, queries: np.ndarray, n: int, what: str
 ) -> None:
     with pytest.raises(ArgumentError) as raised:
         published.open().nearest("passage", queries, n)
@@ -160,8 +160,8 @@ def test_queries_that_cannot_be_answered_are_refused(
 # What it is
 
 
-def test_the_manifest_tells_what_was_embedded(published: Published) -> None:
-    made = published.made
+def test_the_manifest_tells_what_was_embedded(published: PublishedVectors) -> None:
+    made = published.vector_manifest
     assert made.encoder == ENCODER
     assert (made.rows, made.chunks) == ({"sentence": 3_600, "passage": 1_200}, 1_200)
     assert (made.index, made.nprobe) == (
@@ -174,7 +174,7 @@ def test_the_manifest_tells_what_was_embedded(published: Published) -> None:
     assert VectorManifest.from_json(text, "here") == made == published.open().manifest
 
 
-def test_nothing_but_the_sidecar_is_left_in_its_folder(published: Published) -> None:
+def test_nothing_but_the_sidecar_is_left_in_its_folder(published: PublishedVectors) -> None:
     assert sorted(path.name for path in published.root.iterdir()) == [
         published.manifest.placement[:16],
         "publishing.lock",
@@ -265,7 +265,7 @@ def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_sidecar_of_another_model_is_refused_naming_both(
-    published: Published, other: dict[str, str], told: str
+    published: PublishedVectors, other: dict[str, str], told: str
 ) -> None:
     fields = {"kind": "hashing", "name": "words", "revision": "1", "dimension": DIMENSION}
     identity = EncoderIdentity(**{**fields, **other})
@@ -277,7 +277,7 @@ def test_a_sidecar_of_another_model_is_refused_naming_both(
     )
 
 
-def test_equal_weights_under_another_name_are_the_same_model(published: Published) -> None:
+def test_equal_weights_under_another_name_are_the_same_model(published: PublishedVectors) -> None:
     identity = EncoderIdentity(
         kind="hashing", name="/moved/words", revision="1", dimension=DIMENSION
     )
@@ -298,7 +298,9 @@ def test_other_declared_metadata_are_refused(tmp_path: Path) -> None:
 # Threads and closing
 
 
-def test_threads_search_at_once_and_calls_after_closing_are_refused(published: Published) -> None:
+def test_threads_search_at_once_and_calls_after_closing_are_refused(
+    published: PublishedVectors,
+) -> None:
     sidecar = published.open()
     asked = unit_vectors(4, seed=7)
     expected = sidecar.nearest("sentence", asked, 10)
@@ -406,7 +408,9 @@ def test_publishing_again_replaces_what_was_there(tmp_path: Path) -> None:
     _publish(tmp_path, chunks, encoder=other)
     assert first.open().encoder == other
     query = unit_vectors(1, seed=3)
-    assert close(reader.nearest("sentence", query, 5)[0], first.expected("sentence", query[0], 5))
+    assert nearly_equal(
+        reader.nearest("sentence", query, 5)[0], first.expected("sentence", query[0], 5)
+    )
 
 
 _KILLED = """
@@ -447,11 +451,13 @@ def test_a_kill_while_publishing_leaves_nothing_half_done_and_is_gone_on_from(
     with pytest.raises(VectorsNotFoundError):
         open_vectors(tmp_path / "vectors", Untouched(manifest), "index")
     made = _publish(tmp_path, chunks, index="IVF2,PQ8x4")
-    one = Published(tmp_path / "vectors", chunks, vectors, manifest, made)
+    one = PublishedVectors(tmp_path / "vectors", chunks, vectors, manifest, made)
     sidecar = one.open()
     sidecar.verify()
     query = unit_vectors(1, seed=2)
-    assert close(sidecar.nearest("sentence", query, 20)[0], one.expected("sentence", query[0], 20))
+    assert nearly_equal(
+        sidecar.nearest("sentence", query, 20)[0], one.expected("sentence", query[0], 20)
+    )
     assert not list(one.root.glob("*.new")) + list(one.folder.glob("*.part"))
 
 

@@ -20,11 +20,11 @@ from index_jobs.embed.reuse import find_reuse
 from tests.support.strategies import METADATA
 from tests.support.vector_shards import (
     ENCODER,
-    Published,
+    PublishedVectors,
     Untouched,
     chunks_of,
-    close,
     manifest_of,
+    nearly_equal,
     publish,
     shards_in,
     unit_vectors,
@@ -36,7 +36,7 @@ QUERY = unit_vectors(1, seed=4)
 
 
 @pytest.fixture(params=["flat", "IVF2,Flat"])
-def published(request: pytest.FixtureRequest, tmp_path: Path) -> Published:
+def published(request: pytest.FixtureRequest, tmp_path: Path) -> PublishedVectors:
     return publish(tmp_path, chunks_of(120), size=50, index=request.param)
 
 
@@ -55,21 +55,21 @@ class Reading:
         return self._engine.scan(scope)
 
 
-def _open(one: Published, chunks: Sequence[Chunk], *, allow_stale: bool = False) -> Sidecar:
+def _open(one: PublishedVectors, chunks: Sequence[Chunk], *, allow_stale: bool = False) -> Sidecar:
     return open_vectors(one.root, Reading(chunks), "index", allow_stale=allow_stale)
 
 
-def _is_exact_over(sidecar: Sidecar, one: Published, chunks: Sequence[Chunk]) -> bool:
+def _is_exact_over(sidecar: Sidecar, one: PublishedVectors, chunks: Sequence[Chunk]) -> bool:
     """Whether a search finds what numpy finds among the vectors of these chunks."""
     kept = {each.ordinal for each in chunks}
     inside = np.array(
         [each.ordinal in kept for each in one.chunks for _ in rows_of(each, "sentence")]
     )
     found = sidecar.nearest("sentence", QUERY, 500)[0]
-    return close(found, one.expected("sentence", QUERY[0], 500, inside))
+    return nearly_equal(found, one.expected("sentence", QUERY[0], 500, inside))
 
 
-def test_deleted_passages_are_not_found(published: Published) -> None:
+def test_deleted_passages_are_not_found(published: PublishedVectors) -> None:
     left = [each for number, each in enumerate(published.chunks) if number % 5]
     sidecar = _open(published, left)
     assert sidecar.stale is None
@@ -78,7 +78,9 @@ def test_deleted_passages_are_not_found(published: Published) -> None:
     assert len(sidecar.nearest("passage", QUERY, 500, german)[0]) == 48
 
 
-def test_what_is_deleted_is_kept_in_a_file_and_not_asked_for_again(published: Published) -> None:
+def test_what_is_deleted_is_kept_in_a_file_and_not_asked_for_again(
+    published: PublishedVectors,
+) -> None:
     left = published.chunks[7:]
     before = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
     _open(published, left)
@@ -90,13 +92,13 @@ def test_what_is_deleted_is_kept_in_a_file_and_not_asked_for_again(published: Pu
     published.open().verify()
 
 
-def test_each_state_of_an_index_has_its_own_deletions(published: Published) -> None:
+def test_each_state_of_an_index_has_its_own_deletions(published: PublishedVectors) -> None:
     for left in (published.chunks[3:], published.chunks[9:], published.chunks[:60]):
         assert _is_exact_over(_open(published, left), published, left)
     assert _is_exact_over(published.open(), published, published.chunks)
 
 
-def test_a_file_of_what_is_served_that_is_damaged_is_made_anew(published: Published) -> None:
+def test_a_file_of_what_is_served_that_is_damaged_is_made_anew(published: PublishedVectors) -> None:
     left = published.chunks[7:]
     _open(published, left)
     (path,) = published.folder.glob("served-*")
@@ -107,14 +109,14 @@ def test_a_file_of_what_is_served_that_is_damaged_is_made_anew(published: Publis
         assert path.read_bytes() == data
 
 
-def test_of_what_is_served_only_the_last_files_are_kept(published: Published) -> None:
+def test_of_what_is_served_only_the_last_files_are_kept(published: PublishedVectors) -> None:
     for gone in range(1, 12):
         _open(published, published.chunks[gone:]).close()
     assert len(list(published.folder.glob("served-*"))) == 8
 
 
 def test_deletions_are_masked_where_the_folder_cannot_be_written(
-    published: Published, monkeypatch: pytest.MonkeyPatch
+    published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("read-only")
@@ -124,11 +126,11 @@ def test_deletions_are_masked_where_the_folder_cannot_be_written(
     assert _is_exact_over(_open(published, left), published, left)
 
 
-def test_an_index_from_which_all_was_deleted_finds_nothing(published: Published) -> None:
+def test_an_index_from_which_all_was_deleted_finds_nothing(published: PublishedVectors) -> None:
     assert _open(published, []).nearest("sentence", QUERY, 5) == [[]]
 
 
-def test_added_passages_are_an_error_that_names_only_missing(published: Published) -> None:
+def test_added_passages_are_an_error_that_names_only_missing(published: PublishedVectors) -> None:
     grown = [*published.chunks[3:], *chunks_of(4, first=120)]
     with pytest.raises(VectorsStaleError) as raised:
         _open(published, grown)
@@ -141,7 +143,9 @@ def test_added_passages_are_an_error_that_names_only_missing(published: Publishe
     )
 
 
-def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(published: Published) -> None:
+def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(
+    published: PublishedVectors,
+) -> None:
     grown = [*published.chunks[3:], *chunks_of(4, first=120)]
     sidecar = _open(published, grown, allow_stale=True)
     assert sidecar.stale == (
@@ -156,14 +160,16 @@ def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(published: Pu
 
 
 def test_only_the_text_of_new_passages_is_read_where_that_proves_the_others(
-    published: Published,
+    published: PublishedVectors,
 ) -> None:
     index = Reading([*published.chunks[3:], *chunks_of(4, first=120)])
     open_vectors(published.root, index, "index", allow_stale=True).close()
     assert index.scans == 0
 
 
-def test_vectors_of_other_passages_at_the_same_places_are_refused(published: Published) -> None:
+def test_vectors_of_other_passages_at_the_same_places_are_refused(
+    published: PublishedVectors,
+) -> None:
     changed = chunks_of(120, sentences=2)
     for allow_stale in (False, True):
         with pytest.raises(VectorsMismatchError) as raised:
@@ -188,7 +194,7 @@ def _moved(chunks: Sequence[Chunk], first: int) -> list[Chunk]:
 
 
 def test_of_the_same_passages_in_another_order_only_those_that_stayed_are_served(
-    published: Published,
+    published: PublishedVectors,
 ) -> None:
     moved = _moved(published.chunks, 50)
     assert manifest_of(moved).fingerprint == published.manifest.fingerprint
@@ -198,7 +204,9 @@ def test_of_the_same_passages_in_another_order_only_those_that_stayed_are_served
     assert _is_exact_over(sidecar, published, published.chunks[:50])
 
 
-def test_passages_whose_metadata_or_sentences_changed_are_not_served(published: Published) -> None:
+def test_passages_whose_metadata_or_sentences_changed_are_not_served(
+    published: PublishedVectors,
+) -> None:
     first, second, *rest = published.chunks
     other_year = replace(first, metadata={**first.metadata, "year": 1})
     one_sentence = replace(second, sentence_ends=second.sentence_ends[-1:])
@@ -210,7 +218,7 @@ def test_passages_whose_metadata_or_sentences_changed_are_not_served(published: 
 
 
 def test_an_index_that_does_not_state_its_placement_is_refused_with_what_adds_it(
-    published: Published,
+    published: PublishedVectors,
 ) -> None:
     index = Untouched(replace(published.manifest, placement=""))
     with pytest.raises(VectorsStaleError) as raised:
@@ -223,14 +231,16 @@ def test_an_index_that_does_not_state_its_placement_is_refused_with_what_adds_it
     )
 
 
-def test_a_roll_back_finds_the_vectors_of_before(published: Published) -> None:
+def test_a_roll_back_finds_the_vectors_of_before(published: PublishedVectors) -> None:
     grown, made = _grow(published, published.chunks)
     assert _is_exact_over(grown.open(), grown, grown.chunks)
     assert _is_exact_over(published.open(), published, published.chunks)
-    assert made != published.made
+    assert made != published.vector_manifest
 
 
-def test_of_several_sidecars_the_one_that_lacks_nothing_is_taken(published: Published) -> None:
+def test_of_several_sidecars_the_one_that_lacks_nothing_is_taken(
+    published: PublishedVectors,
+) -> None:
     grown, _ = _grow(published, published.chunks)
     left = grown.chunks[5:]
     sidecar = _open(published, left)
@@ -238,7 +248,7 @@ def test_of_several_sidecars_the_one_that_lacks_nothing_is_taken(published: Publ
     assert _is_exact_over(sidecar, grown, left)
 
 
-def test_rows_of_texts_that_are_gone_are_dead_and_not_found(published: Published) -> None:
+def test_rows_of_texts_that_are_gone_are_dead_and_not_found(published: PublishedVectors) -> None:
     left = [each for number, each in enumerate(published.chunks) if number % 7]
     grown, made = _grow(published, left)
     assert made.dead_rows == {"sentence": 54, "passage": 18}
@@ -251,11 +261,11 @@ def test_rows_of_texts_that_are_gone_are_dead_and_not_found(published: Published
     assert _is_exact_over(_open(grown, fewer), grown, fewer)
 
 
-def test_rows_keep_their_vectors_wherever_their_texts_move(published: Published) -> None:
+def test_rows_keep_their_vectors_wherever_their_texts_move(published: PublishedVectors) -> None:
     moved = _moved(published.chunks, 0)
     manifest = manifest_of(moved)
     placement = write_placement(published.root.parent / "placement", moved)
-    shards = published.made.shards_in(published.folder)
+    shards = published.vector_manifest.shards_in(published.folder)
     reuse = find_reuse(placement, VECTOR_UNITS, shards, lambda *_: None)
     assert (reuse.linked, reuse.missing_rows()) == (shards, 0)
     made = publish_sidecar(
@@ -265,7 +275,7 @@ def test_rows_keep_their_vectors_wherever_their_texts_move(published: Published)
         encoder=ENCODER,
         units=VECTOR_UNITS,
         dtype="float32",
-        index=published.made.index["sentence"],
+        index=published.vector_manifest.index["sentence"],
         manifest=manifest,
         earlier=published.folder,
     )
@@ -278,7 +288,7 @@ def test_rows_keep_their_vectors_wherever_their_texts_move(published: Published)
         )
         for unit in VECTOR_UNITS
     }
-    now = Published(published.root, moved, turned, manifest, made)
+    now = PublishedVectors(published.root, moved, turned, manifest, made)
     sidecar = now.open()
     assert _is_exact_over(sidecar, now, moved)
     german = Scope((KeywordEquals("lang", "de"),))
@@ -286,7 +296,7 @@ def test_rows_keep_their_vectors_wherever_their_texts_move(published: Published)
         [each.metadata["lang"] == "de" for each in moved for _ in rows_of(each, "sentence")]
     )
     in_scope = sidecar.nearest("sentence", QUERY, 500, german)[0]
-    assert close(in_scope, now.expected("sentence", QUERY[0], 500, inside))
+    assert nearly_equal(in_scope, now.expected("sentence", QUERY[0], 500, inside))
     for name in ("shard-00000.sentence.npy", "sentence.faiss", "sentence.ivfdata"):
         if (published.folder / name).exists():
             assert (published.folder / name).samefile(now.folder / name)
@@ -298,7 +308,7 @@ def _rows_of_chunks(chunks: Sequence[Chunk], unit: VectorUnit) -> list[list[int]
     return [list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)]
 
 
-def _grow(one: Published, left: Sequence[Chunk]) -> tuple[Published, VectorManifest]:
+def _grow(one: PublishedVectors, left: Sequence[Chunk]) -> tuple[PublishedVectors, VectorManifest]:
     """The sidecar of an index of which ``left`` remained and to which 90 chunks were added."""
     new = chunks_of(90, first=120)
     work = one.root.parent / "more"
@@ -309,7 +319,7 @@ def _grow(one: Published, left: Sequence[Chunk]) -> tuple[Published, VectorManif
     reuse = find_reuse(
         placement,
         VECTOR_UNITS,
-        [*one.made.shards_in(one.folder), *shards_in(work)],
+        [*one.vector_manifest.shards_in(one.folder), *shards_in(work)],
         lambda *_: None,
     )
     assert reuse.missing_rows() == 0
@@ -335,4 +345,4 @@ def _grow(one: Published, left: Sequence[Chunk]) -> tuple[Published, VectorManif
         )
         for unit in VECTOR_UNITS
     }
-    return Published(one.root, now, every, manifest, made), made
+    return PublishedVectors(one.root, now, every, manifest, made), made

@@ -16,7 +16,7 @@ from bench.guides.viewer_picture import PICTURE, SIZE, picture
 from tests.support.browser import DESK, PHONE, open_page, overflow
 from tests.support.commands import SAMPLE
 from tests.support.records import read, search
-from tests.support.viewed_runs import answered, asked, run_folder
+from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 QUESTIONS = str(Path(SAMPLE).with_name("questions.jsonl"))
 MAX_BYTES = 40_000_000
@@ -160,9 +160,13 @@ def test_runs_over_other_questions_say_what_is_in_which_and_over_how_many_a_mean
     browser: Browser, tmp_path: Path
 ) -> None:
     titles = ["Ann", "Bea", "Cid"]
-    questions = [asked("q", supporting_titles=titles), asked("r"), asked("s", "Who?")]
+    questions = [
+        question_row("q", supporting_titles=titles),
+        question_row("r"),
+        question_row("s", "Who?"),
+    ]
     step = search("a", "b", text="2 of 2 passages for x\n[a] Ann\nText.\n[b] Bea\nText.")
-    made = [answered(id, "Paris", step) for id in "qr"]
+    made = [answered_record(id, "Paris", step) for id in "qr"]
     folders = [
         run_folder(tmp_path / "a", questions, made),
         run_folder(tmp_path / "b", questions[:2], made[:1]),
@@ -343,15 +347,15 @@ def hostile_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             title = " ".join(one.split())
             text = f'1 of 1 passage for "{one}"\n[{at}] {title}\n{one} opera\n[Note: {one}'
             questions.append(
-                asked(id, one, answer=one, question_type=one, evidence=[[one, one, one]])
+                question_row(id, one, answer=one, question_type=one, evidence=[[one, one, one]])
             )
             steps = (
-                search(str(at), text=text, asked={"query": f'opera "{one}"', one: one}),
-                search(text=one, asked={"query": one}, status="error"),
-                search(text=one, tool=one, asked={}),
+                search(str(at), text=text, tool_input={"query": f'opera "{one}"', one: one}),
+                search(text=one, tool_input={"query": one}, status="error"),
+                search(text=one, tool=one, tool_input={}),
                 read(str(at), text=f"[{at}] {title}\n({one}: {one})\n{one}"),
             )
-            records.append(answered(id, one, *steps, question=one, explanation=one))
+            records.append(answered_record(id, one, *steps, question=one, explanation=one))
         folders.append(
             run_folder(
                 place / which, questions, records,
@@ -419,8 +423,8 @@ def test_scripts_that_are_not_the_page_s_own_are_refused(
         }"""
     )
     assert page.evaluate("window.ran") is None
-    assert any("Content Security Policy" in one for one in watched.said)
-    assert watched.asked == []
+    assert any("Content Security Policy" in one for one in watched.messages)
+    assert watched.requests == []
     page.context.close()
 
 
@@ -440,15 +444,16 @@ def test_2000_questions_open_in_seconds_and_fit_into_40_megabytes(
             asked_for = f"{words[question % 400]} AND {words[at]}"
             blocks = "\n".join(f"[{id}] Title {id}\n{passages[int(id)]}" for id in ids)
             text = f"5 of 9 passages for ({asked_for})\n{blocks}\nMore: offset=5."
-            yield search(*ids, text=text, asked={"query": asked_for}, tokens=600)
+            yield search(*ids, text=text, tool_input={"query": asked_for}, tokens=600)
 
     questions = [
-        asked(f"q{at}", f"Which {words[at % 400]} was number {at}?", question_type=f"type {at % 4}",
-              evidence=[[f"Title {at % 600}", "is", passages[at % 600][:14]]])
+        question_row(f"q{at}", f"Which {words[at % 400]} was number {at}?",
+                     question_type=f"type {at % 4}",
+                     evidence=[[f"Title {at % 600}", "is", passages[at % 600][:14]]])
         for at in range(2_000)
     ]  # fmt: skip
     records = [
-        answered(
+        answered_record(
             f"q{at}", "Paris" if at % 3 else "Rome", *steps(at), question=questions[at]["question"]
         )
         for at in range(2_000)

@@ -8,7 +8,7 @@ import pytest
 
 from arag_search.agent.models.openai import OpenAIModel
 from tests.support.endpoint import Endpoint, running_endpoint
-from tests.support.openai_asking import KEY, Waits, never
+from tests.support.openai_asking import KEY, WaitLog, fail_on_wait
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +19,12 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture(scope="module")
-def all_waits() -> Waits:
-    return Waits()
+def all_waits() -> WaitLog:
+    return WaitLog()
 
 
 @pytest.fixture
-def waits(all_waits: Waits) -> Waits:
+def waits(all_waits: WaitLog) -> WaitLog:
     all_waits.seconds.clear()
     all_waits.retries.clear()
     return all_waits
@@ -33,13 +33,13 @@ def waits(all_waits: Waits) -> Waits:
 @pytest.fixture(scope="module")
 def shared(endpoint: Endpoint) -> Iterator[OpenAIModel]:
     """One model for the tests that change none of its options and wait for nothing."""
-    model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, sleep=never)
+    model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, sleep=fail_on_wait)
     yield model
     model.close()
 
 
 @pytest.fixture(scope="module")
-def patient(endpoint: Endpoint, all_waits: Waits) -> Iterator[OpenAIModel]:
+def patient(endpoint: Endpoint, all_waits: WaitLog) -> Iterator[OpenAIModel]:
     """A model that tries three times, with no chance in its waits."""
     model = OpenAIModel(
         "m",

@@ -22,7 +22,7 @@ from arag_search.tokens import count_tokens
 from arag_search.vectors.base import EncoderIdentity
 from arag_search.vectors.encoders.endpoint import EndpointEncoder
 from tests.support.endpoint import Answer, Endpoint, embeddings, refusal
-from tests.support.openai_asking import KEY, Waits, never
+from tests.support.openai_asking import KEY, WaitLog, fail_on_wait
 
 
 @pytest.fixture
@@ -30,7 +30,12 @@ def encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
     """Make an encoder that waits for nothing."""
 
     def make(**options: object) -> EndpointEncoder:
-        with_defaults = {"base_url": endpoint.base_url, "key": KEY, "sleep": never, **options}
+        with_defaults = {
+            "base_url": endpoint.base_url,
+            "key": KEY,
+            "sleep": fail_on_wait,
+            **options,
+        }
         return EndpointEncoder("m", **with_defaults)  # type: ignore[arg-type]
 
     return make
@@ -57,7 +62,7 @@ def packed(*numbers: float) -> str:
 def test_vectors_are_of_unit_length_in_the_order_of_their_indexes(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(embeddings([3, 4], [0, 2], [-5, 0], order=(2, 0, 1)))
+    endpoint.reply_with(embeddings([3, 4], [0, 2], [-5, 0], order=(2, 0, 1)))
     vectors = encoder().encode(["a", "b", "c"])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [pytest.approx([0.6, 0.8]), [0, 1], [-1, 0]]
@@ -69,21 +74,21 @@ def test_vectors_are_of_unit_length_in_the_order_of_their_indexes(
 
 
 def test_vectors_may_come_as_base64(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings(packed(3, 4), packed(0, 1)))
+    endpoint.reply_with(embeddings(packed(3, 4), packed(0, 1)))
     assert encoder().encode(["a", "b"]).tolist() == [pytest.approx([0.6, 0.8]), [0, 1]]
 
 
 def test_vectors_without_indexes_are_in_the_order_of_the_texts(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(Answer(body={"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}))
+    endpoint.reply_with(Answer(body={"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}))
     assert encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
 def test_an_endpoint_without_base64_is_asked_for_lists_from_then_on(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(refusal(422, "encoding_format: only float"), embeddings([1, 0]))
+    endpoint.reply_with(refusal(422, "encoding_format: only float"), embeddings([1, 0]))
     asking = encoder()
     asking.encode(["a"])
     asking.encode(["b"])
@@ -93,14 +98,14 @@ def test_an_endpoint_without_base64_is_asked_for_lists_from_then_on(
 
 def test_requests_are_bounded_by_texts_and_by_tokens(endpoint: Endpoint, encoder: Make) -> None:
     long = "word " * 50
-    endpoint.will(embeddings([1, 0], [0, 1]), embeddings([1, 0]), embeddings([0, 1]))
+    endpoint.reply_with(embeddings([1, 0], [0, 1]), embeddings([1, 0]), embeddings([0, 1]))
     asking = encoder(batch_size=2, max_request_tokens=60)
     assert asking.encode(["a", "b", long, long]).shape == (4, 2)
     assert inputs(endpoint) == [["a", "b"], [long], [long]]
 
 
 def test_a_long_text_is_cut_and_an_empty_one_is_a_blank(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings([1, 0], [1, 0], [1, 0]))
+    endpoint.reply_with(embeddings([1, 0], [1, 0], [1, 0]))
     asking = encoder(max_tokens=10)
     asking.encode(["word " * 10_000, "", "half \ud83d"])
     [[cut, blank, mended]] = inputs(endpoint)
@@ -110,7 +115,7 @@ def test_a_long_text_is_cut_and_an_empty_one_is_a_blank(endpoint: Endpoint, enco
 
 
 def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(
+    endpoint.reply_with(
         Answer(413, "Payload too large"),
         embeddings([1, 0]),
         refusal(422, "batch size 2 > maximum allowed batch size 1"),
@@ -124,7 +129,7 @@ def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, encoder: Make)
 def test_a_text_that_is_too_long_alone_names_the_variable(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(refusal(400, "This model's maximum context length is 512 tokens."))
+    endpoint.reply_with(refusal(400, "This model's maximum context length is 512 tokens."))
     assert refused(encoder(), EncoderLengthError) == (
         "The request is too long for the model: This model's maximum context length is 512 "
         f"tokens.\nWhere: encoder m at {endpoint.base_url}\n"
@@ -134,7 +139,7 @@ def test_a_text_that_is_too_long_alone_names_the_variable(
 
 
 def test_only_queries_have_the_instruction(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings([1, 0]))
+    endpoint.reply_with(embeddings([1, 0]))
     asking = encoder(query_instruction="Find: ")
     asking.encode_queries(["a"])
     asking.encode(["a"])
@@ -144,7 +149,7 @@ def test_only_queries_have_the_instruction(endpoint: Endpoint, encoder: Make) ->
 def test_the_dimension_is_learnt_once_and_no_text_is_not_sent(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(embeddings([1, 0, 0]))
+    endpoint.reply_with(embeddings([1, 0, 0]))
     asking = encoder(query_instruction="Find: ")
     expected = EncoderIdentity(
         kind="endpoint",
@@ -160,7 +165,7 @@ def test_the_dimension_is_learnt_once_and_no_text_is_not_sent(
 
 
 def test_another_dimension_than_before_is_an_error(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings([1, 0]), embeddings([1, 0, 0]))
+    endpoint.reply_with(embeddings([1, 0]), embeddings([1, 0, 0]))
     asking = encoder()
     asking.encode(["a"])
     assert refused(asking, EncoderReplyError) == (
@@ -170,7 +175,7 @@ def test_another_dimension_than_before_is_an_error(endpoint: Endpoint, encoder: 
 
 
 def test_a_dimension_that_is_asked_for_is_checked(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings([1, 0, 0]))
+    endpoint.reply_with(embeddings([1, 0, 0]))
     said = refused(encoder(dimension=2), EncoderReplyError)
     assert said.startswith("The endpoint gave vectors of 3 numbers, not 2 as asked for.\n")
     assert endpoint.requests[0]["dimensions"] == 2
@@ -204,7 +209,7 @@ def test_a_dimension_that_is_asked_for_is_checked(endpoint: Endpoint, encoder: M
 def test_a_body_that_is_not_the_vectors_is_shown(
     endpoint: Endpoint, encoder: Make, body: object, problem: str
 ) -> None:
-    endpoint.will(Answer(200, body))
+    endpoint.reply_with(Answer(200, body))
     said = refused(encoder(), EncoderReplyError, "a", "b")
     assert said.startswith(f"The endpoint's reply {problem}")
     assert len(endpoint.requests) == 1
@@ -213,7 +218,7 @@ def test_a_body_that_is_not_the_vectors_is_shown(
 def test_a_vector_with_a_number_that_is_none_names_its_text(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(embeddings(packed(1, 0), packed(float("nan"), 0)))
+    endpoint.reply_with(embeddings(packed(1, 0), packed(float("nan"), 0)))
     assert refused(encoder(), EncoderReplyError, "good", "b" * 99) == (
         f"The vector of a text holds numbers that are not finite: '{'b' * 60}...'.\n"
         f"Where: encoder m at {endpoint.base_url}"
@@ -221,14 +226,14 @@ def test_a_vector_with_a_number_that_is_none_names_its_text(
 
 
 def test_a_vector_of_zeros_becomes_the_first_unit_vector(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.will(embeddings([0, 0], [0, 7]))
+    endpoint.reply_with(embeddings([0, 0], [0, 7]))
     assert encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
 def test_what_may_pass_is_tried_again_with_the_waits_of_models(
-    endpoint: Endpoint, encoder: Make, waits: Waits
+    endpoint: Endpoint, encoder: Make, waits: WaitLog
 ) -> None:
-    endpoint.will(
+    endpoint.reply_with(
         refusal(429, "Slow down", headers={"Retry-After": "7"}),
         Answer(500, "oops"),
         embeddings([1, 0]),
@@ -240,9 +245,9 @@ def test_what_may_pass_is_tried_again_with_the_waits_of_models(
 
 
 def test_an_endpoint_that_stays_away_is_told_with_the_attempts(
-    endpoint: Endpoint, encoder: Make, waits: Waits
+    endpoint: Endpoint, encoder: Make, waits: WaitLog
 ) -> None:
-    endpoint.will(refusal(503, "Loading"))
+    endpoint.reply_with(refusal(503, "Loading"))
     assert refused(encoder(sleep=waits.sleep, max_retries=1), EncoderUnavailableError) == (
         "The endpoint gave no reply in 2 attempts (status 503: Loading).\n"
         f"Where: encoder m at {endpoint.base_url}\nDo: Try again later."
@@ -252,7 +257,7 @@ def test_an_endpoint_that_stays_away_is_told_with_the_attempts(
 def test_a_refused_key_names_the_variables_and_is_not_shown(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
+    endpoint.reply_with(refusal(401, f"Incorrect API key provided: {KEY}."))
     assert refused(encoder(), EncoderAccessError) == (
         "The endpoint refused the key (status 401): Incorrect API key provided: [key].\n"
         f"Where: encoder m at {endpoint.base_url}\n"
@@ -274,7 +279,7 @@ def test_options_that_no_endpoint_takes_are_refused_together(encoder: Make) -> N
 def test_threads_share_an_encoder_and_a_closed_one_says_so(
     endpoint: Endpoint, encoder: Make
 ) -> None:
-    endpoint.will(embeddings([1, 0]))
+    endpoint.reply_with(embeddings([1, 0]))
     asking = encoder()
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda text: asking.encode([text]).tolist(), "abcdefgh"))

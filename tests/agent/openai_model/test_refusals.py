@@ -11,25 +11,25 @@ from arag_search.errors import (
     ModelReplyError,
 )
 from tests.support.endpoint import Answer, Endpoint, refusal
-from tests.support.openai_asking import KEY, refused, where
+from tests.support.openai_asking import KEY, raised_message, where_line
 
 
 def test_a_refused_key_names_the_variables_that_hold_one(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
-    assert refused(shared, ModelAccessError) == (
+    endpoint.reply_with(refusal(401, f"Incorrect API key provided: {KEY}."))
+    assert raised_message(shared, ModelAccessError) == (
         "The endpoint refused the key (status 401): Incorrect API key provided: [key]."
-        f"{where(endpoint)}\n"
+        f"{where_line(endpoint)}\n"
         f"Do: Set ARAG_API_KEY or OPENAI_API_KEY to a key that {endpoint.base_url} accepts."
     )
     assert len(endpoint.requests) == 1
 
 
 def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
-    endpoint.will(refusal(403, "no"))
+    endpoint.reply_with(refusal(403, "no"))
     model = OpenAIModel("m", base_url=endpoint.base_url)
-    said = refused(model, ModelAccessError)
+    said = raised_message(model, ModelAccessError)
     assert said.startswith("The endpoint requires a key (status 403): no\n")
     model.close()
 
@@ -46,10 +46,10 @@ def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
 def test_an_unknown_model_names_it_and_the_base_url(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer, status: int
 ) -> None:
-    endpoint.will(answer)
+    endpoint.reply_with(answer)
     words = answer.body["error"]["message"]  # type: ignore[index]
-    assert refused(shared, ModelAccessError) == (
-        f"The endpoint does not know model 'm' (status {status}): {words}{where(endpoint)}\n"
+    assert raised_message(shared, ModelAccessError) == (
+        f"The endpoint does not know model 'm' (status {status}): {words}{where_line(endpoint)}\n"
         f"Do: Name a model that {endpoint.base_url} serves, or correct the base URL "
         "(it often ends in /v1)."
     )
@@ -58,8 +58,8 @@ def test_an_unknown_model_names_it_and_the_base_url(
 def test_a_key_may_also_be_refused_as_a_bad_request(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    endpoint.will(refusal(400, "API key not valid. Pass a valid one."))
-    said = refused(shared, ModelAccessError)
+    endpoint.reply_with(refusal(400, "API key not valid. Pass a valid one."))
+    said = raised_message(shared, ModelAccessError)
     assert said.startswith("The endpoint refused the key (status 400): API key not valid.")
 
 
@@ -73,9 +73,10 @@ def test_a_key_may_also_be_refused_as_a_bad_request(
 def test_an_account_without_money_is_not_tried_again(
     shared: OpenAIModel, endpoint: Endpoint, status: int, answer: Answer
 ) -> None:
-    endpoint.will(answer)
-    assert refused(shared, ModelAccessError) == (
-        f"The endpoint requires payment (status {status}): Insufficient balance{where(endpoint)}"
+    endpoint.reply_with(answer)
+    assert raised_message(shared, ModelAccessError) == (
+        f"The endpoint requires payment (status {status}): Insufficient balance"
+        f"{where_line(endpoint)}"
     )
 
 
@@ -96,10 +97,10 @@ def test_an_account_without_money_is_not_tried_again(
 def test_a_request_that_is_too_long_is_recognised(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer
 ) -> None:
-    endpoint.will(answer)
-    said = refused(shared, ContextLengthError)
+    endpoint.reply_with(answer)
+    said = raised_message(shared, ContextLengthError)
     assert said.startswith("The request is too long for the model: ")
-    assert said.endswith(where(endpoint))
+    assert said.endswith(where_line(endpoint))
     assert len(endpoint.requests) == 1
 
 
@@ -116,9 +117,9 @@ def test_a_request_that_is_too_long_is_recognised(
 def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_again(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer, words: str
 ) -> None:
-    endpoint.will(answer)
-    assert refused(shared, ModelReplyError) == (
-        f"The endpoint refused the request (status 400): {words}{where(endpoint)}"
+    endpoint.reply_with(answer)
+    assert raised_message(shared, ModelReplyError) == (
+        f"The endpoint refused the request (status 400): {words}{where_line(endpoint)}"
     )
     assert len(endpoint.requests) == 1
 
@@ -141,6 +142,6 @@ def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_ag
 def test_a_body_that_is_no_completion_is_shown(
     shared: OpenAIModel, endpoint: Endpoint, body: object, words: str
 ) -> None:
-    endpoint.will(Answer(200, body))
-    assert refused(shared, ModelReplyError) == words + where(endpoint)
+    endpoint.reply_with(Answer(200, body))
+    assert raised_message(shared, ModelReplyError) == words + where_line(endpoint)
     assert len(endpoint.requests) == 1

@@ -19,7 +19,7 @@ from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
 
 def test_a_reply_in_words_with_what_it_used(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion("Ada", usage={"prompt_tokens": 12, "completion_tokens": 3}))
+    endpoint.reply_with(completion("Ada", usage={"prompt_tokens": 12, "completion_tokens": 3}))
     assert shared.reply(FINAL) == ModelReply("Ada", usage=Usage(12, 3, "endpoint"))
     assert endpoint.paths == ["/v1/chat/completions"]
     assert endpoint.keys == [f"Bearer {KEY}"]
@@ -27,7 +27,7 @@ def test_a_reply_in_words_with_what_it_used(shared: OpenAIModel, endpoint: Endpo
 
 
 def test_a_tool_call_is_asked_for_one_at_a_time(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion(None, ("search", '{"query": "ada"}')))
+    endpoint.reply_with(completion(None, ("search", '{"query": "ada"}')))
     assert shared.reply(QUESTION) == ModelReply(
         "", (ToolCall("id1", "search", '{"query": "ada"}'),)
     )
@@ -36,7 +36,7 @@ def test_a_tool_call_is_asked_for_one_at_a_time(shared: OpenAIModel, endpoint: E
 
 
 def test_several_calls_at_once_are_all_given(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion("Both.", ("search", "{}"), ("read", '{"ids": [1]}')))
+    endpoint.reply_with(completion("Both.", ("search", "{}"), ("read", '{"ids": [1]}')))
     reply = shared.reply(QUESTION)
     assert reply.text == "Both."
     assert [(call.id, call.name) for call in reply.tool_calls] == [
@@ -49,12 +49,12 @@ def test_several_calls_at_once_are_all_given(shared: OpenAIModel, endpoint: Endp
 def test_broken_arguments_are_given_as_they_were_written(
     shared: OpenAIModel, endpoint: Endpoint, arguments: str
 ) -> None:
-    endpoint.will(completion(None, ("search", arguments)))
+    endpoint.reply_with(completion(None, ("search", arguments)))
     assert shared.reply(QUESTION).tool_calls[0].arguments == arguments
 
 
 def test_an_unknown_tool_is_given_as_it_was_named(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion(None, ("google", "{}")))
+    endpoint.reply_with(completion(None, ("google", "{}")))
     assert shared.reply(QUESTION).tool_calls == (ToolCall("id1", "google", "{}"),)
 
 
@@ -62,7 +62,7 @@ def test_arguments_that_come_as_an_object_and_calls_without_ids_are_understood(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
     function = {"name": "search", "arguments": {"query": "ada"}}
-    endpoint.will(completion(None, tool_calls=[{"function": function}, {"function": {}}]))
+    endpoint.reply_with(completion(None, tool_calls=[{"function": function}, {"function": {}}]))
     assert shared.reply(QUESTION).tool_calls == (
         ToolCall("call_1_1", "search", '{"query": "ada"}'),
         ToolCall("call_1_2", "", "{}"),
@@ -70,13 +70,13 @@ def test_arguments_that_come_as_an_object_and_calls_without_ids_are_understood(
 
 
 def test_an_empty_reply_is_a_reply_without_text(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion(None))
+    endpoint.reply_with(completion(None))
     assert shared.reply(QUESTION) == ModelReply("")
 
 
 def test_a_refusal_and_a_text_in_parts_are_text(shared: OpenAIModel, endpoint: Endpoint) -> None:
     parts = [{"type": "text", "text": "Ada "}, {"type": "text", "text": "Lovelace"}]
-    endpoint.will(completion(None, refusal="I will not."), completion(parts))
+    endpoint.reply_with(completion(None, refusal="I will not."), completion(parts))
     assert shared.reply(FINAL).text == "I will not."
     assert shared.reply(FINAL).text == "Ada Lovelace"
 
@@ -85,7 +85,7 @@ def test_a_refusal_and_a_text_in_parts_are_text(shared: OpenAIModel, endpoint: E
 def test_reasoning_is_kept_apart_from_the_text(
     shared: OpenAIModel, endpoint: Endpoint, field: str
 ) -> None:
-    endpoint.will(completion("Ada", **{field: "Hm."}))
+    endpoint.reply_with(completion("Ada", **{field: "Hm."}))
     assert shared.reply(FINAL) == ModelReply("Ada", reasoning="Hm.")
 
 
@@ -93,7 +93,7 @@ def test_reasoning_is_kept_apart_from_the_text(
 def test_usage_that_is_absent_or_partial_is_none(
     shared: OpenAIModel, endpoint: Endpoint, usage: object
 ) -> None:
-    endpoint.will(completion("Ada", usage=usage))
+    endpoint.reply_with(completion("Ada", usage=usage))
     assert shared.reply(FINAL).usage is None
 
 
@@ -101,7 +101,7 @@ def test_earlier_steps_are_sent_and_half_an_emoji_in_them_is_replaced(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
     calls = (ToolCall("a", "search", '{"query": "ada"}'), ToolCall("b", "search", '{"q": "\ud83d'))
-    endpoint.will(completion("Ada"))
+    endpoint.reply_with(completion("Ada"))
     shared.reply(
         ModelRequest(
             [
@@ -124,7 +124,7 @@ def test_earlier_steps_are_sent_and_half_an_emoji_in_them_is_replaced(
 
 
 def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
-    endpoint.will(completion("Ada"))
+    endpoint.reply_with(completion("Ada"))
     model = OpenAIModel(
         "m",
         base_url=endpoint.base_url,
@@ -146,7 +146,7 @@ def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
 def test_an_endpoint_without_the_option_of_one_call_is_not_asked_for_it_again(
     endpoint: Endpoint, status: int
 ) -> None:
-    endpoint.will(
+    endpoint.reply_with(
         refusal(status, "Unknown parameter: 'parallel_tool_calls'."),
         completion("Ada"),
         completion("Bob"),
@@ -158,7 +158,7 @@ def test_an_endpoint_without_the_option_of_one_call_is_not_asked_for_it_again(
 
 
 def test_threads_share_one_model(shared: OpenAIModel, endpoint: Endpoint) -> None:
-    endpoint.will(completion("Ada"))
+    endpoint.reply_with(completion("Ada"))
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(lambda _: shared.reply(QUESTION).text, range(40)))
     assert replies == ["Ada"] * 40

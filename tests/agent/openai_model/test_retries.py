@@ -15,13 +15,13 @@ from arag_search.errors import (
     ModelUnavailableError,
 )
 from tests.support.endpoint import Answer, Endpoint, completion, refusal
-from tests.support.openai_asking import FINAL, QUESTION, Waits, refused, where
+from tests.support.openai_asking import FINAL, QUESTION, WaitLog, raised_message, where_line
 
 
 def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
-    patient: OpenAIModel, endpoint: Endpoint, waits: Waits
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
-    endpoint.will(refusal(429, "Slow down", headers={"Retry-After": "7"}), completion("Ada"))
+    endpoint.reply_with(refusal(429, "Slow down", headers={"Retry-After": "7"}), completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert waits.seconds == [7.0]
     assert waits.retries == [Retry("q1", 1, 3, "Slow down", 7.0)]
@@ -42,28 +42,30 @@ def test_a_rate_limit_is_waited_out_as_long_as_the_endpoint_says(
 def test_retry_after_is_seconds_and_capped(
     patient: OpenAIModel,
     endpoint: Endpoint,
-    waits: Waits,
+    waits: WaitLog,
     headers: dict[str, str],
     expected_s: float,
 ) -> None:
-    endpoint.will(refusal(429, "Slow down", headers=headers), completion("Ada"))
+    endpoint.reply_with(refusal(429, "Slow down", headers=headers), completion("Ada"))
     patient.reply(QUESTION)
     assert waits.seconds == [expected_s]
 
 
-def test_retry_after_may_be_a_date(patient: OpenAIModel, endpoint: Endpoint, waits: Waits) -> None:
+def test_retry_after_may_be_a_date(
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
+) -> None:
     date = email.utils.formatdate(time.time() + 40, usegmt=True)
-    endpoint.will(refusal(503, "Later", headers={"Retry-After": date}), completion("Ada"))
+    endpoint.reply_with(refusal(503, "Later", headers={"Retry-After": date}), completion("Ada"))
     patient.reply(QUESTION)
     assert 35 < waits.seconds[0] <= 40
 
 
 def test_a_rate_limit_without_end_says_how_often_it_was_tried(
-    patient: OpenAIModel, endpoint: Endpoint, waits: Waits
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
-    endpoint.will(refusal(429, "Slow down"))
-    assert refused(patient, ModelUnavailableError) == (
-        f"The endpoint gave no reply in 3 attempts (status 429: Slow down).{where(endpoint)}\n"
+    endpoint.reply_with(refusal(429, "Slow down"))
+    assert raised_message(patient, ModelUnavailableError) == (
+        f"The endpoint gave no reply in 3 attempts (status 429: Slow down).{where_line(endpoint)}\n"
         "Do: Try again later, or with fewer workers."
     )
     assert len(endpoint.requests) == 3
@@ -72,27 +74,27 @@ def test_a_rate_limit_without_end_says_how_often_it_was_tried(
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
 def test_statuses_that_pass_are_tried_again(
-    patient: OpenAIModel, endpoint: Endpoint, waits: Waits, status: int
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog, status: int
 ) -> None:
-    endpoint.will(Answer(status, "<h1>oops</h1>"), completion("Ada"))
+    endpoint.reply_with(Answer(status, "<h1>oops</h1>"), completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert [retry.reason for retry in waits.retries] == ["<h1>oops</h1>"]
 
 
 def test_an_error_of_a_gateway_with_status_200_has_the_status_it_names(
-    patient: OpenAIModel, endpoint: Endpoint, waits: Waits
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
     wrapped = Answer(200, {"error": {"message": "Provider is down", "code": 502}})
-    endpoint.will(wrapped, completion("Ada"))
+    endpoint.reply_with(wrapped, completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert waits.seconds == [1.0]
 
 
 def test_a_cut_connection_is_tried_again(
-    patient: OpenAIModel, endpoint: Endpoint, waits: Waits
+    patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
     cut = Answer(200, completion("Ada").body, cut=True)
-    endpoint.will(cut, completion("Ada"))
+    endpoint.reply_with(cut, completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert waits.retries[0].reason.startswith("RemoteProtocolError: peer closed connection")
 
@@ -100,17 +102,17 @@ def test_a_cut_connection_is_tried_again(
 def test_an_endpoint_that_says_nothing_is_given_up_after_the_last_attempt(
     patient: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    endpoint.will(Answer(silent=True))
-    assert refused(patient, ModelUnavailableError) == (
+    endpoint.reply_with(Answer(silent=True))
+    assert raised_message(patient, ModelUnavailableError) == (
         "The endpoint gave no reply in 3 attempts (the endpoint did not answer in time)."
-        f"{where(endpoint)}\n"
+        f"{where_line(endpoint)}\n"
         f"Do: Check that {endpoint.base_url} is the right address, or try again later."
     )
 
 
 def test_an_endpoint_that_is_not_there_is_told_with_the_cause() -> None:
     model = OpenAIModel("m", base_url="http://127.0.0.1:9/v1", max_retries=0)
-    assert refused(model, ModelUnavailableError, FINAL) == (
+    assert raised_message(model, ModelUnavailableError, FINAL) == (
         "The endpoint gave no reply in 1 attempt (ConnectError: [Errno 111] Connection refused).\n"
         "Where: model m at http://127.0.0.1:9/v1\n"
         "Do: Check that http://127.0.0.1:9/v1 is the right address, or try again later."
@@ -118,8 +120,10 @@ def test_an_endpoint_that_is_not_there_is_told_with_the_cause() -> None:
     model.close()
 
 
-def test_waits_double_to_a_bound_and_chance_shortens_them(endpoint: Endpoint, waits: Waits) -> None:
-    endpoint.will(Answer(500, "oops"))
+def test_waits_double_to_a_bound_and_chance_shortens_them(
+    endpoint: Endpoint, waits: WaitLog
+) -> None:
+    endpoint.reply_with(Answer(500, "oops"))
     for chance in (0.0, 1.0):
         model = OpenAIModel(
             "m",
@@ -128,14 +132,14 @@ def test_waits_double_to_a_bound_and_chance_shortens_them(endpoint: Endpoint, wa
             sleep=waits.sleep,
             chance=lambda chance=chance: chance,
         )
-        refused(model, ModelUnavailableError)
+        raised_message(model, ModelUnavailableError)
         model.close()
     assert waits.seconds[:7] == [1, 2, 4, 8, 16, 30, 30]
     assert waits.seconds[7:] == [0.5, 1, 2, 4, 8, 15, 15]
 
 
 def test_closing_a_model_ends_its_waits(endpoint: Endpoint) -> None:
-    endpoint.will(refusal(429, "Slow down", headers={"Retry-After": "60"}))
+    endpoint.reply_with(refusal(429, "Slow down", headers={"Retry-After": "60"}))
     waiting = threading.Event()
     model = OpenAIModel("m", base_url=endpoint.base_url, on_retry=lambda _: waiting.set())
     with ThreadPoolExecutor(1) as threads:

@@ -28,7 +28,7 @@ def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
     opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
     agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
     query = '{"query": "griselda"}'
-    endpoint.will(
+    endpoint.reply_with(
         completion("Two at once.", ("logical_search", query), ("logical_search", query)),
         completion(None, ("logical_search", '{"query": "gris')),
         completion(None, ("google", "{}")),
@@ -59,7 +59,7 @@ def test_a_refused_key_is_a_failed_question_that_does_not_show_it(
 ) -> None:
     opera = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
     agent = Agent(Index(MemoryEngine([opera]), "memory"), load_preset("logical_read"), shared)
-    endpoint.will(refusal(401, f"Incorrect API key provided: {KEY}."))
+    endpoint.reply_with(refusal(401, f"Incorrect API key provided: {KEY}."))
     record = agent.ask("Who wrote Griselda?", "q1")
     assert record.status == "failed"
     assert (record.failure or "").startswith("ModelAccessError: The endpoint refused the key")
@@ -133,7 +133,7 @@ def test_a_key_is_in_no_error_nor_what_it_came_from(
         refusal(500, f"{KEY} crashed us"),
         Answer(200, f"echo {KEY}"),
     ):
-        endpoint.will(answer)
+        endpoint.reply_with(answer)
         with pytest.raises(Exception, match=r"\[key\]") as raised:
             patient.reply(QUESTION)
         error: BaseException | None = raised.value

@@ -10,7 +10,7 @@ from arag_search.agent.models.scripted import ScriptedModel
 from arag_search.agent.presets import Preset, load_preset
 from arag_search.engines.memory.engine import MemoryEngine
 from arag_search.search.index import Index
-from tests.support.asking import CHUNKS, QUESTION, Ask, Asked
+from tests.support.asking import CHUNKS, QUESTION, Ask, AskedQuestion
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def preset() -> Preset:
 def ask(index: Index, preset: Preset) -> Ask:
     """Ask the question of a script; keywords change the preset."""
 
-    def asked(*script: ModelReply | Exception, **changes: object) -> Asked:
+    def asked(*script: ModelReply | Exception, **changes: object) -> AskedQuestion:
         model = ScriptedModel(script)
         agent = Agent(index, preset.model_copy(update=changes), model)
-        return Asked(agent.ask(QUESTION, "q1"), model)
+        return AskedQuestion(agent.ask(QUESTION, "q1"), model)
 
     return asked

@@ -10,7 +10,7 @@ import pytest
 from bench import BenchError
 from bench.ablation.experiment.cells import Cell, CellRow, cell_files, read_cell, stored, write_cell
 from bench.ablation.experiment.runner import Outcome, chosen_keys, run_cells
-from tests.support.ablations import Computed, halved, suite_of
+from tests.support.ablations import ComputedExperiment, halved_tokens, suite_of
 
 CELL = Cell({"set": "2wiki", "interface": "logical", "order": "Q1 Q2"}, {"code": "a", "index": "b"})
 ROWS = [
@@ -71,12 +71,12 @@ def test_a_broken_file_is_no_cell(tmp_path: Path, change: object, why: str) -> N
 
 def test_a_stopped_run_goes_on_with_the_cells_that_are_missing(tmp_path: Path) -> None:
     suite = suite_of()
-    first = Computed(suite, halved, stop_at=3)
+    first = ComputedExperiment(suite, halved_tokens, stop_at=3)
     with pytest.raises(KeyboardInterrupt):
         run_cells(first, first.keys, tmp_path, lambda _: None)
     assert len(cell_files(tmp_path)) == 3
 
-    again = Computed(suite, halved)
+    again = ComputedExperiment(suite, halved_tokens)
     said: list[str] = []
     assert run_cells(again, again.keys, tmp_path, said.append) == Outcome(measured=5, kept=3)
     assert [dict(one) for one in again.measured] == [dict(one) for one in again.keys[3:]]
@@ -86,32 +86,32 @@ def test_a_stopped_run_goes_on_with_the_cells_that_are_missing(tmp_path: Path) -
 
 def test_another_fingerprint_measures_again_and_says_which(tmp_path: Path) -> None:
     suite = suite_of()
-    before = Computed(suite, halved)
+    before = ComputedExperiment(suite, halved_tokens)
     run_cells(before, before.keys, tmp_path, lambda _: None)
     said: list[str] = []
-    after = Computed(suite, halved, made_of="two")
+    after = ComputedExperiment(suite, halved_tokens, code="two")
     run_cells(after, after.keys[:1], tmp_path, said.append)
     assert said[0].endswith("measured again, for another code.")
-    assert stored(tmp_path, Cell(after.keys[0], after.made_of)).is_current
-    assert not stored(tmp_path, Cell(after.keys[1], after.made_of)).is_current
+    assert stored(tmp_path, Cell(after.keys[0], after.code)).is_current
+    assert not stored(tmp_path, Cell(after.keys[1], after.code)).is_current
 
 
 def test_a_cell_with_failed_questions_is_measured_again(tmp_path: Path) -> None:
     suite = suite_of()
-    failing = Computed(suite, halved)
+    failing = ComputedExperiment(suite, halved_tokens)
     keys = failing.keys[:1]
     rows = [replace(row, details={"failed": True}) for row in failing.measure(keys[0])]
     failing.measure = lambda key: rows  # type: ignore[method-assign]
     run_cells(failing, keys, tmp_path, lambda _: None)
     said: list[str] = []
-    healthy = Computed(suite, halved)
+    healthy = ComputedExperiment(suite, halved_tokens)
     assert run_cells(healthy, keys, tmp_path, said.append).measured == 1
     assert said[0].endswith("measured again, for another failed questions.")
     assert run_cells(healthy, keys, tmp_path, said.append).kept == 1
 
 
 def test_only_some_cells_are_chosen_by_their_levels() -> None:
-    keys = Computed(suite_of(), halved).keys
+    keys = ComputedExperiment(suite_of(), halved_tokens).keys
     assert len(keys) == 8
     assert len(chosen_keys(keys, {"interface": "logical", "set": "small"})) == 2
     with pytest.raises(BenchError, match='There is no factor "preset"'):

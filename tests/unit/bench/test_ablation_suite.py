@@ -13,7 +13,7 @@ from bench.ablation.experiment.suite import AgentRuns, checked_suite, load_suite
 from bench.ablation.report.papers import paper_tables
 from bench.ablation.report.report import declaration
 from bench.report.fingerprints import NEEDED
-from tests.support.ablations import Computed, halved, suite_of, suite_values
+from tests.support.ablations import ComputedExperiment, halved_tokens, suite_of, suite_values
 
 SUITES = sorted((Path(__file__).parents[3] / "bench" / "suites").glob("*.yaml"))
 
@@ -109,7 +109,7 @@ def test_on_and_off_of_yaml_are_levels(tmp_path: Path) -> None:
 
 def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> None:
     suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
-    keys = Computed(suite, halved).keys
+    keys = ComputedExperiment(suite, halved_tokens).keys
     design = Design(suite, keys)
     assert [one.stratum for one in design.primary] == [(("title", "off"),), (("title", "on"),)]
     assert len(design.secondary) == 2
@@ -125,7 +125,7 @@ def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> No
 
 def test_what_no_condition_is_for_is_not_asked() -> None:
     suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
-    keys = Computed(suite, halved).keys
+    keys = ComputedExperiment(suite, halved_tokens).keys
     possible = [key for key in keys if (key["title"], key["interface"]) != ("on", "keyword")]
     design = Design(suite, possible)
     assert [one.stratum for one in design.primary] == [(("title", "off"),)]

@@ -7,10 +7,10 @@ import pytest
 
 from arag_search.endpoints.redaction import Secrets
 from tests.support.commands import Command
-from tests.support.secrets import KEY, LOGIN, in_forms
+from tests.support.secrets import KEY, LOGIN, forms_of
 
 
-@pytest.mark.parametrize("form", in_forms(KEY))
+@pytest.mark.parametrize("form", forms_of(KEY))
 def test_a_key_is_hidden_in_every_form(form: str) -> None:
     hidden = Secrets(KEY, mark="[key]").hide(f"before {form} behind")
     assert "[key]" in hidden
@@ -22,7 +22,7 @@ def test_a_key_is_hidden_in_every_form(form: str) -> None:
 def test_a_login_is_hidden_as_http_sends_it() -> None:
     secrets = Secrets.of_login(*LOGIN)
     token = base64.b64encode(":".join(LOGIN).encode()).decode()
-    for form in (*in_forms(LOGIN[1]), f"Basic {token}", f"basic {token.upper()}"):
+    for form in (*forms_of(LOGIN[1]), f"Basic {token}", f"basic {token.upper()}"):
         assert "[password]" in secrets.hide(form)
         assert form not in secrets.hide(form)
 

@@ -20,7 +20,7 @@ from tests.support.examples import examples
 from tests.support.hostile_passages import hostile_chunks, random_record
 from tests.support.passages import index_of
 from tests.support.records import record, search
-from tests.support.viewed_runs import answered, asked, run_folder
+from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 TEXT = "1 of 1 passage for x\n[a.1] Ann\nAnn was a singer.\nFull text: chunk_read."
 OLD = search("a.1", text=TEXT, tokens=6)
@@ -80,8 +80,12 @@ def test_usage_that_cannot_be_and_answers_that_are_read_otherwise_today_are_doub
 def test_score_and_pages_say_which_records_cannot_be_trusted_and_why(
     tmp_path: Path, arag: Command
 ) -> None:
-    records = [answered("q", "Paris", OLD), answered("r", "V [nope.9]", OLD), answered("s", "x")]
-    folder = run_folder(tmp_path / "a", [asked(id) for id in "qrs"], records)
+    records = [
+        answered_record("q", "Paris", OLD),
+        answered_record("r", "V [nope.9]", OLD),
+        answered_record("s", "x"),
+    ]
+    folder = run_folder(tmp_path / "a", [question_row(id) for id in "qrs"], records)
     notes = [
         "2 records are of an older version: where passages are is read from the text of replies, "
         "and whether an answer was cut off is not known.",

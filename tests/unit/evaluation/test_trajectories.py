@@ -13,8 +13,8 @@ def test_consecutive_searches_share_passages_and_reads_lie_between_them() -> Non
         "q", "x",
         search("a", "b", "c", "d"),
         read("a"),
-        search("c", "d", "e", asked={"top_k": 4}),
-        search("e", asked={"max_results": 2}, tool="hybrid_search"),
+        search("c", "d", "e", tool_input={"top_k": 4}),
+        search("e", tool_input={"max_results": 2}, tool="hybrid_search"),
     )  # fmt: skip
     found = trajectories([given])
     # {c, d} of {a, b, c, d} and {c, d, e}; {e} of {c, d, e} and {e}
@@ -73,4 +73,4 @@ def test_a_call_of_an_unknown_tool_is_no_search() -> None:
 def test_what_a_search_asked_for_is_5_passages_unless_it_says_so(
     asked: dict[str, object], size: int
 ) -> None:
-    assert asked_for(search("a", asked=asked)) == size
+    assert asked_for(search("a", tool_input=asked)) == size

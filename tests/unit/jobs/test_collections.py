@@ -16,9 +16,9 @@ from tests.support.corpus_files import (
     FIX,
     ROWS,
     documents,
-    opened,
     problems,
     resumes,
+    source_at,
     source_of,
     table,
 )
@@ -192,29 +192,29 @@ def test_a_beir_folder_is_recognised_by_its_corpus(name: str) -> None:
     Path("nf/queries.jsonl").write_text('{"_id": "q", "text": "not this"}')
     Path("nf/README.md").write_text("nor this")
     Path("nf", name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    source = opened("nf/", metadata="year:number")
+    source = source_at("nf/", metadata="year:number")
     assert (source.format, source.recognised, source.name) == ("beir", True, f"nf/{name}")
     assert documents(source) == [
         Document("MED-1", "Salt", "On salt.", {"year": 1704}, where=f"nf/{name}, line 1"),
         Document("MED-2", "", "On mills.", where=f"nf/{name}, line 2"),
     ]
     assert resumes(source)
-    assert opened(f"nf/{name}").format == opened("nf", "beir").format == "beir"
+    assert source_at(f"nf/{name}").format == source_at("nf", "beir").format == "beir"
 
 
 def test_a_folder_with_another_corpus_file_stays_a_folder_of_text() -> None:
     Path("notes").mkdir()
     Path("notes/a.md").write_text("text")
     Path("notes/corpus.jsonl").write_text('{"id": "1", "text": "a"}')
-    assert opened("notes").format == "text"
+    assert source_at("notes").format == "text"
     with pytest.raises(SourceError, match=r'^There is no field "_id"\.'):
-        documents(opened("notes", "beir"))
+        documents(source_at("notes", "beir"))
 
 
 def test_a_folder_without_a_corpus_or_with_two_is_not_of_beir() -> None:
     Path("nf").mkdir()
     with pytest.raises(SourceError) as caught:
-        opened("nf", "beir")
+        source_at("nf", "beir")
     assert str(caught.value) == (
         "There is no corpus.jsonl in the folder.\nWhere: nf\n"
         "Allowed: --format text or auto for a folder of .txt and .md files, beir for one with"
@@ -224,7 +224,7 @@ def test_a_folder_without_a_corpus_or_with_two_is_not_of_beir() -> None:
     Path("nf/corpus.jsonl").write_text(lines(*CORPUS))
     Path("nf/corpus.jsonl.gz").write_bytes(b"")
     with pytest.raises(SourceError) as caught:
-        opened("nf")
+        source_at("nf")
     assert str(caught.value) == (
         "There are both corpus.jsonl and corpus.jsonl.gz.\nWhere: nf\n"
         "Do: Give the one that is meant as the source."

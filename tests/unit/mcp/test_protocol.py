@@ -19,8 +19,8 @@ from tests.support.guides import guide_text
 from tests.support.mcp_servers import (
     DOWN,
     PRESET,
+    LocalServer,
     MoodyEngine,
-    Served,
     cancel_last,
     text_of,
     until,
@@ -64,7 +64,7 @@ async def contents(client: ClientSession, address: str) -> str:
 
 
 def test_the_tools_are_those_of_the_preset_as_the_agent_sees_them_and_reset() -> None:
-    served = Served()
+    served = LocalServer()
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -98,11 +98,11 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_apart() -> None:
         assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
         assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
 
-    Served().serve(talk)
+    LocalServer().serve(talk)
 
 
 def test_two_sessions_do_not_share_what_was_read_and_reset_forgets_it() -> None:
-    served = Served()
+    served = LocalServer()
 
     async def main() -> None:
         async with served.client() as one, served.client() as two:
@@ -140,7 +140,7 @@ def test_what_a_model_got_wrong_is_a_result_with_the_whole_message() -> None:
             "none."
         )
 
-    Served().serve(talk)
+    LocalServer().serve(talk)
 
 
 # Failures
@@ -161,7 +161,7 @@ def test_an_engine_that_dies_is_an_error_of_the_protocol_and_serves_again_when_i
         engine.failure = None
         assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
 
-    Served(engine).serve(talk)
+    LocalServer(engine).serve(talk)
     assert "No node answers." in caplog.text
 
 
@@ -176,7 +176,7 @@ def test_a_fault_of_ours_shows_no_traceback_to_clients(caplog: pytest.LogCapture
             "Do: The server's log has the cause: report it."
         )
 
-    Served(engine).serve(talk)
+    LocalServer(engine).serve(talk)
     assert "secret of the inside" in caplog.text
 
 
@@ -185,7 +185,7 @@ def test_a_fault_of_ours_shows_no_traceback_to_clients(caplog: pytest.LogCapture
 
 def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> None:
     engine = MoodyEngine()
-    served = Served(engine)
+    served = LocalServer(engine)
     texts: list[str] = []
 
     async def talk(client: ClientSession) -> None:
@@ -193,12 +193,12 @@ def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> No
             found = await client.call_tool("logical_search", {"query": "opera AND older"})
             texts.append(text_of(found))
 
-        engine.held.clear()
+        engine.gate.clear()
         async with anyio.create_task_group() as group:
             for _ in range(16):
                 group.start_soon(ask)
             await until(lambda: served.workers.busy == 16)
-            engine.held.set()
+            engine.gate.set()
 
     served.serve(talk)
     assert len(texts) == 16
@@ -215,18 +215,18 @@ def test_the_guide_says_how_many_calls_there_may_be_and_how_long() -> None:
 
 def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_given_up() -> None:
     engine = MoodyEngine()
-    served = Served(engine, workers=Workers(at_once=1, waiting=1, timeout_s=0.2))
+    served = LocalServer(engine, workers=Workers(at_once=1, waiting=1, timeout_s=0.2))
     messages: list[str] = []
 
     async def talk(client: ClientSession) -> None:
         async def ask() -> None:
             messages.append((await failed(client, "logical_search", query="opera")).message)
 
-        engine.held.clear()
+        engine.gate.clear()
         async with anyio.create_task_group() as group:
             for _ in range(3):
                 group.start_soon(ask)
-        engine.held.set()
+        engine.gate.set()
         await until(lambda: served.workers.busy == 0)
         assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
 
@@ -240,10 +240,10 @@ def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_gi
 
 def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place() -> None:
     engine = MoodyEngine()
-    served = Served(engine, workers=Workers(at_once=1))
+    served = LocalServer(engine, workers=Workers(at_once=1))
 
     async def talk(client: ClientSession) -> None:
-        engine.held.clear()
+        engine.gate.clear()
         messages: list[str] = []
 
         async def read() -> None:
@@ -255,7 +255,7 @@ def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place
             await cancel_last(client)
         assert messages == ["Request cancelled"]
         assert served.workers.busy == 1
-        engine.held.set()
+        engine.gate.set()
         await until(lambda: served.workers.busy == 0)
         assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
 
@@ -266,7 +266,7 @@ def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = MoodyEngine()
-    served = Served(engine, workers=Workers(timeout_s=0.3))
+    served = LocalServer(engine, workers=Workers(timeout_s=0.3))
     sessions: list[weakref.ref[Session]] = []
 
     class Noted(Session):
@@ -277,13 +277,13 @@ def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
     monkeypatch.setattr("arag_search.mcp_server.protocol.Session", Noted)
 
     async def main() -> None:
-        engine.held.clear()
+        engine.gate.clear()
         async with served.client() as stays:
             async with anyio.create_task_group() as group, served.client() as goes:
                 group.start_soon(goes.call_tool, "chunk_read", READ)
                 await until(lambda: engine.at_work == 1)
                 group.cancel_scope.cancel()
-            engine.held.set()
+            engine.gate.set()
             await until(lambda: served.workers.busy == 0)
             assert text_of(await stays.call_tool("chunk_read", READ)) == IN_FULL
             await until(lambda: gc.collect() >= 0 and sessions[1]() is None)
@@ -297,7 +297,7 @@ def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
 
 def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -> None:
     other = MemoryEngine((chunk(0, "scarlatti", "Another", "The same id."),), metadata={})
-    served = Served(MoodyEngine(), other)
+    served = LocalServer(MoodyEngine(), other)
 
     async def talk(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -338,7 +338,7 @@ def test_an_index_that_is_not_there_is_refused_with_the_names(
             f'Tool not run: 1 problem.\n1. {problem} Allowed: "memory" or "other".'
         )
 
-    Served(MoodyEngine(), MoodyEngine()).serve(talk)
+    LocalServer(MoodyEngine(), MoodyEngine()).serve(talk)
 
 
 # Addresses
@@ -374,7 +374,7 @@ def test_chunks_and_documents_have_addresses() -> None:
             error = await unread(client, f"arag://memory/document/{steps}")
             assert error.message.startswith("There is nothing at this address.")
 
-    Served(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
+    LocalServer(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
 
 
 def test_an_address_with_nothing_behind_it_is_a_clear_error() -> None:
@@ -400,7 +400,7 @@ def test_an_address_with_nothing_behind_it_is_a_clear_error() -> None:
             "Do: Percent-encode the id.",
         )
 
-    Served().serve(talk)
+    LocalServer().serve(talk)
 
 
 def test_addresses_obey_the_scope_and_a_long_document_is_bounded() -> None:
@@ -422,7 +422,7 @@ def test_addresses_obey_the_scope_and_a_long_document_is_bounded() -> None:
         )
 
     scope = parse_scope("year:1", SCHEMA)
-    Served(MoodyEngine((*VIVALDI, *long)), scope=scope).serve(talk)
+    LocalServer(MoodyEngine((*VIVALDI, *long)), scope=scope).serve(talk)
 
 
 # The prompt
@@ -443,11 +443,11 @@ def test_the_instructions_of_the_preset_are_a_prompt() -> None:
             await client.get_prompt("logical_read", {"answer": "x"})
         assert str(raised.value) == 'The prompt has no argument "answer".\nAllowed: question'
 
-    Served().serve(talk)
+    LocalServer().serve(talk)
 
 
 def test_a_client_is_told_who_serves_and_how_to_begin() -> None:
-    served = Served(preset=changed_preset(PRESET, {"tools": ["keyword_search"]}, "test"))
+    served = LocalServer(preset=changed_preset(PRESET, {"tools": ["keyword_search"]}, "test"))
 
     async def talk(client: ClientSession) -> None:
         told = await client.initialize()

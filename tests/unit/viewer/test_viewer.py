@@ -24,7 +24,7 @@ from arag_search.viewer.view import view
 from tests.support.commands import Command
 from tests.support.passages import VIVALDI, index_of
 from tests.support.records import read, record, search
-from tests.support.viewed_runs import answered, asked, run_folder
+from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
 FOUND = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
@@ -46,8 +46,10 @@ def of(folder: Path, *others: Path, **options: Any) -> Any:
 
 
 def test_a_step_has_its_query_as_understood_its_passages_and_what_is_marked(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
-    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris", step)]))
+    step = search("a.1", text=FOUND, tool_input=QUERY)
+    data = of(
+        run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris", step)])
+    )
     (told,) = data["questions"][0]["runs"][0]["steps"]
     assert [piece for piece in told["query"]["pieces"] if piece[0] != "blank"] == [
         ["group", "("], ["phrase", '"carlo goldoni"'], ["operator", "AND"], ["word", "died"],
@@ -65,8 +67,10 @@ def test_a_step_has_its_query_as_understood_its_passages_and_what_is_marked(tmp_
 
 
 def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
-    records = [answered(id, "Paris", search("a.1", text=FOUND, asked=QUERY)) for id in "qr"]
-    data = of(run_folder(tmp_path / "a", [asked("q"), asked("r")], records))
+    records = [
+        answered_record(id, "Paris", search("a.1", text=FOUND, tool_input=QUERY)) for id in "qr"
+    ]
+    data = of(run_folder(tmp_path / "a", [question_row("q"), question_row("r")], records))
     assert data["texts"].count("Goldoni died in Paris.") == 1
 
 
@@ -79,32 +83,34 @@ def test_evidence_has_the_steps_at_which_it_was_first_shown_its_text_visible_and
         search("a.1", text="1 of 1 passage for x\n[a.1] Carlo Goldoni\nHe wrote."),
         read("a.1", text="[a.1] Carlo Goldoni\nHe wrote. He died in Paris."),
     )
-    questions = [asked("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])]
-    data = of(run_folder(tmp_path / "a", questions, [answered("q", "Rome", *steps)]))
+    questions = [
+        question_row("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])
+    ]
+    data = of(run_folder(tmp_path / "a", questions, [answered_record("q", "Rome", *steps)]))
     (told,) = data["questions"][0]["runs"]
     assert told["evidence"] == [[["Carlo Goldoni", 1, 2, 2], ["Venice", None, None, None]]]
     assert (told["right"], told["failureKind"]) == (False, "never shown")
 
 
 def test_a_snippet_makes_text_visible_and_reads_nothing(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
-    questions = [asked("q", supporting_titles=["Carlo Goldoni"])]
-    data = of(run_folder(tmp_path / "a", questions, [answered("q", "Paris", step)]))
+    step = search("a.1", text=FOUND, tool_input=QUERY)
+    questions = [question_row("q", supporting_titles=["Carlo Goldoni"])]
+    data = of(run_folder(tmp_path / "a", questions, [answered_record("q", "Paris", step)]))
     assert data["questions"][0]["runs"][0]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
 
 
 def test_a_citation_names_the_step_that_showed_it_first_and_one_never_shown_says_so(
     tmp_path: Path,
 ) -> None:
-    made = answered("q", "Paris", search(), search("a.1"), read("a.1"))
+    made = answered_record("q", "Paris", search(), search("a.1"), read("a.1"))
     made = replace(made, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
-    (told,) = of(run_folder(tmp_path / "a", [asked("q")], [made]))["questions"][0]["runs"]
+    (told,) = of(run_folder(tmp_path / "a", [question_row("q")], [made]))["questions"][0]["runs"]
     assert told["cited"] == [["a.1", 1], ["b.9", None]]
     assert told["warning"] == "Wrongly cited, never shown to the model: b.9."
 
 
 def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else() -> None:
-    step = search("a.1", text="1 of 1 passage for (goldoni AND died)\n[a.1]", asked=QUERY)
+    step = search("a.1", text="1 of 1 passage for (goldoni AND died)\n[a.1]", tool_input=QUERY)
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
     assert (reading.pieces, reading.leaves, reading.typed) == ((), (), QUERY["query"])
@@ -112,7 +118,7 @@ def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else()
 
 def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
     text = f"1 of 1 passage for something else\n[a.1] A\n({QUERY['query']})"
-    reading = reading_of(search("a.1", text=text, asked=QUERY), ANY_SCHEMA)
+    reading = reading_of(search("a.1", text=text, tool_input=QUERY), ANY_SCHEMA)
     assert reading is not None
     assert reading.pieces == ()
 
@@ -133,7 +139,7 @@ def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
 def test_each_tool_looks_for_what_its_query_says(
     tool: str, given: dict[str, Any], head: str, read_as: str, looks_for: list[str]
 ) -> None:
-    step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", asked=given, tool=tool)
+    step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", tool_input=given, tool=tool)
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
     assert "".join(one.text for one in reading.pieces) == read_as
@@ -145,7 +151,7 @@ def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() ->
     from arag_search.tools.logical_search import LogicalSearch
 
     refused = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
-    step = search(text=refused.text, asked={"query": typed}, status="error")
+    step = search(text=refused.text, tool_input={"query": typed}, status="error")
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
     assert [(one.column, one.piece) for one in reading.problems] == [(12, "NOT opera")]
@@ -175,17 +181,17 @@ def test_arguments_of_any_shape_are_shown(
     tmp_path: Path, tool: str, given: Any, told: list[list[str]]
 ) -> None:
     step = replace(search(status="error", text="Tool not run.", tool=tool), tool_input=given)
-    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "x", step)]))
+    data = of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "x", step)]))
     shown = data["questions"][0]["runs"][0]["steps"][0]
     assert (shown["above"], shown["query"], shown["arguments"]) == ("Tool not run.", None, told)
 
 
 def test_a_query_stands_among_the_arguments_where_its_tool_takes_none() -> None:
     given = {"query": "Goldoni", "keywords": ["Goldoni"]}
-    step = search(asked=given, tool="keyword_search")
+    step = search(tool_input=given, tool="keyword_search")
     (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", step))
     assert told["arguments"] == [["query", "Goldoni"]]
-    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", search(asked=given)))
+    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", search(tool_input=given)))
     assert told["arguments"] == [["keywords", '["Goldoni"]']]
 
 
@@ -193,7 +199,7 @@ def test_one_keyword_with_a_comma_is_told_from_two() -> None:
     typed = [
         reading.typed
         for keywords in (["a, b"], ["a", "b"], ['a" "b'])
-        if (reading := reading_of(search(asked={"keywords": keywords}, tool="keyword_search"),
+        if (reading := reading_of(search(tool_input={"keywords": keywords}, tool="keyword_search"),
                                   ANY_SCHEMA))
     ]  # fmt: skip
     assert len(set(typed)) == 3
@@ -202,7 +208,11 @@ def test_one_keyword_with_a_comma_is_told_from_two() -> None:
 def test_a_reply_that_cannot_be_put_together_again_is_stored_whole(tmp_path: Path) -> None:
     text = "1 of 1 passage for x\n[a.1] A\n"
     data = of(
-        run_folder(tmp_path / "a", [asked("q")], [answered("q", "x", search("a.1", text=text))])
+        run_folder(
+            tmp_path / "a",
+            [question_row("q")],
+            [answered_record("q", "x", search("a.1", text=text))],
+        )
     )
     assert data["texts"][data["questions"][0]["runs"][0]["steps"][0]["reply"]] == text
 
@@ -217,12 +227,14 @@ def test_places_are_counted_as_a_browser_counts() -> None:
 
 
 def test_measures_have_intervals_and_two_runs_a_difference(tmp_path: Path) -> None:
-    questions = [asked(str(at)) for at in range(8)]
-    one = run_folder(tmp_path / "a", questions, [answered(str(at), "Paris") for at in range(8)])
+    questions = [question_row(str(at)) for at in range(8)]
+    one = run_folder(
+        tmp_path / "a", questions, [answered_record(str(at), "Paris") for at in range(8)]
+    )
     other = run_folder(
         tmp_path / "b",
         questions,
-        [answered(str(at), "Rome" if at % 2 else "Paris") for at in range(8)],
+        [answered_record(str(at), "Rome" if at % 2 else "Paris") for at in range(8)],
     )
     measures = {each["name"]: each for each in of(one, other)["overview"]["measures"]}
     exact = measures["EM"]
@@ -237,7 +249,7 @@ def test_without_numpy_there_are_means_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arag_search.viewer.overview.find_spec", lambda name: None)
-    data = of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")]))
+    data = of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
     assert data["overview"]["measures"][0]["runs"][0]["value"] == 1.0
     assert data["overview"]["measures"][0]["runs"][0]["low"] is None
     assert "no intervals" in data["notes"][0]
@@ -245,15 +257,15 @@ def test_without_numpy_there_are_means_and_a_note(
 
 def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Path) -> None:
     answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
-    questions = [asked(id) for id in (*answers, "e", "n", "f")]
+    questions = [question_row(id) for id in (*answers, "e", "n", "f")]
     folders = [
         run_folder(
             tmp_path / str(at),
             questions[: 7 - at],
             [
-                *(answered(id, short[at]) for id, short in answers.items()),
-                answered("e", "", status="failed" if at else "forced"),
-                answered("n", "", status="failed"),
+                *(answered_record(id, short[at]) for id, short in answers.items()),
+                answered_record("e", "", status="failed" if at else "forced"),
+                answered_record("n", "", status="failed"),
             ],
         )
         for at in (0, 1)
@@ -269,9 +281,9 @@ def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Pat
 def test_runs_over_the_same_file_of_which_one_asked_less_say_over_what_they_differ(
     tmp_path: Path,
 ) -> None:
-    questions = [asked("q"), asked("r")]
-    one = run_folder(tmp_path / "a", questions, [answered("q", "Paris")])
-    other = run_folder(tmp_path / "b", questions, [answered("q", "Paris")], limit=1)
+    questions = [question_row("q"), question_row("r")]
+    one = run_folder(tmp_path / "a", questions, [answered_record("q", "Paris")])
+    other = run_folder(tmp_path / "b", questions, [answered_record("q", "Paris")], limit=1)
     assert of(one, other)["notes"] == ["1 question is in both runs, and differences are over it."]
     assert of(one, one)["notes"] == []
 
@@ -279,10 +291,10 @@ def test_runs_over_the_same_file_of_which_one_asked_less_say_over_what_they_diff
 def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_said(
     tmp_path: Path,
 ) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
-    made = [answered("q", "Paris", step)]
-    mine = [asked("q", supporting_titles=["Carlo Goldoni"])]
-    theirs = [asked("q", answer="Venice", supporting_titles=["Venice"])]
+    step = search("a.1", text=FOUND, tool_input=QUERY)
+    made = [answered_record("q", "Paris", step)]
+    mine = [question_row("q", supporting_titles=["Carlo Goldoni"])]
+    theirs = [question_row("q", answer="Venice", supporting_titles=["Venice"])]
     one = run_folder(tmp_path / "a", mine, made)
     other = run_folder(tmp_path / "b", theirs, made)
     data = of(one, other)
@@ -312,8 +324,12 @@ def test_only_one_is_right_where_both_are_judged(unjudged: int) -> None:
 
 
 def test_each_mean_says_over_how_many_questions_it_is(tmp_path: Path) -> None:
-    questions = [asked("q", supporting_titles=["Venice"]), asked("r"), asked("s")]
-    data = of(run_folder(tmp_path / "a", questions, [answered(id, "Paris") for id in "qr"]))
+    questions = [
+        question_row("q", supporting_titles=["Venice"]),
+        question_row("r"),
+        question_row("s"),
+    ]
+    data = of(run_folder(tmp_path / "a", questions, [answered_record(id, "Paris") for id in "qr"]))
     counted = {one["name"]: one["runs"][0]["counted"] for one in data["overview"]["measures"]}
     assert (counted["EM"], counted["EvidenceRecall"], counted["Steps"]) == (3, 1, 2)
     assert data["overview"]["types"][0][0]["counted"].items() >= counted.items()
@@ -323,7 +339,9 @@ def test_each_mean_says_over_how_many_questions_it_is(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "a", [asked("q"), asked("r")], [answered("q", "Paris")])
+    folder = run_folder(
+        tmp_path / "a", [question_row("q"), question_row("r")], [answered_record("q", "Paris")]
+    )
     with (folder / RECORDS_FILE).open("ab") as file:
         file.write(b'{"question_id": "r", "ques')
     data = of(folder)
@@ -339,12 +357,14 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
 def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = run_folder(tmp_path / "a", [asked("q"), asked("r")], [answered("q", "Paris")])
+    folder = run_folder(
+        tmp_path / "a", [question_row("q"), question_row("r")], [answered_record("q", "Paris")]
+    )
 
     def read_and_write(path: Path) -> StoredRecords:
         found = read_records(path)
         with (path / RECORDS_FILE).open("ab") as file:
-            file.write(answered("r", "Paris").to_line())
+            file.write(answered_record("r", "Paris").to_line())
         return found
 
     monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
@@ -352,14 +372,14 @@ def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "a", [asked("q")], [])
+    folder = run_folder(tmp_path / "a", [question_row("q")], [])
     assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
     (folder / RECORDS_FILE).unlink()
     assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
 
 
 def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    folder = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
     (folder / "questions.jsonl").unlink()
     with pytest.raises(QuestionsError, match="Or show the records without gold"):
         view([folder])
@@ -372,8 +392,8 @@ def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_pa
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
-    other = run_folder(tmp_path / "b", [asked("r")], [answered("r", "Paris")])
+    one = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
+    other = run_folder(tmp_path / "b", [question_row("r")], [answered_record("r", "Paris")])
     with pytest.raises(RunError) as caught:
         view([one, other])
     assert str(caught.value) == (
@@ -381,14 +401,14 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         f"Where: {one} and {other}\n"
         "Allowed: two runs over the same questions, or with some of the same ids"
     )
-    third = run_folder(tmp_path / "c", [asked("q", "Who?")], [answered("q", "Paris")])
+    third = run_folder(tmp_path / "c", [question_row("q", "Who?")], [answered_record("q", "Paris")])
     with pytest.raises(RunError, match="ask something else under the same id: q"):
         view([one, third])
 
 
 def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
-    other = run_folder(tmp_path / "b", [asked("q")], [answered("q", "Paris")])
+    one = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
+    other = run_folder(tmp_path / "b", [question_row("q")], [answered_record("q", "Paris")])
     path = other / "run.json"
     path.write_text(path.read_text().replace('"index":"i"', '"index":"j"'))
     assert "The runs searched different indexes" in of(one, other)["notes"][0]
@@ -398,7 +418,9 @@ def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None:
     folder = tmp_path / "a"
     if broken != "nothing":
-        folder = run_folder(folder, [asked("q")], [answered("q", "x"), answered("q", "y")])
+        folder = run_folder(
+            folder, [question_row("q")], [answered_record("q", "x"), answered_record("q", "y")]
+        )
     if broken == "no run":
         (folder / "run.json").unlink()
     if broken == "broken run":
@@ -411,7 +433,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None
 
 
 def test_a_page_does_not_replace_what_is_no_page(tmp_path: Path, arag: Command) -> None:
-    folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
+    folder = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
     done = arag("view", str(folder))
     assert (done.code, done.out) == (
         0, f"{folder}/view.html: 1 question, {(folder / 'view.html').stat().st_size / 1e6:.1f} MB\n"
@@ -429,7 +451,7 @@ def test_a_page_does_not_replace_what_is_no_page(tmp_path: Path, arag: Command) 
 def test_options_that_exclude_each_other_and_a_browser_that_is_not_there(
     tmp_path: Path, arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = str(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")]))
+    folder = str(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
     assert arag("view", folder, "--no-gold", "--questions", "x").code == 1
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)))
@@ -478,5 +500,5 @@ def test_scripts_make_text_never_markup(name: str) -> None:
 
 def test_a_record_that_asked_something_else_says_so(tmp_path: Path) -> None:
     made = replace(record("q", "Paris"), question="Who was Goldoni?")
-    data = of(run_folder(tmp_path / "a", [asked("q")], [made]))
+    data = of(run_folder(tmp_path / "a", [question_row("q")], [made]))
     assert data["questions"][0]["runs"][0]["asked"] == "Who was Goldoni?"
