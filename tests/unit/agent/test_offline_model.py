@@ -1,4 +1,4 @@
-"""The offline model over the sample corpus: what it asks for, what it answers, how it says so."""
+"""The offline model over the sample corpus: its queries, its answers and their wording."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from index_jobs.cutting.sentences import sentence_ends
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS: dict[str, Mapping[str, Any]] = {
-    one["id"]: one
-    for one in map(orjson.loads, (SAMPLE / "questions.jsonl").read_bytes().splitlines())
+    question["id"]: question
+    for question in map(orjson.loads, (SAMPLE / "questions.jsonl").read_bytes().splitlines())
 }
 BORN_EARLIER = "Who was born earlier, Domenico Scarlatti or Pietro Metastasio?"
 
@@ -35,11 +35,11 @@ BORN_EARLIER = "Who was born earlier, Domenico Scarlatti or Pietro Metastasio?"
 def fixture_index() -> Iterator[Index]:
     chunks: list[Chunk] = []
     for number, line in enumerate((SAMPLE / "corpus.jsonl").read_bytes().splitlines()):
-        one = orjson.loads(line)
-        name, text = one["id"], one["text"]
+        document = orjson.loads(line)
+        doc_id, text = document["id"], document["text"]
         ends = tuple(sentence_ends(text))
         place = ordinal_of(0, number, 0)
-        chunks.append(Chunk(f"{name}.1", name, one["title"], text, 1, 1, place, ends, {}))
+        chunks.append(Chunk(f"{doc_id}.1", doc_id, document["title"], text, 1, 1, place, ends, {}))
     with Index(MemoryEngine(chunks), "memory") as index:
         yield index
 
@@ -106,29 +106,29 @@ def test_without_the_bridge_it_stays_with_the_first_name(index: Index) -> None:
 
 
 def test_a_comparison_looks_for_both_names_and_without_the_rule_for_one(index: Index) -> None:
-    both = ask(index, BORN_EARLIER)
-    one = ask(index, BORN_EARLIER, "both", "words")
+    whole = ask(index, BORN_EARLIER)
+    narrow = ask(index, BORN_EARLIER, "both", "words")
 
-    assert [step.tool_name for step in both.trajectory] == ["logical_search"] * 2
-    assert both.answer_short == "Domenico Scarlatti"
-    assert len(one.trajectory) == 1
-    assert one.answer_short == "not found in the corpus"
+    assert [step.tool_name for step in whole.trajectory] == ["logical_search"] * 2
+    assert whole.answer_short == "Domenico Scarlatti"
+    assert len(narrow.trajectory) == 1
+    assert narrow.answer_short == "not found in the corpus"
 
 
 def test_a_name_that_is_not_found_is_looked_for_by_its_words(index: Index) -> None:
     question = "Where was Vivaldi Lucio Antonio born?"
 
-    found = ask(index, question)
+    widened = ask(index, question)
     narrow = ask(index, question, "widen", "words")
 
-    assert [step.tool_input["query"] for step in found.trajectory][1] == (
+    assert [step.tool_input["query"] for step in widened.trajectory][1] == (
         "Vivaldi AND Lucio AND Antonio"
     )
-    assert found.answer_short == "Venice"
+    assert widened.answer_short == "Venice"
     assert [step.status for step in narrow.trajectory] == ["empty"]
 
 
-def test_what_the_corpus_does_not_hold_is_not_guessed(index: Index) -> None:
+def test_an_answer_that_the_corpus_lacks_is_not_guessed(index: Index) -> None:
     record = ask(index, "When did Xanthippe Quuxley die?")
 
     assert record.answer_short == "not found in the corpus"
@@ -156,9 +156,9 @@ def test_without_tools_it_answers_from_what_was_shown_before(index: Index) -> No
 
 
 def test_the_same_request_gets_the_same_reply_from_any_model(index: Index) -> None:
-    asked = request(Message("user", BORN_EARLIER), index=index)
+    question = request(Message("user", BORN_EARLIER), index=index)
 
-    assert OfflineModel().reply(asked) == OfflineModel().reply(asked)
+    assert OfflineModel().reply(question) == OfflineModel().reply(question)
 
 
 def test_a_result_that_is_an_error_or_a_nudge_does_not_stop_it(index: Index) -> None:
@@ -194,14 +194,14 @@ def test_every_preset_with_logical_search_is_served(index: Index, preset: str) -
     assert {step.status for step in record.trajectory} == {"ok"}
 
 
-def test_a_rule_that_there_is_not_is_refused_with_those_there_are() -> None:
+def test_an_unknown_rule_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as caught:
         OfflineModel(frozenset({"luck"}))
 
     assert str(caught.value) == f"OfflineModel has no rule luck.\nAllowed: {', '.join(RULES)}"
 
 
-def test_the_fingerprint_tells_rules_apart_and_nothing_else() -> None:
+def test_the_fingerprint_depends_on_the_rules_alone() -> None:
     plain, poorer = OfflineModel(), OfflineModel(frozenset({"read"}))
 
     assert plain.fingerprint == OfflineModel().fingerprint

@@ -1,4 +1,4 @@
-"""Presets whose tools search by vectors: what they ask, what is on record, what is refused."""
+"""Presets whose tools search by vectors: their requests, their records and their errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def index() -> Index:
 
 
 def calling(tool: str, **arguments: object) -> ScriptedModel:
-    """Calls a tool once, then answers."""
+    """Return a model that calls a tool once and then answers."""
 
     def script(request: ModelRequest) -> ModelReply:
         usage = Usage(1, 1, "endpoint")
@@ -87,9 +87,9 @@ def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, show
 def test_hybrid_search_ranks_by_the_vectors_that_the_preset_names(index: Index) -> None:
     preset = load_preset("agentic_hybrid")
     for unit in ("passage", "sentence"):
-        made = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
-        assert isinstance(made, HybridSearch)
-        assert made.vectors == unit
+        tool = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
+        assert isinstance(tool, HybridSearch)
+        assert tool.vectors == unit
     other = preset.model_copy(update={"vectors": "sentence"})
     assert other.fingerprint != preset.fingerprint
 
@@ -103,12 +103,12 @@ def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) ->
     assert len(model.requests) == 1
     request = model.requests[0]
     assert request.tools == ()
-    assert [one.role for one in request.messages] == ["system", "user"]
-    found = index.naive_embedding_search(QUESTION)
+    assert [message.role for message in request.messages] == ["system", "user"]
+    results = index.naive_embedding_search(QUESTION)
     lines = request.messages[1].content.splitlines()
     assert lines[:3] == [QUESTION, "", f'5 nearest passages for "{QUESTION}"']
     assert [line.split("]")[0][1:] for line in lines if line.startswith("[")] == [
-        hit.id for hit in found.hits
+        hit.id for hit in results.hits
     ]
     assert (record.answer_short, record.cited_ids, record.wrong_ids) == (
         "Carlo Goldoni",
@@ -122,11 +122,11 @@ def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) ->
     )
     step = record.trajectory[0]
     assert step.tool_input == {"query": QUESTION, "top_k": 5}
-    assert step.hit_ids == tuple(hit.id for hit in found.hits)
+    assert step.hit_ids == tuple(hit.id for hit in results.hits)
     assert record.total_retrieved_tokens == step.retrieved_tokens > 50
 
 
-def test_naive_rag_retrieves_once_also_where_a_question_is_carried_on(index: Index) -> None:
+def test_naive_rag_retrieves_once_even_if_a_question_is_resumed(index: Index) -> None:
     agent = Agent(index, load_preset("naive_rag"), calling("none"))
     state = agent.start(QUESTION)
     agent.go_on(state)
@@ -152,7 +152,7 @@ def test_the_tokens_of_given_passages_count_towards_the_budget(index: Index) -> 
     assert state.context_tokens > before + state.steps[0].result_tokens
 
 
-# What is refused
+# Rejected presets
 
 
 @pytest.mark.parametrize("name", VECTOR_PRESETS)
@@ -209,9 +209,9 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
     preset, model = load_preset("arag_full"), calling("semantic_search", query=QUESTION)
     small, large = HashingEncoder(64), HashingEncoder(128)
     run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path)
-    found = read_description(tmp_path)
-    assert found.encoder == small.identity
-    assert found.fingerprints["encoder"] == small.identity.fingerprint
+    description = read_description(tmp_path)
+    assert description.encoder == small.identity
+    assert description.fingerprints["encoder"] == small.identity.fingerprint
     assert json.loads((tmp_path / "run.json").read_bytes())["encoder"] == {
         "kind": "hashing",
         "name": "hashing:64",
@@ -222,7 +222,7 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
         "normalised": True,
     }
     assert read_records(tmp_path).by_id["q"].fingerprints == {
-        name: text for name, text in found.fingerprints.items() if name != "questions"
+        name: text for name, text in description.fingerprints.items() if name != "questions"
     }
     assert (
         run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path).tally.asked
@@ -241,6 +241,6 @@ def test_a_run_without_vectors_names_no_encoder(index: Index, tmp_path: Path) ->
     questions = [Question("q", QUESTION, ("Carlo Goldoni",))]
     model = calling("logical_search", query="griselda")
     run(index, questions, load_preset("logical_read"), model, tmp_path)
-    found = read_description(tmp_path)
-    assert found.encoder is None
-    assert "encoder" not in found.fingerprints
+    description = read_description(tmp_path)
+    assert description.encoder is None
+    assert "encoder" not in description.fingerprints
