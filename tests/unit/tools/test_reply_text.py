@@ -43,7 +43,7 @@ def test_a_read_shows_no_more_than_title_and_text(read: ChunkRead) -> None:
         )
     ]
     again = read.run({"chunk_ids": ["vivaldi.2", "page.1"]}, read_set).text
-    assert [one.id for one in passages_in(again, of_read=True)] == ["page.1"]
+    assert [passage.id for passage in passages_in(again, of_read=True)] == ["page.1"]
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_a_passage_shown_before_has_no_text(index: Index) -> None:
     assert shown == ShownPassage("griselda.1", "Griselda (Vivaldi)", "")
 
 
-def test_a_line_of_the_corpus_passes_for_no_header_where_the_ids_are_known() -> None:
+def test_a_line_of_the_corpus_is_not_taken_for_a_header_if_the_ids_are_known() -> None:
     reply = "1 of 1 passage for a\n[a.1] A\nOne.\n[b.1] Two.\nMore: of this"
     assert len(passages_in(reply)) == 2
     (shown,) = passages_in(reply, ids=["a.1"])
     assert shown.text == "One.\n[b.1] Two.\nMore: of this"
 
 
-def test_an_id_may_hold_brackets_where_the_ids_are_known() -> None:
+def test_an_id_may_contain_brackets_if_the_ids_are_known() -> None:
     reply = "2 of 2 passages for a\n[a[1]] A, part 1 of 2\nOne.\n[b] c] B\nTwo.\n[a[1]]close"
     assert passages_in(reply, ids=["a[1]", "b] c"]) == [
         ShownPassage("a[1]", "A", "One."), ShownPassage("b] c", "B", "Two.\n[a[1]]close")
@@ -80,7 +80,7 @@ def test_an_id_may_hold_brackets_where_the_ids_are_known() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) -> None:
+def test_parsed_passages_have_the_tokens_that_the_tool_counts(seed: int) -> None:
     random = Random(seed)
     index = index_of(*random_chunks(random))
     style = ReplyStyle(
@@ -92,8 +92,8 @@ def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) ->
     ):
         result = tool.run(arguments)
         shown = passages_in(result.text, ids=result.ids)
-        assert [one.id for one in shown] == list(result.ids)
-        counted = sum(count_tokens(one.title) + count_tokens(one.text) for one in shown)
+        assert [passage.id for passage in shown] == list(result.ids)
+        counted = sum(count_tokens(passage.title) + count_tokens(passage.text) for passage in shown)
         assert counted == result.retrieved_tokens
 
 
@@ -101,7 +101,7 @@ def test_the_sample_of_passages_is_read_whole() -> None:
     with index_of(*VIVALDI) as index:
         tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
         result = tool.run({"query": "vivaldi OR opera OR page", "top_k": 5})
-        texts = {one.id: one.content for one in VIVALDI}
-        assert {one.id: one.text for one in passages_in(result.text)} == {
-            one: texts[one] for one in result.ids
+        contents = {chunk.id: chunk.content for chunk in VIVALDI}
+        assert {passage.id: passage.text for passage in passages_in(result.text)} == {
+            id: contents[id] for id in result.ids
         }

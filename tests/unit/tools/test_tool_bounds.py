@@ -71,7 +71,7 @@ def test_a_giant_sentence_is_cut() -> None:
     assert result.text.endswith("la la ...\nFull text: chunk_read.")
 
 
-def test_a_long_title_is_cut_and_counts_as_it_is_shown() -> None:
+def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
     title = "The opera " + "of the opera " * 200
     result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
     _, header, body, _ = result.text.splitlines()
@@ -111,8 +111,8 @@ def test_a_bound_that_is_too_small_is_refused(index: Index) -> None:
 
 
 def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
-    """Title and body of each passage as the text has them. No content here holds a line break."""
-    found: dict[str, tuple[str, str]] = {}
+    """Return title and body of each passage in the text. No content here has a line break."""
+    blocks: dict[str, tuple[str, str]] = {}
     lines = result.text.splitlines()
     for chunk_id in result.ids:
         (at,) = (n for n, line in enumerate(lines) if f"{line} ".startswith(f"[{chunk_id}] "))
@@ -120,8 +120,8 @@ def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
         title = re.sub(r"(^|, )part \d of \d$", "", title)
         after = lines[at + 1] if at + 1 < len(lines) else ""
         is_text = not after.startswith(("[", "More: ", "Full text: ", "Not shown for want"))
-        found[chunk_id] = title, after if is_text else ""
-    return found
+        blocks[chunk_id] = title, after if is_text else ""
+    return blocks
 
 
 @given(
@@ -134,7 +134,7 @@ def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
 def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_what_it_shows(
     random: Random, bound: int, full_text: bool, chunk_read: bool
 ) -> None:
-    chunks = {one.id: one for one in random_chunks(random)}
+    chunks = {chunk.id: chunk for chunk in random_chunks(random)}
     style = ReplyStyle(full_text=full_text, chunk_read=chunk_read, max_result_tokens=bound)
     index = index_of(*chunks.values())
     searches: tuple[tuple[Tool, dict[str, object]], ...] = (
@@ -184,7 +184,7 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
     assert FULL.bound == 12_000
 
 
-def test_full_passages_are_whole_or_not_there_but_for_the_first() -> None:
+def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     long = "opera " + "la " * 120
     index = index_of(*(chunk(number, f"d{number}", "", long) for number in range(3)))
     style = ReplyStyle(full_text=True, chunk_read=False, max_result_tokens=300)
@@ -202,7 +202,7 @@ def test_full_passages_are_whole_or_not_there_but_for_the_first() -> None:
     assert not read_set.shown
 
 
-def test_a_passage_that_was_shown_in_full_is_not_shown_again_where_that_is_asked(
+def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
     index: Index, read: ChunkRead
 ) -> None:
     read_set = ReadSet()
