@@ -1,4 +1,4 @@
-"""Price lists, what calls cost, and cost limits that can be kept."""
+"""Price lists, the costs of calls, and enforceable cost limits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_price_list_without_models_is_refused(tmp_path: Path, text: str) -> No
     assert problems(tmp_path, text) == "The price list holds no models."
 
 
-def test_a_price_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+def test_a_price_beyond_the_range_of_floats_is_rejected(tmp_path: Path) -> None:
     price = 10**400
     assert problems(tmp_path, f"a: {{prompt: {price}, completion: 1}}") == (
         f"The price list has 1 problem.\n1. a.prompt is {price}, not 0 or above"
@@ -85,7 +85,7 @@ def test_a_model_that_is_priced_twice_is_refused(tmp_path: Path) -> None:
     assert problems(tmp_path, twice) == "The price list gives small.prompt twice."
 
 
-def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_price_list_that_is_no_yaml_or_missing_is_rejected(tmp_path: Path) -> None:
     assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
     assert problems(tmp_path, "a: 2024-13-45") == (
         "The price list is not YAML: month must be in 1..12."
@@ -97,7 +97,7 @@ def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) ->
     assert raised.value.what == "The price list cannot be read (No such file or directory)."
 
 
-def test_a_cost_limit_with_a_price_is_kept() -> None:
+def test_a_cost_limit_with_a_price_is_accepted() -> None:
     check_cost_limit(0.5, Prices({"small": Price(1, 2)}), "small")
 
 
