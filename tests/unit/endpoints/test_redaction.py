@@ -1,4 +1,4 @@
-"""Keys and passwords do not come back from those that they were sent to."""
+"""Redaction of keys and passwords in the replies of servers and in messages."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ def test_a_key_is_hidden_in_every_form(form: str) -> None:
     assert hidden.endswith(" behind")
 
 
-def test_a_login_is_hidden_as_http_sends_it() -> None:
+def test_a_login_is_hidden_in_the_form_that_http_sends() -> None:
     secrets = Secrets.of_login(*LOGIN)
     token = base64.b64encode(":".join(LOGIN).encode()).decode()
     for form in (*in_forms(LOGIN[1]), f"Basic {token}", f"basic {token.upper()}"):
@@ -27,14 +27,14 @@ def test_a_login_is_hidden_as_http_sends_it() -> None:
         assert form not in secrets.hide(form)
 
 
-def test_text_without_secrets_stays_as_it_is() -> None:
+def test_text_without_secrets_is_unchanged() -> None:
     text = '{"a": "\\u0073k", "b": [1.50, 1e400]}  %73'
     assert Secrets(KEY, mark="[key]").hide_in_json(text) == text
-    for nothing in (Secrets("", mark="x"), Secrets("abc", mark="x"), Secrets.of_login("", "")):
-        assert nothing.hide("abc : Og==") == "abc : Og=="
+    for secrets in (Secrets("", mark="x"), Secrets("abc", mark="x"), Secrets.of_login("", "")):
+        assert secrets.hide("abc : Og==") == "abc : Og=="
 
 
-def test_json_stays_json_where_a_secret_is_taken_out() -> None:
+def test_json_stays_valid_when_a_secret_is_replaced() -> None:
     secrets = Secrets("none1234", mark="[key]")
     body = json.dumps({"text": "a\none1234 none1234", "none1234": ["\\none1234", 7, None]})
     assert json.loads(secrets.hide_in_json(body)) == {

@@ -1,4 +1,4 @@
-"""What writers do where the disk is full: they name the file, and keep the old one."""
+"""Writers on a full disk: they name the file, and keep the old one."""
 
 import os
 import resource
@@ -66,7 +66,7 @@ def test_every_file_that_is_written_whole_is_named_and_the_old_one_stays(
     assert path.read_bytes() == before
 
 
-def test_a_copy_that_does_not_fit_is_not_left_in_part(
+def test_a_copy_that_does_not_fit_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_links(source: Path, target: Path) -> None:
