@@ -1,4 +1,4 @@
-"""The analyser against examples worked by rule, and against the real one."""
+"""The analyser, compared with examples worked out by its rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from arag_search.query.analysis import Token, fold, terms, tokens
 
-# What the rules say, worked by hand.
+# Examples of the rules, worked by hand
 
 
 def test_words_are_lower_case_letters_and_digits() -> None:
@@ -32,7 +32,7 @@ def test_marks_that_hold_digits_together() -> None:
     assert terms("10:30 1..2 1.-2") == ["10", "30", "1", "2", "1", "2"]
 
 
-def test_a_mark_between_a_letter_and_a_digit_parts_them() -> None:
+def test_a_mark_between_a_letter_and_a_digit_separates_them() -> None:
     assert terms("a.1 1.a v1.2b2.c3.4") == ["a", "1", "1", "a", "v1.2b2", "c3.4"]
 
 
@@ -124,7 +124,7 @@ def test_fold_keeps_the_number_of_characters() -> None:
     assert len(fold(every)) == len(every)
 
 
-def test_places_are_code_points_of_the_text_as_given() -> None:
+def test_positions_are_code_points_of_the_original_text() -> None:
     assert tokens("😀 Élan vital, 𐐀x") == [
         *(Token("😀", 0, 1), Token("élan", 2, 6), Token("vital", 7, 12), Token("𐐨x", 14, 16)),
     ]
@@ -138,7 +138,7 @@ def test_a_long_word_is_cut_after_255_utf_16_units() -> None:
     assert [(t.start, t.end) for t in tokens("é " + "a" * 256)] == [(0, 1), (2, 257), (257, 258)]
 
 
-def test_what_a_cut_leaves_over_is_read_anew() -> None:
+def test_the_rest_of_a_cut_word_is_analysed_as_new_text() -> None:
     assert terms("a" * 254 + ".b") == ["a" * 254, "b"]
     assert terms("a" + "\u0301" * 300 + "b") == ["a" + "\u0301" * 254, "b"]
     assert terms("_" * 300 + "a") == ["_" * 254 + "a"]
@@ -146,10 +146,7 @@ def test_what_a_cut_leaves_over_is_read_anew() -> None:
     assert terms("a" * 254 + "😀" * 2) == ["a" * 254, "😀", "😀"]
 
 
-def test_lone_surrogates_are_between_words() -> None:
+def test_lone_surrogates_separate_words() -> None:
     assert tokens("a\ud83db \udc00") == [Token("a", 0, 1), Token("b", 2, 3)]
     assert tokens("\ud83d" * 300) == []
     assert fold("A\ud83d") == "a\ud83d"
-
-
-# What Lucene says.
