@@ -1,4 +1,4 @@
-"""What the package promises to those who import it."""
+"""The public interface of the package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_public_names_are_these() -> None:
     assert set(PUBLIC) <= set(dir(arag_search))
 
 
-def test_another_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'arag_search' has no attribute 'nothing'"):
         _ = arag_search.nothing  # type: ignore[attr-defined]
 
