@@ -15,7 +15,7 @@ from arag_search.agent.prompts import prompt_text
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
 
 
-def parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
+def answer_parts(text: str) -> tuple[str, str, tuple[str, ...]]:
     answer = parse_answer(text, SHOWN)
     return answer.short, answer.explanation, answer.cited_ids
 
@@ -44,12 +44,12 @@ def test_the_three_lines_are_read() -> None:
     ],
 )
 def test_decorated_reordered_and_partial_lines_are_read_alike(text: str) -> None:
-    assert parsed(text) == ("Paris", "He died there.", ("goldoni.1",))
+    assert answer_parts(text) == ("Paris", "He died there.", ("goldoni.1",))
 
 
 def test_an_explanation_keeps_its_lines_and_its_citations() -> None:
     text = "Answer: yes\nExplanation: One [griselda.1].\nTwo [sic] [goldoni.1, 15]."
-    assert parsed(text) == (
+    assert answer_parts(text) == (
         "yes",
         "One [griselda.1].\nTwo [sic] [goldoni.1, 15].",
         ("griselda.1", "goldoni.1", "15"),
@@ -69,7 +69,7 @@ def test_an_explanation_keeps_its_lines_and_its_citations() -> None:
 def test_without_labels_the_first_paragraph_is_the_answer(
     text: str, short: str, explanation: str
 ) -> None:
-    assert parsed(text)[:2] == (short, explanation)
+    assert answer_parts(text)[:2] == (short, explanation)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_answer_is_cited_uncited_or_wrongly_cited() -> None:
     assert parse_answer("Answer: a\nSources: 15, 16", SHOWN).citation == "wrong"
 
 
-def test_not_found_is_what_the_prompts_ask_for_and_names_no_source() -> None:
+def test_the_prompts_ask_for_not_found_and_it_cites_no_source() -> None:
     for name in ("answer_form", "forced_answer"):
         assert f'"Answer: {NOT_FOUND}"' in prompt_text(name)
     answer = parse_answer(f"Answer: {NOT_FOUND}\nSources: {NOT_FOUND}.", SHOWN)
@@ -137,7 +137,7 @@ def test_an_answer_line_within_a_thought_does_not_count() -> None:
 
 
 @given(st.text(), st.sets(st.text(min_size=1, max_size=5), max_size=5))
-def test_any_text_is_read_and_kept(text: str, shown: set[str]) -> None:
+def test_any_text_is_parsed_and_preserved(text: str, shown: set[str]) -> None:
     answer = parse_answer(text, shown)
     assert answer.raw == text
     assert set(answer.wrong_ids) == set(answer.cited_ids) - shown
@@ -192,7 +192,7 @@ def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
         "page 0 of the report",
     ],
 )
-def test_words_of_a_list_that_are_no_ids_are_text(sources: str) -> None:
+def test_words_in_a_list_of_sources_that_are_no_ids_are_text(sources: str) -> None:
     answer = parse_answer(f"Answer: x\nSources: {sources}", [*SHOWN, "-", "1984"])
     assert (answer.cited_ids, answer.wrong_ids, answer.citation) == ((), (), "uncited")
 
@@ -215,7 +215,7 @@ def test_words_of_a_list_that_are_no_ids_are_text(sources: str) -> None:
         ("Vienna [Smith, 2004]", "Vienna [Smith, 2004]", (), ()),
     ],
 )
-def test_brackets_in_an_answer_are_citations_where_they_hold_ids_and_text_elsewhere(
+def test_brackets_in_an_answer_are_citations_if_they_contain_ids_and_text_otherwise(
     text: str, short: str, cited: tuple[str, ...], wrong: tuple[str, ...]
 ) -> None:
     shown = [*SHOWN, "99 bottles"] if "1740s" not in text else ["goldoni.1"]

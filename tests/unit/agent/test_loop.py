@@ -84,7 +84,7 @@ def test_a_preset_without_tools_makes_one_request_without_tools(index: Index) ->
     assert "tool" not in model.requests[0].messages[0].content
 
 
-def test_an_empty_question_is_refused(index: Index, preset: Preset) -> None:
+def test_an_empty_question_is_rejected(index: Index, preset: Preset) -> None:
     with pytest.raises(ArgumentError) as caught:
         Agent(index, preset, ScriptedModel([])).ask("  ")
     assert str(caught.value) == "The question is empty.\nDo: Write a question."
@@ -95,7 +95,7 @@ def test_citing_a_passage_that_was_not_shown_is_marked_and_named(ask: Ask) -> No
     assert (record.citation, record.wrong_ids) == ("wrong", ("goldoni.1",))
 
 
-def test_an_id_that_no_passage_has_is_invented_and_no_citation(ask: Ask) -> None:
+def test_an_id_without_a_passage_is_flagged_as_invented_and_is_no_citation(ask: Ask) -> None:
     final = ModelReply("Answer: Paris [nope.9]\nSources: griselda.1, venice.1")
     record = ask(search("griselda"), final).record
     assert (record.answer_short, record.cited_ids) == ("Paris", ("griselda.1", "venice.1"))
@@ -120,7 +120,7 @@ def test_an_engine_failure_after_the_answer_does_not_lose_the_answer(
 
 
 class WithoutExact(MemoryEngine):
-    """An engine whose manifest says that keyword search was left out."""
+    """An engine whose manifest omits keyword search."""
 
     @property
     def manifest(self) -> Manifest:
@@ -153,10 +153,10 @@ def test_a_spent_token_budget_forces_the_answer(ask: Ask) -> None:
     forced = ask(search("griselda"), FINAL, token_budget=1)
     assert (forced.record.status, forced.steps) == ("forced", ())
     free = ask(search("griselda"), FINAL)
-    whole = sum(message_tokens(message) for message in free.last)
-    exact = ask(search("griselda"), FINAL, token_budget=whole)
+    history_tokens = sum(message_tokens(message) for message in free.last)
+    exact = ask(search("griselda"), FINAL, token_budget=history_tokens)
     assert (len(exact.steps), exact.record.status) == (1, "forced")
-    larger = ask(search("griselda"), search("venice"), FINAL, token_budget=whole + 1)
+    larger = ask(search("griselda"), search("venice"), FINAL, token_budget=history_tokens + 1)
     assert len(larger.steps) == 2
     assert larger.record.status == "forced"
 
@@ -179,8 +179,8 @@ def test_a_request_that_is_too_long_leads_to_an_answer_without_the_newest_result
     too_long = ContextLengthError("Too long.")
     session = ask(search("griselda"), search("venice"), too_long, FINAL)
     assert (session.record.status, session.record.answer_short) == ("forced", "Paris")
-    shown = [message.content for message in session.last if message.role == "tool"]
-    assert shown == [session.steps[0].tool_output, LEFT_OUT]
+    results = [message.content for message in session.last if message.role == "tool"]
+    assert results == [session.steps[0].tool_output, LEFT_OUT]
     assert session.requests[-1].tools == ()
 
 
@@ -218,7 +218,7 @@ def test_calls_in_a_forced_answer_are_not_run(ask: Ask) -> None:
     )
 
 
-# What ends a question
+# Failures
 
 
 def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
@@ -324,12 +324,12 @@ def test_a_state_saved_after_any_step_resumes_to_the_same_record(
     agent = Agent(index, preset, ScriptedModel(next_reply))
     saved_states: list[str] = []
     state = agent.start(QUESTION, "q1")
-    whole = agent.go_on(state, lambda step: saved_states.append(json.dumps(state.to_json())))
+    expected = agent.go_on(state, lambda step: saved_states.append(json.dumps(state.to_json())))
     assert len(saved_states) == 5
     for line in saved_states:
         other = Agent(index, preset, ScriptedModel(next_reply))
         record = other.go_on(State.from_json(json.loads(line)))
-        assert without_seconds(record) == without_seconds(whole)
+        assert without_seconds(record) == without_seconds(expected)
 
 
 def without_seconds(record: Record) -> dict[str, Any]:
@@ -343,8 +343,8 @@ def without_seconds(record: Record) -> dict[str, Any]:
 def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset: Preset) -> None:
     from arag_search.query.parser import parse_scope
 
-    whole = Agent(index, preset, ScriptedModel([])).fingerprints
-    assert list(whole) == ["preset", "index", "model", "code"]
+    fingerprints = Agent(index, preset, ScriptedModel([])).fingerprints
+    assert list(fingerprints) == ["preset", "index", "model", "code"]
     scope = parse_scope("doc_id:venice", index.manifest.query_schema)
-    part = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
-    assert part == {**whole, "index": f"{whole['index']} in doc_id:venice"}
+    scoped = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
+    assert scoped == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}

@@ -103,7 +103,7 @@ def test_lone_surrogates_in_a_reply_are_replaced(ask: Ask) -> None:
     assert ask(ModelReply("Answer: \ud800 Paris")).record.answer == "Answer: ? Paris"
 
 
-def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
+def test_calls_without_ids_or_with_duplicate_ids_get_new_ids(ask: Ask) -> None:
     unnumbered = [call("logical_search", id, query="a") for id in ("", "x", "x")]
     session = ask(calls(*unnumbered), FINAL)
     assert [answered.id for answered in session.last[2].tool_calls] == ["call_1_1", "x", "call_1_3"]
@@ -115,8 +115,8 @@ def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
 
 def test_an_identical_call_is_answered_with_its_earlier_ids(ask: Ask) -> None:
     first = calls(ToolCall("a", "logical_search", '{"query": "venice", "top_k": 2}'))
-    again = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
-    _, step = ask(first, again, FINAL).steps
+    repeated = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
+    _, step = ask(first, repeated, FINAL).steps
     assert step.tool_output == (
         "This call was made before, in step 1, and showed [venice.1], [goldoni.1]. It was not run "
         "again: change it, try another way, or answer from what you have."
@@ -133,7 +133,7 @@ def test_a_repeated_call_reports_its_earlier_result(ask: Ask, query: str, words:
     assert f"in step 1, {words}. It was not run again" in step.tool_output
 
 
-def test_reading_again_has_its_own_notice(ask: Ask) -> None:
+def test_a_repeated_read_has_its_own_notice(ask: Ask) -> None:
     _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
     assert step.tool_output == "[venice.1] This chunk has been read before."
 
@@ -150,7 +150,7 @@ def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:
     assert session.last[-3].content != session.last[-1].content
 
 
-def test_without_guards_calls_are_run_again_and_nothing_is_noted(ask: Ask) -> None:
+def test_without_guards_calls_are_run_again_without_a_notice(ask: Ask) -> None:
     steps = ask(*[search("venice")] * 5, FINAL, loop_guards=False).steps
     assert len({step.tool_output for step in steps}) == 1
 

@@ -107,7 +107,7 @@ def test_a_reply_is_read_with_its_titles_texts_and_total() -> None:
     )
 
 
-def test_a_passage_read_in_full_is_whole_and_one_read_before_is_none() -> None:
+def test_a_passage_read_in_full_is_whole_and_one_read_before_is_skipped() -> None:
     text = (
         "[a.1] Title\n(next: a.2; year: 1678)\nText ... more.\n[b] This chunk has been read before."
     )
@@ -202,5 +202,5 @@ def test_a_name_without_a_word_gives_no_query() -> None:
     assert for_words_of("of the", all_of_them=True) == ""
 
 
-def test_blanks_stand_where_a_reader_expects_them() -> None:
+def test_blanks_are_normalised_around_punctuation() -> None:
     assert plain('Anna( died 875) was" x"') == 'Anna (died 875) was "x"'

@@ -87,7 +87,7 @@ def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     assert ", ".join(line.split(":")[0] for line in lines if not line.startswith("#")) == KEYS
 
 
-def test_the_presets_say_what_the_design_says() -> None:
+def test_the_presets_have_the_values_of_the_design() -> None:
     presets = {name: load_preset(name) for name in SHIPPED}
     tools = {name: list(preset.tools) for name, preset in presets.items()}
     assert tools == {
@@ -119,16 +119,16 @@ def test_the_presets_say_what_the_design_says() -> None:
 
 
 def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
-    whole = load_preset("logicalrag").model_dump(exclude={"name", "description"})
+    logicalrag = load_preset("logicalrag").model_dump(exclude={"name", "description"})
     for name, key in (
         ("logicalrag_no_operators", "operators"),
         ("logicalrag_syntax_only", "tool_description"),
     ):
         other = load_preset(name).model_dump(exclude={"name", "description"})
-        assert [option for option in whole if whole[option] != other[option]] == [key]
+        assert [option for option in logicalrag if logicalrag[option] != other[option]] == [key]
 
 
-def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
+def test_the_tools_of_a_preset_have_its_settings() -> None:
     index = Index(MemoryEngine([]), "memory")
 
     def preset_tools(name: str) -> dict[str, Tool]:
@@ -147,7 +147,7 @@ def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
 
 
-def test_a_file_of_a_user_works_by_its_path(tmp_path: Path) -> None:
+def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
     path = user_preset(tmp_path, ("name", "name: mine"), ("max_loops", "max_loops: 3"))
     assert (load_preset(path).name, load_preset(str(path)).max_loops) == ("mine", 3)
 
@@ -158,7 +158,7 @@ def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
     assert preset.system_prompt.startswith("Search well.\n\nYou may make at most 15 tool calls.")
 
 
-def test_a_prompt_of_a_user_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_prompt_of_a_user_that_is_no_text_is_rejected(tmp_path: Path) -> None:
     path = user_preset(tmp_path, ("prompt", "prompt: mine.md"))
     where = f"Where: {tmp_path / 'mine.md'}, named in {path}"
     (tmp_path / "mine.md").write_bytes(b"\xff")
@@ -178,7 +178,7 @@ def test_an_unknown_name_is_rejected_with_the_known_ones() -> None:
     )
 
 
-def test_a_refused_key_names_the_allowed_ones(tmp_path: Path) -> None:
+def test_an_unknown_key_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
     path = user_preset(tmp_path, ("max_steps", "max_steps: 8"))
     assert rejection(path) == (
         "The preset has 1 problem.\n"
@@ -269,7 +269,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
         (b"name: " + b"[" * 1_000, "The preset is not YAML: nested too deeply.\n"),
     ],
 )
-def test_a_file_that_is_no_preset_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_a_file_that_is_no_preset_is_rejected(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
     message = rejection(path)
@@ -277,7 +277,7 @@ def test_a_file_that_is_no_preset_is_refused(tmp_path: Path, content: bytes, pro
     assert f"Where: {path}" in message
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
     assert rejection(path) == (
         f"The preset cannot be read (No such file or directory).\nWhere: {path}"

@@ -41,7 +41,7 @@ RECORD = Record(
 
 
 def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
-    written = RECORD.to_json()
+    fields = RECORD.to_json()
     arag = {
         "question_id", "question", "answer", "trajectory", "total_cost", "loops",
         "tool_usage_summary", "total_retrieved_tokens", "chunks_read_count", "chunks_read_ids",
@@ -50,8 +50,8 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
         "usage", "seconds", "fingerprints",
     }  # fmt: skip
-    assert set(written) == arag | ours
-    assert written["trajectory"][0] == {
+    assert set(fields) == arag | ours
+    assert fields["trajectory"][0] == {
         "step": 1,
         "tool_name": "logical_search",
         "tool_input": {"query": "a"},
@@ -64,7 +64,7 @@ def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
         "result_tokens": 9,
         "seconds": 0.5,
     }
-    assert written["usage"] == {
+    assert fields["usage"] == {
         "prompt_tokens": 100, "completion_tokens": 10, "source": "counted"
     }  # fmt: skip
 
@@ -77,16 +77,16 @@ def test_a_record_is_one_line_and_is_read_back_whole() -> None:
     assert Record.from_json(json.loads(line)) == record
 
 
-def broken(**changes: Any) -> dict[str, Any]:
+def record_with(**changes: Any) -> dict[str, Any]:
     return {**RECORD.to_json(), **changes}
 
 
 @pytest.mark.parametrize(
     ("value", "fields"),
     [
-        (broken(status="done", loops="many"), "loops, status"),
-        (broken(trajectory=[{"step": 1}]), "trajectory.0.hit_ids, trajectory.0.reasoning"),
-        ({key: field for key, field in broken().items() if key != "usage"}, "usage"),
+        (record_with(status="done", loops="many"), "loops, status"),
+        (record_with(trajectory=[{"step": 1}]), "trajectory.0.hit_ids, trajectory.0.reasoning"),
+        ({key: field for key, field in record_with().items() if key != "usage"}, "usage"),
         ([], "record"),
     ],
 )

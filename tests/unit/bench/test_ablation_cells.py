@@ -76,12 +76,16 @@ def test_an_interrupted_run_resumes_with_the_missing_cells(tmp_path: Path) -> No
         run_cells(first, first.keys, tmp_path, lambda _: None)
     assert len(cell_files(tmp_path)) == 3
 
-    again = Computed(suite, halved)
+    resumed = Computed(suite, halved)
     messages: list[str] = []
-    assert run_cells(again, again.keys, tmp_path, messages.append) == Outcome(measured=5, kept=3)
-    assert [dict(key) for key in again.measured] == [dict(key) for key in again.keys[3:]]
+    assert run_cells(resumed, resumed.keys, tmp_path, messages.append) == Outcome(
+        measured=5, kept=3
+    )
+    assert [dict(key) for key in resumed.measured] == [dict(key) for key in resumed.keys[3:]]
     assert messages[-1].startswith("8 of 8 cells, large, published")
-    assert run_cells(again, again.keys, tmp_path, messages.append) == Outcome(measured=0, kept=8)
+    assert run_cells(resumed, resumed.keys, tmp_path, messages.append) == Outcome(
+        measured=0, kept=8
+    )
 
 
 def test_a_changed_fingerprint_is_reported_and_measured_again(tmp_path: Path) -> None:

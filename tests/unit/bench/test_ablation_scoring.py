@@ -69,9 +69,9 @@ def test_evidence_that_is_incomplete_or_too_late_is_charged_the_cap() -> None:
 def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
     once = record(step(1, 9, "o.1", "v.1"), step(2, 0, status="empty"))
     assert row_of(QUESTION, once, 1, "", SETS).details["repeated_tokens"] == 0
-    again = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
+    repeated = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
     tokens = count_tokens("Title") + count_tokens("Text of v.1.")
-    details = row_of(QUESTION, again, 1, "", SETS).details
+    details = row_of(QUESTION, repeated, 1, "", SETS).details
     assert details["repeated_tokens"] == 2 * tokens
     assert details["search_sums"] == {
         "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
@@ -80,9 +80,7 @@ def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
     }  # fmt: skip
 
 
-def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
-    None
-):
+def test_a_question_without_evidence_is_not_measured_and_missing_passages_are_unresolved() -> None:
     row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
     assert row.values["TokensToEvidence"] is None
     assert row.values["EvidenceArea"] is None

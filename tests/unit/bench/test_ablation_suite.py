@@ -37,7 +37,7 @@ def test_a_suite_of_the_repository_is_valid_and_named_after_its_file(path: Path)
         assert suite.experiment.models[0].level == "environment"
 
 
-def test_there_are_suites_and_every_figure_of_a_paper_belongs_to_one() -> None:
+def test_every_table_of_a_paper_belongs_to_a_suite() -> None:
     names = {path.stem for path in SUITES}
     assert {"arag_main", "arag_ablation", "logicalrag_main", "logicalrag_interface"} <= names
     tables = [table for name in names for table in paper_tables(name)]

@@ -76,7 +76,7 @@ def test_without_policy_factors_one_interval_decides() -> None:
     assert outcome({(): BELOW}, ClaimRule(), lower=False) == "second"
 
 
-def test_all_policies_have_to_be_resolved_where_no_factor_is_spared() -> None:
+def test_all_policies_have_to_be_resolved_if_no_factor_may_be_spared() -> None:
     policy_intervals: dict[Policy, Interval] = {(("model", "a"),): BELOW, (("model", "b"),): OPEN}
     assert outcome(policy_intervals, ClaimRule()) == "depends"
     assert outcome({**policy_intervals, (("model", "b"),): BELOW}, ClaimRule()) == "first"

@@ -95,7 +95,7 @@ def test_the_name_of_a_step_is_an_answer_or_the_capitalised_span(
     assert known_hops("?", *hops)[2] == Known(name, name, relation)
 
 
-def test_the_answer_is_in_no_relation() -> None:
+def test_the_answer_is_removed_from_the_relation() -> None:
     (hop,) = known_hops("?", step("Ann Lee >> lives in New York City", "New York"))
     assert hop == Known("Ann Lee", "Ann Lee", "lives in City")
     assert without_words("born in OSLO, Oslo", "Oslo") == "born in"

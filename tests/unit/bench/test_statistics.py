@@ -76,9 +76,8 @@ def test_mcnemar_is_the_exact_binomial_test() -> None:
     assert mcnemar_p(5, 5) == 1
     assert mcnemar_p(6, 0) == pytest.approx(2 / 64)
     assert mcnemar_p(2, 8) == mcnemar_p(8, 2) == pytest.approx(2 * (1 + 10 + 45) / 1024)
-    assert mcnemar_p(1, 9) == pytest.approx(
-        0.021484375
-    )  # from a table of the binomial distribution
+    # From tables of the binomial distribution.
+    assert mcnemar_p(1, 9) == pytest.approx(0.021484375)
     assert mcnemar_p(13, 22) == pytest.approx(0.17546525)
 
 
@@ -108,7 +107,7 @@ def test_narrow_tails_get_more_resamples() -> None:
 
 def test_the_interval_of_a_mean_has_about_its_nominal_coverage() -> None:
     generator = np.random.default_rng(11)
-    samples = generator.normal(1.0, 1.0, size=(60, 100))  # a column a repetition
+    samples = generator.normal(1.0, 1.0, size=(60, 100))  # each column is a repetition
     means = resampled_means(samples, [None] * 60, "a")
     bounds = intervals(samples.mean(axis=0).tolist(), means, [0.95] * 100)
     assert 88 <= sum(interval.low <= 1.0 <= interval.high for interval in bounds) <= 100

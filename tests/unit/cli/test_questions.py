@@ -26,9 +26,9 @@ def problems_of(*questions: Question) -> tuple[str, ...]:
 
 
 def test_a_file_is_described_with_three_examples(arag: Command) -> None:
-    done = arag("questions", SAMPLE)
-    assert (done.code, done.err) == (0, "")
-    assert done.lines[:6] == [
+    result = arag("questions", SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    assert result.lines[:6] == [
         f"{SAMPLE}: 12 questions, read as plain",
         "  types        compositional 9, comparison 2, inference 1",
         "  hops         2 hops 12",
@@ -36,14 +36,14 @@ def test_a_file_is_described_with_three_examples(arag: Command) -> None:
         "  evidence     hops 12, titles 12",
         "  fingerprint  " + describe(read_questions(SAMPLE)).fingerprints["questions"][:16],
     ]
-    assert [line for line in done.lines if line.startswith("Example")] == [
+    assert [line for line in result.lines if line.startswith("Example")] == [
         "Example 1", "Example 2", "Example 3",
     ]  # fmt: skip
     assert (
         "  hop 1        Griselda (Vivaldi) · libretto revised by -> Carlo Goldoni  "
         "[Griselda (Vivaldi)]"
-    ) in done.lines
-    assert done.lines[-1] == "No problems found."
+    ) in result.lines
+    assert result.lines[-1] == "No problems found."
 
 
 def test_json_has_the_whole_description(arag: Command) -> None:
@@ -61,12 +61,14 @@ def test_json_has_the_whole_description(arag: Command) -> None:
 
 def test_a_file_without_questions_is_an_error_in_four_parts(arag: Command) -> None:
     Path("none.jsonl").write_text("")
-    done = arag("questions", "none.jsonl")
-    assert done.code == 1
-    assert done.err.startswith("arag-search: There are no questions.\nWhere: none.jsonl\nAllowed: ")
+    result = arag("questions", "none.jsonl")
+    assert result.code == 1
+    assert result.err.startswith(
+        "arag-search: There are no questions.\nWhere: none.jsonl\nAllowed: "
+    )
 
 
-# Parts
+# Problems
 
 
 def test_problems_are_counted_over_all_questions() -> None:
@@ -86,15 +88,15 @@ def test_problems_are_counted_over_all_questions() -> None:
     )
 
 
-def test_a_set_without_types_has_no_problem_with_them() -> None:
+def test_a_set_without_any_types_has_no_problem() -> None:
     assert problems_of(Question("a", "Who?", ("Ann",), None, ("T",))) == ()
 
 
 def test_relevant_documents_are_looked_up_by_id() -> None:
-    judged = Question(
+    question = Question(
         "a", "Who?", (), relevant_documents=(("vivaldi", 2), ("nobody", 1), ("page", 0))
     )
-    description = describe(QuestionFile(Path("q"), (judged,), {"BEIR": 1}), VIVALDI)
+    description = describe(QuestionFile(Path("q"), (question,), {"BEIR": 1}), VIVALDI)
     assert description.resolution is not None
     assert (description.resolution.documents, description.resolution.documents_found) == (2, 1)
     assert description.resolution.questions == 0

@@ -45,12 +45,6 @@ def test_json_stays_valid_when_a_secret_is_replaced() -> None:
     assert "none1234" not in secrets.hide_in_json("[" * 100_000 + '"none1234"')
 
 
-# Endpoints
-
-
-# OpenSearch
-
-
 # Locations
 
 
@@ -84,14 +78,14 @@ def test_no_command_prints_the_password_in_the_location_of_an_index(
         ["compact", location],
         ["mcp", location],
     ):
-        done = arag(*arguments)
-        assert (done.code, done.out, done.err[: len(message)]) == (1, "", message)
-        assert "s3c" not in done.err
+        result = arag(*arguments)
+        assert (result.code, result.out, result.err[: len(message)]) == (1, "", message)
+        assert "s3c" not in result.err
 
 
 @pytest.mark.parametrize("base_url", ["usr:s3cret@host:1/v1", "localhost:1/v1?key=s3cret"])
 def test_no_command_prints_the_password_in_a_base_url(arag: Command, base_url: str) -> None:
-    done = arag("ask", "i", "x", "--model", "m", "--base-url", base_url)
-    assert done.code == 1
-    assert "base URL with a user, password or query" in done.err
-    assert "s3cret" not in done.err
+    result = arag("ask", "i", "x", "--model", "m", "--base-url", base_url)
+    assert result.code == 1
+    assert "base URL with a user, password or query" in result.err
+    assert "s3cret" not in result.err

@@ -148,12 +148,12 @@ def test_slop_is_the_spread_of_the_words_about_their_places(
 def test_loose_phrases_match_by_their_definition(
     content: list[str], words: list[str], slop: int
 ) -> None:
-    places = [[at for at, word in enumerate(content) if word == wanted] for wanted in words]
+    places = [[at for at, word in enumerate(content) if word == query_word] for query_word in words]
     spreads = [
         max(shifted) - min(shifted)
-        for chosen in itertools.product(*places)
-        if len(set(chosen)) == len(chosen)
-        for shifted in [[at - number for number, at in enumerate(chosen)]]
+        for positions in itertools.product(*places)
+        if len(set(positions)) == len(positions)
+        for shifted in [[at - number for number, at in enumerate(positions)]]
     ]
     engine = engine_of(" ".join(content))
     holds = min(spreads, default=slop + 1) <= slop

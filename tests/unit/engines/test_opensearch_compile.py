@@ -130,9 +130,9 @@ def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
 def test_words_are_repeated_outside_the_filter_in_a_clause_that_never_matches() -> None:
     statistics = shard_terms({"content": ("the", "of"), "title": ()})
     query, _ = request_query(parse("title:opera AND year:1678", SCHEMA).tree, None, statistics)
-    wanted, statistics_clause = query["bool"]["should"]
+    matching_clause, statistics_clause = query["bool"]["should"]
     assert query["bool"]["minimum_should_match"] == 1
-    assert wanted == dsl("title:opera AND year:1678")
+    assert matching_clause == dsl("title:opera AND year:1678")
     assert statistics_clause == {
         "bool": {
             "should": [

@@ -1,4 +1,4 @@
-"""Records that cannot be trusted, and why."""
+"""Records that cannot be trusted, and the reasons."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def test_score_and_pages_name_the_records_that_cannot_be_trusted_with_reasons(
         "The record of r cannot be trusted: its citations: by today's rules those never shown are "
         "nope.9; its short answer: by today's rules it is 'V'.",
     ]
-    done = arag("score", str(folder))
-    assert done.out.splitlines()[-2:] == notes
-    written = json.loads(arag("score", str(folder), "--json").out)
-    assert (written["older_records"], list(written["doubts"])) == (2, ["r"])
+    result = arag("score", str(folder))
+    assert result.out.splitlines()[-2:] == notes
+    scores = json.loads(arag("score", str(folder), "--json").out)
+    assert (scores["older_records"], list(scores["doubts"])) == (2, ["r"])
     html = view([folder]).html.decode()
     assert '"isReadFromText":true,"doubts":["its citations: ' in html
 

@@ -137,7 +137,7 @@ def test_evidence_without_a_passage_is_never_shown_and_no_evidence_is_not_measur
         (record("q", "Rome", status="forced"), "budget"),
     ],
 )
-def test_a_wrong_answer_has_the_first_category_that_holds(
+def test_a_wrong_answer_has_the_first_category_that_applies(
     run_record: Record | None, failure: str
 ) -> None:
     assert failure_of(QUESTION, run_record, PIECES) == failure

@@ -128,9 +128,9 @@ def test_an_empty_answer_is_not_shown_to_the_model() -> None:
 
 def test_all_questions_with_an_answer_and_a_record_are_judged() -> None:
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
-    judged = Question("j", "?", ())
+    without_answers = Question("j", "?", ())
     records = {"q": ANSWER, "j": record("j", "x"), "f": record("f", "x", status="failed")}
-    questions = [QUESTION, judged, Question("f", "?", ("x",)), Question("m", "?", ("x",))]
+    questions = [QUESTION, without_answers, Question("f", "?", ("x",)), Question("m", "?", ("x",))]
     assert list(Judge(model).judge_all(questions, records)) == ["q"]
 
 
@@ -257,7 +257,7 @@ def test_labels_are_read_strictly(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     path.write_text('{"question_id": "a", "label": "correct"}\n\n{"id": 7, "label": "abstained"}')
     assert read_labels(path) == {"a": "correct", "7": "abstained"}
-    for text, what in (
+    for text, problem in (
         ('{"id": "a", "label": "yes"}', 'The field "label" is "yes".'),
         ('{"id": "a"}', 'The record has no "label".'),
         ('{"id": "a", "label": "correct"}\n' * 2, 'The answer to "a" is labelled twice.'),
@@ -266,4 +266,4 @@ def test_labels_are_read_strictly(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(QuestionsError) as caught:
             read_labels(path)
-        assert caught.value.what == what
+        assert caught.value.what == problem

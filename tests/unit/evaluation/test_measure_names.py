@@ -37,7 +37,7 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "do"),
+    ("name", "problem", "advice"),
     [
         ("Accuracy", 'There is no measure "Accuracy".', ""),
         ("em", 'There is no measure "em".', "Do: Write EM."),
@@ -50,10 +50,10 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
         ("P@1001", '"P@1001" looks at 1001 documents.', ""),
     ],
 )
-def test_a_wrong_name_lists_the_allowed_ones(name: str, what: str, do: str) -> None:
+def test_a_wrong_name_lists_the_allowed_ones(name: str, problem: str, advice: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_measure(name)
-    lines = [what, "Where: the name of a measure", ALLOWED, *([do] if do else [])]
+    lines = [problem, "Where: the name of a measure", ALLOWED, *([advice] if advice else [])]
     assert str(caught.value) == "\n".join(lines)
 
 

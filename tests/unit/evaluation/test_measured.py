@@ -32,7 +32,7 @@ def located() -> LocatedEvidence:
     return LocatedEvidence.of(QUESTIONS, Passages(VIVALDI))
 
 
-def measured(
+def values_of(
     *records: Record, with_index: bool = False, **verdicts: float
 ) -> dict[str, dict[str, float | None]]:
     return measure_questions(
@@ -45,7 +45,7 @@ def measured(
 
 
 def test_every_measure_has_its_value_or_none_if_it_cannot_be_measured() -> None:
-    values = measured(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
+    values = values_of(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
     assert values["c"] == {
         "EM": 1, "F1": 1, "ContainAcc": 1, "JudgeAcc": 0, "EvidenceRecall": 1, "FullEvidence": 1,
         "TokensToEvidence": 9, "RetrievedTokens": 9, "Steps": 1, "Seconds": 2, "Cost": None,
@@ -57,7 +57,7 @@ def test_every_measure_has_its_value_or_none_if_it_cannot_be_measured() -> None:
 
 
 def test_a_question_without_a_record_gets_the_missing_value_of_the_measure() -> None:
-    values = measured()
+    values = values_of()
     assert values["c"] == {
         "EM": 0, "F1": 0, "ContainAcc": 0, "JudgeAcc": 0, "EvidenceRecall": 0, "FullEvidence": 0,
         "TokensToEvidence": 8_000, "RetrievedTokens": None, "Steps": None, "Seconds": None,
@@ -67,16 +67,16 @@ def test_a_question_without_a_record_gets_the_missing_value_of_the_measure() -> 
 
 
 def test_a_failed_question_has_no_evidence_whatever_it_showed() -> None:
-    values = measured(record("c", "Venice", SEES_TITLE, status="failed"))["c"]
+    values = values_of(record("c", "Venice", SEES_TITLE, status="failed"))["c"]
     assert (values["FullEvidence"], values["TokensToEvidence"], values["JudgeAcc"]) == (0, 8_000, 0)
     assert values["RetrievedTokens"] == 9
 
 
 def test_with_an_index_evidence_counts_once_its_passage_text_is_visible() -> None:
-    whole = search("griselda.1", text=f"head\n[griselda.1] G\n{VIVALDI[2].content}", tokens=30)
-    values = measured(record("c", "x", SEES_TITLE), with_index=True)["c"]
+    full_text = search("griselda.1", text=f"head\n[griselda.1] G\n{VIVALDI[2].content}", tokens=30)
+    values = values_of(record("c", "x", SEES_TITLE), with_index=True)["c"]
     assert (values["EvidenceRecall"], values["TokensToEvidence"]) == (0, 8_000)
-    values = measured(record("c", "x", SEES_TITLE, whole), with_index=True)["c"]
+    values = values_of(record("c", "x", SEES_TITLE, full_text), with_index=True)["c"]
     assert (values["EvidenceRecall"], values["TokensToEvidence"]) == (1, 39)
 
 
@@ -85,7 +85,7 @@ def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() 
     names = parse_measures(["RR@10", "RR@2", "P@1", "nDCG@5", "Recall@3", "Success@3", "AP@5"])
     records = {"c": record("c", "x", *steps), "j": record("j", "x", *steps)}
     values = measure_questions(QUESTIONS, records, names, located=located())
-    # c: griselda is second; j: vivaldi, grade 2, is third
+    # For c, griselda is second; for j, vivaldi with grade 2 is third.
     assert values["c"]["RR@10"] == pytest.approx(1 / 2)
     assert values["c"]["nDCG@5"] == pytest.approx(1 / math.log2(3))
     assert [values["j"][name] for name in ("RR@10", "RR@2", "P@1", "Recall@3", "Success@3")] == (
@@ -97,8 +97,8 @@ def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() 
 
 
 def test_a_question_without_a_ranking_scores_0_and_one_without_judgements_nothing() -> None:
-    judged = {"a": {"d": 1}, "b": {"d": 1, "e": -1}, "c": {"d": 0}}
-    values = ranking_values(parse_measures(["P@1", "RR@5"]), judged, {"a": ["d"], "c": ["d"]})
+    judgements = {"a": {"d": 1}, "b": {"d": 1, "e": -1}, "c": {"d": 0}}
+    values = ranking_values(parse_measures(["P@1", "RR@5"]), judgements, {"a": ["d"], "c": ["d"]})
     assert values == {"a": {"P@1": 1, "RR@5": 1}, "b": {"P@1": 0, "RR@5": 0}}
 
 

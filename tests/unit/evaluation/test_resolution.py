@@ -1,4 +1,4 @@
-"""Evidence resolved to passages: each rule, packed passages, and the real data sets."""
+"""Evidence resolved to passages: each rule, and packed passages."""
 
 from __future__ import annotations
 
@@ -24,26 +24,30 @@ def question_of(*hops: Hop) -> Question:
     return Question("q", "?", ("x",), hops=hops)
 
 
-def resolved(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
+def resolution_of(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
     (hop_evidence,) = resolve_hops(question_of(hop), Passages(chunks))
     return (hop_evidence.rule, hop_evidence.chunk_ids, hop_evidence.holds_answer)
 
 
 def test_an_exact_title_comes_first_and_of_its_parts_the_one_with_the_answer() -> None:
-    assert resolved(triple("Antonio Vivaldi", "Vienna")) == ("title", ("vivaldi.2",), True)
+    assert resolution_of(triple("Antonio Vivaldi", "Vienna")) == ("title", ("vivaldi.2",), True)
 
 
 def test_if_no_part_has_the_answer_all_parts_are_returned() -> None:
-    resolution = resolved(triple("Antonio Vivaldi", "4 March 1678"))
+    resolution = resolution_of(triple("Antonio Vivaldi", "4 March 1678"))
     assert resolution == ("title", ("vivaldi.1", "vivaldi.2"), False)
 
 
 def test_titles_match_after_normalisation_then_without_brackets() -> None:
-    assert resolved(triple("the antonio VIVALDI", "violin")) == ("normalised", ("vivaldi.1",), True)
-    assert resolved(triple("Griselda", "older")) == ("brackets", ("scarlatti.1",), True)
-    both = ("griselda.1", "scarlatti.1")
-    assert resolved(triple("Griselda", "opera")) == ("brackets", both, True)
-    assert resolved(triple("Antonio Vivaldi (composer)", "x"))[0] is None
+    assert resolution_of(triple("the antonio VIVALDI", "violin")) == (
+        "normalised",
+        ("vivaldi.1",),
+        True,
+    )
+    assert resolution_of(triple("Griselda", "older")) == ("brackets", ("scarlatti.1",), True)
+    ids = ("griselda.1", "scarlatti.1")
+    assert resolution_of(triple("Griselda", "opera")) == ("brackets", ids, True)
+    assert resolution_of(triple("Antonio Vivaldi (composer)", "x"))[0] is None
 
 
 def test_a_title_whose_passage_lacks_the_answer_yields_to_a_later_rule_with_the_answer() -> None:
@@ -52,33 +56,33 @@ def test_a_title_whose_passage_lacks_the_answer_yields_to_a_later_rule_with_the_
         chunk(1, "film", "Pine (1916 film)", "It was directed by Maigne."),
         chunk(2, "book", "Trail", "A novel before the film Pine was made in 1910."),
     )
-    assert resolved(triple("Pine", "Maigne"), pages) == ("brackets", ("film.1",), True)
-    assert resolved(triple("Pine", "1910"), pages) == ("subject and object", ("book.1",), True)
-    assert resolved(triple("Pine", "DeMille"), pages) == ("title", ("other.1",), False)
+    assert resolution_of(triple("Pine", "Maigne"), pages) == ("brackets", ("film.1",), True)
+    assert resolution_of(triple("Pine", "1910"), pages) == ("subject and object", ("book.1",), True)
+    assert resolution_of(triple("Pine", "DeMille"), pages) == ("title", ("other.1",), False)
 
 
 def test_the_last_rule_is_the_only_passage_with_subject_and_answer() -> None:
     rule = "subject and object"
-    assert resolved(triple("young Carlo Goldoni", "libretto")) == (rule, ("griselda.1",), True)
-    assert resolved(triple("opera", "Venice")) == (rule, ("griselda.1",), True)
-    assert resolved(triple("in Venice", "Vivaldi"))[:2] == (None, ())
-    assert resolved(triple("Carlo Gold", "libretto"))[:2] == (None, ())
+    assert resolution_of(triple("young Carlo Goldoni", "libretto")) == (rule, ("griselda.1",), True)
+    assert resolution_of(triple("opera", "Venice")) == (rule, ("griselda.1",), True)
+    assert resolution_of(triple("in Venice", "Vivaldi"))[:2] == (None, ())
+    assert resolution_of(triple("Carlo Gold", "libretto"))[:2] == (None, ())
 
 
 def test_a_published_text_is_matched_before_its_title() -> None:
     text = VIVALDI[2].content
     hop = Hop("#1 >> composer", None, None, "Vivaldi", "Griselda (Vivaldi)", text)
-    assert resolved(hop) == ("text", ("griselda.1",), True)
+    assert resolution_of(hop) == ("text", ("griselda.1",), True)
     twin = chunk(9, "twin", "Griselda", text)
-    assert resolved(hop, [twin, *VIVALDI]) == ("text", ("griselda.1",), True)
+    assert resolution_of(hop, [twin, *VIVALDI]) == ("text", ("griselda.1",), True)
     unknown = Hop("?", None, None, "Venice", "Griselda (Vivaldi)", "Text of another edition.")
-    assert resolved(unknown) == ("title", ("griselda.1",), True)
+    assert resolution_of(unknown) == ("title", ("griselda.1",), True)
 
 
 def test_titles_and_texts_of_punctuation_alone_match_nothing() -> None:
     empty = chunk(9, "e", "?", "!")
-    assert resolved(triple("...", "."), [empty])[:2] == (None, ())
-    assert resolved(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
+    assert resolution_of(triple("...", "."), [empty])[:2] == (None, ())
+    assert resolution_of(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
 
 
 def test_packed_passages_are_located_by_the_text_of_the_published_ones() -> None:
@@ -106,14 +110,14 @@ def test_packed_passages_are_located_by_the_text_of_the_published_ones() -> None
 
 
 def test_a_split_passage_is_located_by_its_sentences_but_not_by_short_ones() -> None:
-    whole = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
-    cut = [
+    published = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
+    split = [
         chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", parts=2),
         chunk(0, "w", "W", "He died in far Vienna.", part=2, parts=2),
         chunk(1, "o", "O", "Yes. ", "An answer of another kind."),
     ]
     question = question_of(triple("W", "Vienna"), triple("W", "Yes"), triple("W", "1741"))
-    resolved_hops = resolve_hops(question, Passages(cut), Passages([whole]))
+    resolved_hops = resolve_hops(question, Passages(split), Passages([published]))
     assert [(hop.chunk_ids, hop.holds_answer) for hop in resolved_hops] == [
         (("w.2",), True),
         (("w.1", "w.2"), True),
@@ -167,6 +171,3 @@ def test_counts_name_the_rules_in_their_order_and_the_unresolved_pieces() -> Non
     assert rule_counts([None, "brackets", "title", "title"]) == {
         "title": 2, "brackets": 1, "unresolved": 1,
     }  # fmt: skip
-
-
-# The published data sets

@@ -83,7 +83,7 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_without_records_scores_nothing(tmp_path: Path) -> None:
+def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
     (row, *_) = score(run_of(tmp_path)).rows
     assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, None, None, None)
 
@@ -98,10 +98,10 @@ def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
     )
 
 
-def test_a_record_that_answers_another_question_counts_as_none(tmp_path: Path) -> None:
-    own = replace(record("b", "Bath"), question="Where?  ")
+def test_a_record_of_another_question_is_ignored(tmp_path: Path) -> None:
+    matching = replace(record("b", "Bath"), question="Where?  ")
     other = replace(record("b", "Bath"), question="Where not?")
-    scored = score(run_of(tmp_path, own, other, record("c", "1700")))
+    scored = score(run_of(tmp_path, matching, other, record("c", "1700")))
     assert [question.status for question in scored.questions] == [
         "missing",
         "answered",
@@ -117,7 +117,7 @@ def test_a_record_that_answers_another_question_counts_as_none(tmp_path: Path) -
     assert {question.status for question in score(folder).questions} == {"missing"}
 
 
-def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
+def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_rejected(
     tmp_path: Path,
 ) -> None:
     folder = run_of(tmp_path, record("a", "Anna"))
@@ -144,7 +144,7 @@ def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
     )
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         score(tmp_path)
     assert str(caught.value) == (

@@ -57,7 +57,7 @@ def test_recovery_counts_from_each_failed_search_to_the_next_one_with_hits() -> 
         search("a"),
         search(tokens=0),
     )  # fmt: skip
-    # waits: 2 and 1, then 1, then none
+    # The waits are 2 and 1, then 1, then none.
     assert trajectories([trajectory]).recovery == Recovery(
         failed=4, refused=1, at_once=2, later=1, never=1, searches=pytest.approx(4 / 3), tokens=45
     )

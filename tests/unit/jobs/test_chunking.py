@@ -1,4 +1,4 @@
-"""Sentences and chunks: nothing lost, nothing too long."""
+"""Sentences and chunks: no text is lost, and no chunk is too long."""
 
 import pytest
 from hypothesis import example, given
@@ -35,7 +35,9 @@ def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) ->
 
 @given(TEXTS, st.integers(16, 60), st.booleans())
 @example("(" + "Open. " * 1500, 40, False)
-def test_chunks_joined_are_the_normalised_text(text: str, chunk_tokens: int, whole: bool) -> None:
+def test_the_chunks_of_a_text_join_to_the_normalised_text(
+    text: str, chunk_tokens: int, whole: bool
+) -> None:
     document = Document("d", "Title", text, whole=whole)
     chunks, tokens = cut(document, shard=2, number=7, chunk_tokens=chunk_tokens)
     assert "".join(chunk.content for chunk in chunks) == nfc(text)
@@ -61,7 +63,7 @@ def test_sentences_are_those_a_reader_would_see() -> None:
     ]
 
 
-def test_an_unclosed_parenthesis_does_not_swallow_the_pages_after_it() -> None:
+def test_an_unclosed_parenthesis_does_not_join_the_pages_after_it_into_one_sentence() -> None:
     text = "See below (as follows. " + "This is one sentence of the page. " * 900
     parts = sentences(text)
     assert len(parts) == 901
@@ -124,7 +126,7 @@ def test_a_document_of_only_a_title_is_one_empty_chunk() -> None:
     assert tokens == 0
 
 
-def test_more_chunks_than_an_ordinal_can_number_are_refused() -> None:
+def test_more_chunks_than_an_ordinal_can_number_are_rejected() -> None:
     with pytest.raises(BuildError) as caught:
         ordinal_of(0, 0, 1 << 15)
     assert str(caught.value) == (

@@ -92,9 +92,8 @@ def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata()
             "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti)\n"
             "This opera is older.\nFull text: chunk_read."
         )
-        assert (
-            result.structuredContent is None
-        )  # clients would show the structured content instead of the text
+        # Clients would show structured content instead of the text.
+        assert result.structuredContent is None
         assert result.meta is not None
         numbers = result.meta["arag_search"]
         assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
@@ -317,18 +316,18 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
             "memory: Fields of this index: title, content, doc_id, year (number), lang (keyword).",
             "other: Fields of this index: title, content, doc_id.",
         ]
-        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
-        assert text_of(read) == IN_FULL
-        read = await client.call_tool("chunk_read", {**READ, "index": "other"})
-        assert text_of(read) == "[scarlatti.1] Another\nThe same id."
-        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
-        assert text_of(read) == READ_BEFORE
+        result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(result) == IN_FULL
+        result = await client.call_tool("chunk_read", {**READ, "index": "other"})
+        assert text_of(result) == "[scarlatti.1] Another\nThe same id."
+        result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(result) == READ_BEFORE
 
     served.serve(talk)
 
 
 @pytest.mark.parametrize(
-    ("index", "problem"),
+    ("arguments", "problem"),
     [
         ({}, 'argument "index" is missing.'),
         ({"index": "Memory"}, 'argument "index", "Memory".'),
@@ -337,10 +336,10 @@ def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_r
     ],
 )
 def test_an_unknown_index_is_rejected_with_the_known_names(
-    index: dict[str, object], problem: str
+    arguments: dict[str, object], problem: str
 ) -> None:
     async def talk(client: ClientSession) -> None:
-        assert await error_text(client, "chunk_read", chunk_ids=["page.1"], **index) == (
+        assert await error_text(client, "chunk_read", chunk_ids=["page.1"], **arguments) == (
             f'Tool not run: 1 problem.\n1. {problem} Allowed: "memory" or "other".'
         )
 

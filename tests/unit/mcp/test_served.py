@@ -51,7 +51,7 @@ def test_two_indexes_with_the_same_name_are_rejected() -> None:
     assert str(raised.value).startswith('The index "wiki" has no location.\nWhere: wiki=\n')
 
 
-def test_a_preset_that_the_index_cannot_serve_is_refused() -> None:
+def test_a_preset_that_the_index_cannot_serve_is_rejected() -> None:
     index = index_of(*VIVALDI)
     with pytest.raises(NotServedError):
         ServedIndex.of("memory", index, load_preset("arag_full"))

@@ -74,8 +74,8 @@ def test_every_mix_in_a_text_is_found_marked_shown_counted_and_excluded(
     leaf, everything = Phrase(query_text), Term("nothing")
     expected = {"0.1", "1.1", "2.1"}
     assert {hit.id for hit in engine.search(SearchRequest(leaf)).hits} == expected
-    rest = engine.search(SearchRequest(all_of(everything, Not(leaf)))).hits
-    assert [hit.id for hit in rest] == ["9.1"]
+    excluded_hits = engine.search(SearchRequest(all_of(everything, Not(leaf)))).hits
+    assert [hit.id for hit in excluded_hits] == ["9.1"]
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:
         result = index.logical_search(f'"{query_text}"', granularity=granularity)
@@ -98,7 +98,7 @@ def test_every_mix_of_a_word_matches_every_mix_of_its_prefix() -> None:
             assert marks(text, [Prefix(prefix)], "content") == [(0, len(text))]
 
 
-def test_keywords_with_many_apostrophes_are_refused_and_outer_ones_do_not_count() -> None:
+def test_keywords_with_many_apostrophes_are_rejected_and_outer_ones_do_not_count() -> None:
     with pytest.raises(ArgumentError, match="many apostrophes within words"):
         checked_keywords(["it's " * 8])
     assert checked_keywords(["'it' " * 8])

@@ -56,7 +56,7 @@ _POSITIONS = st.lists(
 
 @given(_POSITIONS, st.integers(0, 6))
 @settings(max_examples=examples(80))
-def test_loose_matches_hold_every_choice_of_distinct_positions_within_the_slop(
+def test_loose_matches_include_every_choice_of_distinct_positions_within_the_slop(
     positions: list[list[int]], slop: int
 ) -> None:
     def spread(match: tuple[int, ...]) -> int:

@@ -271,7 +271,7 @@ def test_without_an_index_other_fields_are_noted() -> None:
     )
 
 
-def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
+def test_a_scope_is_of_metadata_and_may_consist_of_nots_alone() -> None:
     assert parse_scope("lang:en -year:1678", SCHEMA) == Scope(
         (parse("lang:en AND NOT year:1678", SCHEMA).tree,)
     )
@@ -370,13 +370,13 @@ def test_any_text_either_parses_or_raises_a_query_error(
             parse(error.mended, SCHEMA, operators=operators, default_operator=default)
         return
     assert render(parsed.tree, operators) == parsed.understood
-    again = parse(
+    reparsed = parse(
         parsed.understood, SCHEMA, operators=operators, default_operator=default, limits=False
     )
-    assert again.tree == parsed.tree
+    assert reparsed.tree == parsed.tree
 
 
-def test_a_megabyte_of_text_is_refused_before_it_is_scanned() -> None:
+def test_a_megabyte_of_text_is_rejected_before_it_is_scanned() -> None:
     with pytest.raises(QueryError) as caught:
         parse('"vivaldi\ud800(' * 100_000, SCHEMA)
     assert [problem.message for problem in caught.value.problems] == [

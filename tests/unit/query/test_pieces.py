@@ -30,12 +30,12 @@ from tests.support.strategies import trees
 )
 def test_pieces_have_their_kinds(query: str, expected: str) -> None:
     text = parse(query).understood
-    shown = [f"{kind}:{piece}" for kind, piece in pieces(text) if kind != "blank"]
-    assert " ".join(shown) == expected
+    labels = [f"{kind}:{piece}" for kind, piece in pieces(text) if kind != "blank"]
+    assert " ".join(labels) == expected
 
 
 @given(trees())
-def test_the_pieces_joined_are_the_text(tree: object) -> None:
+def test_the_pieces_of_a_query_join_to_its_text(tree: object) -> None:
     text = str(tree)
     assert "".join(piece.text for piece in pieces(text)) == text
 

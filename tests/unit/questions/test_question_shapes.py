@@ -251,9 +251,9 @@ def test_wrong_evidence_is_shown_with_what_is_allowed(
     tmp_path: Path, field: str, value: object, allowed: str
 ) -> None:
     record = {"id": "p", "question": "?", "answer": "a", field: value}
-    shown = json.dumps(value, separators=(",", ":"))
+    printed = json.dumps(value, separators=(",", ":"))
     assert rejection(tmp_path, record) == (
-        f'The field "{field}" is {shown}.\n'
+        f'The field "{field}" is {printed}.\n'
         "Where: /q.json, record 1\n"
         f"Allowed: {allowed}\n"
         "Do: Mend the record."

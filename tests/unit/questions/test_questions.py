@@ -152,7 +152,7 @@ def test_the_fingerprint_of_questions_ignores_evidence_that_only_the_evidence_fi
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "[]"])
-def test_a_file_without_questions_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_questions_is_rejected(tmp_path: Path, text: str) -> None:
     assert (
         rejection(question_file(tmp_path, text))
         == "There are no questions.\nWhere: q\nAllowed: ..."
@@ -207,7 +207,7 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "shown", "allowed"),
+    ("field", "value", "printed", "allowed"),
     [
         ("id", True, "true", "a string or a whole number"),
         ("id", " ", '" "', "a string or a whole number"),
@@ -224,10 +224,10 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_field_is_shown_with_what_is_allowed(
-    tmp_path: Path, field: str, value: object, shown: str, allowed: str
+    tmp_path: Path, field: str, value: object, printed: str, allowed: str
 ) -> None:
     assert rejection(question_file(tmp_path, {**PLAIN, field: value})) == (
-        f'The field "{field}" is {shown}.\n'
+        f'The field "{field}" is {printed}.\n'
         "Where: q, line 1\n"
         f"Allowed: {allowed}\n"
         "Do: Mend the record."

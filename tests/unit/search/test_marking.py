@@ -45,6 +45,6 @@ def test_a_title_is_marked_by_title_leaves_and_leaves_without_a_field() -> None:
     ]  # fmt: skip
 
 
-def test_an_empty_text_and_no_leaves_have_no_places() -> None:
+def test_an_empty_text_and_no_leaves_have_no_marks() -> None:
     assert marks("", [], "content") == []
     assert marked_texts("vivaldi", text="") == []

@@ -19,7 +19,7 @@ from arag_search.tools.logical_search import LogicalSearch
 from tests.support.lucene_indexes import METADATA, chunk
 
 
-def test_memory_stops_between_documents() -> None:
+def test_the_memory_engine_stops_between_documents() -> None:
     engine = MemoryEngine([chunk(n, "a b " * 50) for n in range(2_000)], metadata=METADATA)
     past = Deadline(1e-9)
     for call in (

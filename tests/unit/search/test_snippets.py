@@ -41,7 +41,7 @@ VIVALDI = hit_of(
 )
 
 
-def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
+def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
     return Snippets(parse(query, SCHEMA).tree).choose(hit)
 
 
@@ -76,22 +76,22 @@ def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
     ],
 )
 def test_the_best_three_sentences_are_shown_in_text_order(query: str, sentences: list[int]) -> None:
-    assert chosen(query) == sorted(sentences)
+    assert shown_sentences(query) == sorted(sentences)
 
 
 def test_a_word_that_the_analyser_splits_is_a_phrase() -> None:
     hit = hit_of("The 19 cases of covid. ", "COVID-19 came later.")
-    assert chosen("COVID-19", hit) == [1]
-    assert chosen("covid-20", hit) == [0, 1]  # only a part of it occurs, in both
+    assert shown_sentences("COVID-19", hit) == [1]
+    assert shown_sentences("covid-20", hit) == [0, 1]  # only a part of it occurs, in both
 
 
 def test_at_sentence_granularity_all_matching_sentences_are_shown() -> None:
     hit = hit_of("a. ", "b. ", "c. ", "d. ", "e.", matched=(0, 1, 3, 4))
-    assert chosen("nothing", hit) == [0, 1, 3, 4]
+    assert shown_sentences("nothing", hit) == [0, 1, 3, 4]
 
 
 def test_a_chunk_without_text_has_no_snippet() -> None:
-    assert chosen("opera", hit_of()) == []
+    assert shown_sentences("opera", hit_of()) == []
     assert keyword_sentences(hit_of(), ["opera"], "token") == []
     assert keyword_sentences(hit_of(), ["opera"], "substring") == []
 

@@ -65,7 +65,7 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "target"
 
 
-def appended(write: Callable[[Path], None], path: Path) -> list[Any]:
+def append_and_read(write: Callable[[Path], None], path: Path) -> list[Any]:
     """Append a line to a file and return all its records."""
     write(path)
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
@@ -89,7 +89,7 @@ def test_links_and_special_files_are_rejected_and_their_content_stays(
     tmp_path: Path, target: Path, write: Callable[[Path], None]
 ) -> None:
     write(target)
-    whole = target.read_bytes()
+    content = target.read_bytes()
     (tmp_path / "link").symlink_to(target)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
@@ -99,10 +99,10 @@ def test_links_and_special_files_are_rejected_and_their_content_stays(
         ("pipe", "it is no plain file"),
     ):
         if (name, write) == ("pipe", write_verdict):
-            continue  # a file of verdicts is read first, and a pipe gives none
+            continue  # the cache reads the file first, and a pipe has no content
         with pytest.raises(AragError, match=reason):
             write(tmp_path / name)
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == content
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -114,9 +114,9 @@ def test_a_torn_last_line_is_removed_and_a_whole_one_gets_its_line_end(
     line = target.read_bytes()
     for torn in (line[: len(line) // 2], line[:1], line[:9], b"\0" * 5000, line[:30] + b"\0\0\n"):
         target.write_bytes(line + torn)
-        assert len(appended(write, target)) == 2
+        assert len(append_and_read(write, target)) == 2
     target.write_bytes(line + line[:-1])
-    assert len(appended(write, target)) == 3
+    assert len(append_and_read(write, target)) == 3
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -124,7 +124,7 @@ def test_a_line_that_does_not_fit_leaves_the_other_lines_intact(
     target: Path, write: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(target)
-    whole = target.read_bytes()
+    content = target.read_bytes()
 
     def half_write(descriptor: int, data: bytes) -> int:
         return whole_write(descriptor, data[: len(data) // 2])
@@ -133,7 +133,7 @@ def test_a_line_that_does_not_fit_leaves_the_other_lines_intact(
     monkeypatch.setattr(os, "write", half_write)
     with pytest.raises(RunError, match="the disk took a part of it"):
         write(target)
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == content
 
 
 def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path) -> None:
@@ -166,15 +166,15 @@ def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path)
     assert (out / "records.jsonl").read_bytes() == b"my last line\n"
 
 
-def test_a_whole_last_record_without_its_line_end_counts(tmp_path: Path) -> None:
+def test_a_complete_last_record_without_its_line_end_counts(tmp_path: Path) -> None:
     questions = [Question("q0", "Who wrote Griselda?", ("Vivaldi",))]
     arguments = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
     run(*arguments, OfflineModel(), tmp_path)
     path = tmp_path / "records.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
     assert run(*arguments, OfflineModel(), tmp_path).tally.asked == 0
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == content
     assert set(read_records(tmp_path).by_id) == {"q0"}
 
 
@@ -196,7 +196,7 @@ def count_verdicts(path: Path) -> int:
     ("write", "count"),
     [(write_record, count_records), (write_reply, count_replies), (write_verdict, count_verdicts)],
 )
-def test_readers_count_a_whole_last_line_without_its_end_and_not_a_torn_one(
+def test_readers_count_a_complete_last_line_without_its_end_but_not_a_torn_one(
     tmp_path: Path, write: Callable[[Path], None], count: Callable[[Path], int]
 ) -> None:
     path = tmp_path / "records.jsonl"

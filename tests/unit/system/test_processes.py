@@ -68,7 +68,7 @@ def test_a_zombie_does_not_run(sleeper: "subprocess.Popen[bytes]") -> None:
     os.kill(sleeper.pid, signal.SIGKILL)
     last = time.monotonic() + 10
     while start_of(sleeper.pid) is not None and time.monotonic() < last:
-        time.sleep(0.01)  # nobody waits for it meanwhile
+        time.sleep(0.01)  # no process waits for the zombie meanwhile
     assert start_of(sleeper.pid) is None
     assert sleeper.returncode is None
 
@@ -86,13 +86,13 @@ def test_the_start_of_a_process_is_the_same_in_all_time_zones(
 
 
 @pytest.mark.usefixtures("system")
-def test_a_builder_is_at_work_as_long_as_its_process_runs(
+def test_a_builder_is_running_as_long_as_its_process_runs(
     sleeper: "subprocess.Popen[bytes]",
 ) -> None:
     builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
     assert is_running(builder)
     assert not is_running({**builder, "started": ""})
-    assert not is_running(this_builder())  # this process may resume what it began itself
+    assert not is_running(this_builder())  # a process may resume its own build
     sleeper.kill()
     sleeper.wait()
     assert not is_running(builder)

@@ -51,8 +51,8 @@ def test_no_plain_line_is_printed_within_the_interval_or_for_short_stages(
     stream = io.StringIO()
     progress = PlainProgress(stream, interval_s=60)
     progress.begin("documents", 400)
-    for done in range(100):
-        progress.update(done, done)
+    for count in range(100):
+        progress.update(count, count)
     progress.stage("reading passages", 3, 9)
     assert stream.getvalue() == ""
     clock[0] += 61

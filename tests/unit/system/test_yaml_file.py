@@ -49,7 +49,7 @@ def test_a_python_tag_creates_no_object_and_runs_nothing(
         "- &a [*a]",
     ],
 )
-def test_a_file_that_refers_to_itself_is_refused(
+def test_a_file_that_refers_to_itself_is_rejected(
     tmp_path: Path, load: Callable[[Path], object], text: str
 ) -> None:
     file = tmp_path / "file.yaml"
@@ -68,12 +68,12 @@ def bomb(levels: int) -> str:
 
 
 @pytest.mark.parametrize("text", [bomb(9), "a: &a {prompt: 1}\nb: *a\n", "a: &a [*a]\nb: 1\nc: 2"])
-def test_aliases_are_refused_before_they_are_followed(tmp_path: Path, text: str) -> None:
+def test_aliases_are_rejected_before_they_are_followed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
-    for kind, read in (("price list", Prices.load), ("suite", load_suite)):
+    for kind, load in (("price list", Prices.load), ("suite", load_suite)):
         with pytest.raises(ConfigError) as caught:
-            read(file)
+            load(file)
         assert str(caught.value).startswith(f"The {kind} has an alias, *")
         assert str(caught.value).endswith(
             f"\nWhere: {file}\nAllowed: every value written out where it belongs\n"

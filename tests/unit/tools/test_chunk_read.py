@@ -20,7 +20,7 @@ from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
-def test_python_code_gets_whole_results_and_errors_instead_of_texts(index: Index) -> None:
+def test_python_code_gets_result_objects_and_exceptions_instead_of_texts(index: Index) -> None:
     reads = index.chunk_read(["vivaldi.2", "page.1"])
     assert [(read.chunk.id, read.previous_id, read.next_id) for read in reads] == [
         ("vivaldi.2", "vivaldi.1", None),
@@ -68,7 +68,8 @@ def test_a_chunk_that_was_read_before_costs_nothing(read: ChunkRead) -> None:
     result = read.run({"chunk_ids": ["page.1"]}, read_set)
     assert result.text == "[page.1] This chunk has been read before."
     assert (result.status, result.ids, result.retrieved_tokens) == ("ok", ("page.1",), 0)
-    assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6  # another question
+    # Another question has a read set of its own.
+    assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6
 
 
 def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
@@ -161,13 +162,13 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     sentences = [f"Sentence {number} is about an opera by {'la ' * 9}. " for number in range(40)]
     tool = ChunkRead(index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200)
     read_set = ReadSet()
-    shown, first, steps = "", 1, 0
+    text, first, steps = "", 1, 0
     while True:
         result = tool.run({"chunk_ids": ["d.1"], "from_sentence": first}, read_set)
         steps += 1
         assert result.result_tokens <= 200
         body = result.text.splitlines()[1]
-        shown += body + " "
+        text += body + " "
         assert result.retrieved_tokens == count_tokens("Long") + count_tokens(body)
         if "d.1" in read_set.read:
             break
@@ -180,9 +181,9 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
         assert int(continuation[1]) == int(continuation[2]) - 1 == read_set.sentences_read["d.1"]
         first = int(continuation[2])
     assert steps > 3
-    assert shown == "".join(sentences)
-    again = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
-    assert again.text == "[d.1] This chunk has been read before."
+    assert text == "".join(sentences)
+    repeated = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
+    assert repeated.text == "[d.1] This chunk has been read before."
 
 
 def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
@@ -197,7 +198,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown(
     )
     assert result.ids == ("d0.1", "d2.1")
     assert read_set.read == {"d0.1", "d2.1"}
-    result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first costs no room
+    result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first passage needs no room
     assert result.ids == ("d0.1", "d3.1")
     assert result.text.startswith("[d0.1] This chunk has been read before.\n[d3.1]\nla la")
 

@@ -66,7 +66,7 @@ def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
     """Check that a result describes each passage as its text shows it."""
     assert [span.id for span in result.passages] == list(result.ids)
     for span in result.passages:
-        chunk, shown = chunks[span.id], span.text_in(result.text)
+        chunk, shown_text = chunks[span.id], span.text_in(result.text)
         assert span.title == chunk.title
         header = result.text[span.start :].partition("\n")[0]
         if span.left_out == "read":
@@ -74,14 +74,14 @@ def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
         else:
             assert header.startswith(f"[{span.id}] {shown_title(chunk.title)}".rstrip())
         if span.left_out is not None:
-            assert (shown, span.sentences, span.whole) == ("", (), False)
+            assert (shown_text, span.sentences, span.whole) == ("", (), False)
             continue
         content = chunk.content.strip()
-        assert span.whole == (unspaced(shown) == unspaced(content))
+        assert span.whole == (unspaced(shown_text) == unspaced(content))
         expected = bare(expected_text(chunk, span))
-        assert expected.startswith(bare(shown))
-        if not shown.endswith("..."):
-            assert expected == bare(shown)
+        assert expected.startswith(bare(shown_text))
+        if not shown_text.endswith("..."):
+            assert expected == bare(shown_text)
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.booleans(), st.sampled_from((200, 700, 4000)))
@@ -243,16 +243,16 @@ def test_spans_of_a_truncated_text_are_clipped_to_it() -> None:
 @pytest.mark.parametrize(
     "changes", [{"start": -1}, {"start": 3}, {"end": 99}, {"text_start": 1}, {"id": "b"}]
 )
-def test_a_record_whose_passages_do_not_fit_its_text_is_refused(changes: dict[str, Any]) -> None:
+def test_a_record_whose_passages_do_not_fit_its_text_is_rejected(changes: dict[str, Any]) -> None:
     from arag_search.errors import RunError
 
     span = PassageSpan("a", "A", 5, 11, 16, (1,), True)
     step = Step(1, "x", {}, "head\n[a] A\nOpera", "", "ok", ("a",), 1, 9, 9, 0.1, (span,))
-    written = record("q", "x", step).to_json()
-    assert Record.from_json(written).trajectory == (step,)
-    written["trajectory"][0]["passages"][0].update(changes)
+    record_json = record("q", "x", step).to_json()
+    assert Record.from_json(record_json).trajectory == (step,)
+    record_json["trajectory"][0]["passages"][0].update(changes)
     with pytest.raises(RunError, match=r"^A record cannot be read: trajectory\.0"):
-        Record.from_json(written)
+        Record.from_json(record_json)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() ->
         {"query": "opera", "top_k": 20, "offset": 980}
     )
     assert result.text.splitlines()[0] == "Passages 981 to 1000 of 1,001 for opera"
-    assert result.text.splitlines()[-1] == "Full text: chunk_read."  # 1000 cannot be asked for
+    # An offset of 1000 is not allowed, so that no further page is offered.
+    assert result.text.splitlines()[-1] == "Full text: chunk_read."
 
 
 def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
@@ -250,7 +251,7 @@ def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
                      "offset."]),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_all_answered_with_name_value_and_what_is_allowed(
+def test_all_wrong_arguments_are_reported_with_name_value_and_what_is_allowed(
     keyword: KeywordSearch, arguments: object, problems: list[str]
 ) -> None:
     result = keyword.run(arguments)
@@ -269,7 +270,7 @@ def test_choices_are_named(logical: LogicalSearch) -> None:
     )
 
 
-def test_hidden_arguments_are_refused_and_not_described() -> None:
+def test_hidden_arguments_are_rejected_and_not_described() -> None:
     tool = LogicalSearch(index_of(*VIVALDI, sentences=False), operators=False)
     assert list(tool.parameters["properties"]) == ["query", "top_k", "offset"]
     assert "granularity" not in tool.description

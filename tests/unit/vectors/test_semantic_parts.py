@@ -90,7 +90,7 @@ def test_a_scope_leaves_rows_of_other_chunks_out() -> None:
     assert vectors.nearest("passage", query, 5, parse_scope("year:99", SCHEMA)) == [[]]
 
 
-def test_units_without_vectors_and_closed_vectors_are_refused() -> None:
+def test_units_without_vectors_and_closed_vectors_are_rejected() -> None:
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(random_corpus(Random(3), 2), encoder, units=("passage",))
     query = encoder.encode_queries(["vivaldi"])
@@ -107,9 +107,7 @@ def test_units_without_vectors_and_closed_vectors_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("scope", [None, "year:>=10", "year:3"])
-def test_passages_score_as_their_best_sentence_as_brute_force_says(
-    seed: int, scope: str | None
-) -> None:
+def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: str | None) -> None:
     chunks = random_corpus(Random(seed), 40)
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
@@ -134,14 +132,14 @@ def test_passages_score_as_their_best_sentence_as_brute_force_says(
         assert complete or n <= len(best)
 
 
-def test_as_many_sentences_are_fetched_as_passages_are_wanted() -> None:
+def test_enough_sentences_are_fetched_for_the_wanted_number_of_passages() -> None:
     first = chunk(0, "long", "", *(f"near {number}. " for number in range(200)))
-    rest = [chunk(number, f"d{number}", "", "far. ") for number in range(1, 4)]
+    others = [chunk(number, f"d{number}", "", "far. ") for number in range(1, 4)]
     table = {f"near {number}.": (1.0, number / 1000, 0.0) for number in range(200)}
     encoder = TableEncoder({**table, "q": (1.0, 0.0, 0.0)})
-    vectors = MemoryVectors([first, *rest], encoder)
+    vectors = MemoryVectors([first, *others], encoder)
     hits, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
-    assert [hit.ordinal for hit in hits] == [passage.ordinal for passage in (first, *rest[:2])]
+    assert [hit.ordinal for hit in hits] == [passage.ordinal for passage in (first, *others[:2])]
     assert hits[0].sentences == tuple(range(200))  # they all rank before the second passage
     assert not complete
     assert near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
@@ -164,7 +162,7 @@ def test_the_matching_sentences_of_a_passage_are_in_text_order() -> None:
     assert (hits[0].sentences, complete) == ((0, 1, 2, 3), True)
 
 
-def test_passage_vectors_give_a_passage_a_row() -> None:
+def test_passage_vectors_give_one_row_per_passage() -> None:
     chunks = random_corpus(Random(5), 20)
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(chunks, encoder)

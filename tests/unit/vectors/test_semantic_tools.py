@@ -68,8 +68,8 @@ def test_a_naive_search_shows_whole_passages_and_offers_no_more(index: Index) ->
     result = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "top_k": 1})
     assert result.text.splitlines()[0] == '1 nearest passage for "who revised it?"'
     assert result.text.splitlines()[-1].endswith("by the young Carlo Goldoni.")
-    refused = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "offset": 5})
-    assert refused.text == (
+    rejected = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "offset": 5})
+    assert rejected.text == (
         'Tool not run: 1 problem.\n1. argument "offset": there is no such argument. Arguments: '
         "query, top_k."
     )
@@ -114,8 +114,8 @@ def test_a_filter_narrows_the_search_and_is_named_in_the_first_line(
         "Where: the filter",
         "error",
     )
-    whole = search_tool.run({"query": "who revised it?"})
-    assert search_tool.run({"query": "who revised it?", "filter": " "}).text == whole.text
+    unfiltered = search_tool.run({"query": "who revised it?"})
+    assert search_tool.run({"query": "who revised it?", "filter": " "}).text == unfiltered.text
 
 
 @pytest.mark.parametrize("tool", ALL)
@@ -189,29 +189,29 @@ def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) ->
 def test_passages_shown_in_full_are_not_shown_again_if_the_style_suppresses_them(
     index: Index, tool: type[SearchTool]
 ) -> None:
-    seen = ReadSet()
+    read_set = ReadSet()
     style = ReplyStyle(full_text=True, suppress_shown=True)
     search_tool = tool(index, style=style)  # type: ignore[call-arg]
-    first = search_tool.run({"query": "who revised it?"}, seen)
-    assert seen.shown == set(first.ids)
-    again = search_tool.run({"query": "who revised it?"}, seen)
-    lines = again.text.splitlines()
+    first = search_tool.run({"query": "who revised it?"}, read_set)
+    assert read_set.shown == set(first.ids)
+    repeated = search_tool.run({"query": "who revised it?"}, read_set)
+    lines = repeated.text.splitlines()
     assert [line for line in lines if line.endswith("(shown before)")] == lines[1:6]
-    assert again.ids == first.ids
-    assert again.retrieved_tokens < first.retrieved_tokens / 2
+    assert repeated.ids == first.ids
+    assert repeated.retrieved_tokens < first.retrieved_tokens / 2
     unsuppressed = tool(index, style=ReplyStyle(full_text=True))  # type: ignore[call-arg]
-    assert unsuppressed.run({"query": "who revised it?"}, seen).text == first.text
+    assert unsuppressed.run({"query": "who revised it?"}, read_set).text == first.text
 
 
 def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as_shown(
     index: Index,
 ) -> None:
-    seen = ReadSet()
+    read_set = ReadSet()
     search = SemanticSearch(index, style=ReplyStyle(suppress_shown=True))
-    first = search.run({"query": "who revised it?", "top_k": 1}, seen)
-    assert (seen.shown, seen.read) == (set(), set())
-    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text == first.text
-    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, seen)
-    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text.splitlines()[1] == (
+    first = search.run({"query": "who revised it?", "top_k": 1}, read_set)
+    assert (read_set.shown, read_set.read) == (set(), set())
+    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text == first.text
+    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, read_set)
+    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text.splitlines()[1] == (
         "[griselda.1] Griselda (Vivaldi) (shown before)"
     )

@@ -27,7 +27,7 @@ from tests.support.records import read, record, search
 from tests.support.viewed_runs import answered, asked, run_folder
 
 GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
-FOUND = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
+REPLY = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
 QUERY = {"query": '"carlo goldoni" AND died', "top_k": 1}
 
 
@@ -46,7 +46,7 @@ def data_of(folder: Path, *others: Path, **options: Any) -> Any:
 
 
 def test_a_step_has_its_query_as_understood_and_its_passages_with_marks(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
+    step = search("a.1", text=REPLY, asked=QUERY)
     data = data_of(run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris", step)]))
     (viewed,) = data["questions"][0]["runs"][0]["steps"]
     assert [piece for piece in viewed["query"]["pieces"] if piece[0] != "blank"] == [
@@ -65,7 +65,7 @@ def test_a_step_has_its_query_as_understood_and_its_passages_with_marks(tmp_path
 
 
 def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
-    records = [answered(id, "Paris", search("a.1", text=FOUND, asked=QUERY)) for id in "qr"]
+    records = [answered(id, "Paris", search("a.1", text=REPLY, asked=QUERY)) for id in "qr"]
     data = data_of(run_folder(tmp_path / "a", [asked("q"), asked("r")], records))
     assert data["texts"].count("Goldoni died in Paris.") == 1
 
@@ -87,7 +87,7 @@ def test_evidence_has_the_steps_that_first_showed_its_title_its_text_and_read_it
 
 
 def test_a_snippet_makes_text_visible_but_does_not_count_as_a_read(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
+    step = search("a.1", text=REPLY, asked=QUERY)
     questions = [asked("q", supporting_titles=["Carlo Goldoni"])]
     data = data_of(run_folder(tmp_path / "a", questions, [answered("q", "Paris", step)]))
     assert data["questions"][0]["runs"][0]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
@@ -130,7 +130,7 @@ def test_a_query_that_only_a_passage_quotes_is_not_shown_as_understood() -> None
          "goldoni AND died)", "(goldoni AND died)", ["goldoni", "died"]),
     ],
 )  # fmt: skip
-def test_each_tool_looks_for_what_its_query_says(
+def test_each_tool_looks_for_the_words_of_its_query(
     tool: str, arguments: dict[str, Any], head: str, read_as: str, looks_for: list[str]
 ) -> None:
     step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", asked=arguments, tool=tool)
@@ -144,8 +144,8 @@ def test_a_rejected_query_has_its_problems_if_they_are_those_of_the_reply() -> N
     typed = "vivaldi OR NOT opera"
     from arag_search.tools.logical_search import LogicalSearch
 
-    refused = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
-    step = search(text=refused.text, asked={"query": typed}, status="error")
+    rejected = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
+    step = search(text=rejected.text, asked={"query": typed}, status="error")
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
     assert [(problem.column, problem.piece) for problem in reading.problems] == [(12, "NOT opera")]
@@ -239,7 +239,7 @@ def test_measures_have_intervals_and_two_runs_have_a_difference(tmp_path: Path) 
     assert "Cost" not in measures
 
 
-def test_without_numpy_there_are_means_and_a_note(
+def test_without_numpy_there_are_means_without_intervals_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arag_search.viewer.overview.find_spec", lambda name: None)
@@ -249,7 +249,7 @@ def test_without_numpy_there_are_means_and_a_note(
     assert "no intervals" in data["notes"][0]
 
 
-def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Path) -> None:
+def test_two_runs_differ_by_the_right_side_then_by_status_and_answer(tmp_path: Path) -> None:
     answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
     questions = [asked(id) for id in (*answers, "e", "n", "f")]
     folders = [
@@ -287,7 +287,7 @@ def test_runs_over_different_parts_of_a_file_say_which_questions_they_share(
 def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_noted(
     tmp_path: Path,
 ) -> None:
-    step = search("a.1", text=FOUND, asked=QUERY)
+    step = search("a.1", text=REPLY, asked=QUERY)
     records = [answered("q", "Paris", step)]
     mine = [asked("q", supporting_titles=["Carlo Goldoni"])]
     theirs = [asked("q", answer="Venice", supporting_titles=["Venice"])]
@@ -368,7 +368,9 @@ def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) 
     assert data_of(folder)["questions"][0]["runs"][0]["status"] == "missing"
 
 
-def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_path: Path) -> None:
+def test_a_run_whose_questions_are_missing_can_be_shown_without_gold_answers(
+    tmp_path: Path,
+) -> None:
     folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
     (folder / "questions.jsonl").unlink()
     with pytest.raises(QuestionsError, match="Or show the records without gold"):
@@ -381,7 +383,7 @@ def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_pa
     ]  # fmt: skip
 
 
-def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+def test_runs_that_cannot_be_compared_are_rejected(tmp_path: Path) -> None:
     first = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
     second = run_folder(tmp_path / "b", [asked("r")], [answered("r", "Paris")])
     with pytest.raises(RunError) as caught:
@@ -396,7 +398,7 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         view([first, third])
 
 
-def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
+def test_runs_over_different_indexes_get_a_note(tmp_path: Path) -> None:
     first = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
     second = run_folder(tmp_path / "b", [asked("q")], [answered("q", "Paris")])
     path = second / "run.json"
@@ -405,7 +407,7 @@ def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["nothing", "no run", "broken run", "broken record"])
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None:
+def test_a_folder_that_is_no_run_is_rejected(tmp_path: Path, broken: str) -> None:
     folder = tmp_path / "a"
     if broken != "nothing":
         folder = run_folder(folder, [asked("q")], [answered("q", "x"), answered("q", "y")])
@@ -422,15 +424,15 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None
 
 def test_a_page_does_not_replace_a_file_that_is_no_page(tmp_path: Path, arag: Command) -> None:
     folder = run_folder(tmp_path / "a", [asked("q")], [answered("q", "Paris")])
-    done = arag("view", str(folder))
-    assert (done.code, done.out) == (
+    result = arag("view", str(folder))
+    assert (result.code, result.out) == (
         0, f"{folder}/view.html: 1 question, {(folder / 'view.html').stat().st_size / 1e6:.1f} MB\n"
     )  # fmt: skip
     assert arag("view", str(folder)).code == 0
     before = (folder / RECORDS_FILE).read_bytes()
-    done = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
-    assert done.code == 1
-    assert "would replace a file that is no page" in done.err
+    result = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
+    assert result.code == 1
+    assert "would replace a file that is no page" in result.err
     assert (folder / RECORDS_FILE).read_bytes() == before
     with pytest.raises(ArgumentError, match="is a folder"):
         view([folder]).write(folder)
@@ -443,9 +445,9 @@ def test_options_that_exclude_each_other_and_a_missing_browser_are_errors(
     assert arag("view", folder, "--no-gold", "--questions", "x").code == 1
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)))
-    done = arag("view", folder, "--open")
-    assert (done.code, opened) == (1, [(tmp_path / "a" / "view.html").as_uri()])
-    assert "No browser could be started; the page is written." in done.err
+    result = arag("view", folder, "--open")
+    assert (result.code, opened) == (1, [(tmp_path / "a" / "view.html").as_uri()])
+    assert "No browser could be started; the page is written." in result.err
 
 
 # The page
@@ -453,12 +455,12 @@ def test_options_that_exclude_each_other_and_a_missing_browser_are_errors(
 
 def test_data_in_a_page_can_end_neither_its_element_nor_a_line_of_javascript() -> None:
     hostile = {"</script><script>alert(1)</script>": "<!-- & \u2028 \u2029 ' \" {{ 7 * 7 }}"}
-    written = json_in_html(hostile)
-    assert not set("<>&\u2028\u2029") & set(written.decode())
-    assert json.loads(written) == hostile
+    html = json_in_html(hostile)
+    assert not set("<>&\u2028\u2029") & set(html.decode())
+    assert json.loads(html) == hostile
 
 
-def test_the_policy_admits_the_one_style_and_the_one_script_alone() -> None:
+def test_the_policy_allows_only_the_style_and_the_script_of_the_page() -> None:
     html = page("<b>{{ title }}", {"a": 1}).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
@@ -477,7 +479,7 @@ def test_the_policy_admits_the_one_style_and_the_one_script_alone() -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_make_text_never_markup(name: str) -> None:
+def test_scripts_create_text_and_never_markup(name: str) -> None:
     from importlib.resources import files
 
     text = (files("arag_search.viewer") / "assets" / name).read_text(encoding="utf-8")
