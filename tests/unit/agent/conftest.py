@@ -25,11 +25,11 @@ def preset() -> Preset:
 
 @pytest.fixture
 def ask(index: Index, preset: Preset) -> Ask:
-    """Ask the question of a script; keywords change the preset."""
+    """Return a function that asks the question of a scripted model; keywords change the preset."""
 
-    def asked(*script: ModelReply | Exception, **changes: object) -> AskedQuestion:
+    def ask_script(*script: ModelReply | Exception, **changes: object) -> AskedQuestion:
         model = ScriptedModel(script)
         agent = Agent(index, preset.model_copy(update=changes), model)
         return AskedQuestion(agent.ask(QUESTION, "q1"), model)
 
-    return asked
+    return ask_script

@@ -1,4 +1,4 @@
-"""Final replies as models write them -> short answer, explanation, cited ids; nothing is lost."""
+"""Parsing of a model's final reply into short answer, explanation and cited ids, without loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arag_search.agent.prompts import prompt_text
 SHOWN = ("goldoni.1", "griselda.1", "0", "15", "notes/a, b.txt.2")
 
 
-def parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
+def answer_parts(text: str) -> tuple[str, str, tuple[str, ...]]:
     answer = parse_answer(text, SHOWN)
     return answer.short, answer.explanation, answer.cited_ids
 
@@ -44,12 +44,12 @@ def test_the_three_lines_are_read() -> None:
     ],
 )
 def test_decorated_reordered_and_partial_lines_are_read_alike(text: str) -> None:
-    assert parsed(text) == ("Paris", "He died there.", ("goldoni.1",))
+    assert answer_parts(text) == ("Paris", "He died there.", ("goldoni.1",))
 
 
 def test_an_explanation_keeps_its_lines_and_its_citations() -> None:
     text = "Answer: yes\nExplanation: One [griselda.1].\nTwo [sic] [goldoni.1, 15]."
-    assert parsed(text) == (
+    assert answer_parts(text) == (
         "yes",
         "One [griselda.1].\nTwo [sic] [goldoni.1, 15].",
         ("griselda.1", "goldoni.1", "15"),
@@ -69,7 +69,7 @@ def test_an_explanation_keeps_its_lines_and_its_citations() -> None:
 def test_without_labels_the_first_paragraph_is_the_answer(
     text: str, short: str, explanation: str
 ) -> None:
-    assert parsed(text)[:2] == (short, explanation)
+    assert answer_parts(text)[:2] == (short, explanation)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +124,20 @@ def test_an_answer_is_cited_uncited_or_wrongly_cited() -> None:
     assert parse_answer("Answer: a\nSources: 15, 16", SHOWN).citation == "wrong"
 
 
-def test_not_found_is_what_the_prompts_ask_for_and_names_no_source() -> None:
+def test_the_prompts_ask_for_not_found_and_it_cites_no_source() -> None:
     for name in ("answer_form", "forced_answer"):
         assert f'"Answer: {NOT_FOUND}"' in prompt_text(name)
     answer = parse_answer(f"Answer: {NOT_FOUND}\nSources: {NOT_FOUND}.", SHOWN)
     assert (answer.short, answer.citation) == (NOT_FOUND, "uncited")
 
 
-def test_an_answer_line_is_seen_where_it_is_no_thought() -> None:
+def test_an_answer_line_within_a_thought_does_not_count() -> None:
     assert has_answer_line("Well.\n**Answer:** yes")
     assert not has_answer_line("<think>\nAnswer: yes</think> 1. Find the answer: the city.")
 
 
 @given(st.text(), st.sets(st.text(min_size=1, max_size=5), max_size=5))
-def test_any_text_is_read_and_kept(text: str, shown: set[str]) -> None:
+def test_any_text_is_parsed_and_preserved(text: str, shown: set[str]) -> None:
     answer = parse_answer(text, shown)
     assert answer.raw == text
     assert set(answer.wrong_ids) == set(answer.cited_ids) - shown
@@ -149,10 +149,10 @@ def test_any_text_is_read_and_kept(text: str, shown: set[str]) -> None:
     st.sampled_from([", ", "; ", "\n- ", " and "]),
     st.sampled_from(["{}", "[{}]", '"{}"']),
 )
-def test_every_list_of_shown_ids_is_read_as_it_stands(
+def test_every_list_of_shown_ids_is_read_as_written(
     ids: list[str], separator: str, form: str
 ) -> None:
-    text = f"Answer: x\nSources: {separator.join(form.format(one) for one in ids)}"
+    text = f"Answer: x\nSources: {separator.join(form.format(id) for id in ids)}"
     assert parse_answer(text, [*ids, "other.1"]).cited_ids == tuple(ids)
 
 
@@ -172,11 +172,11 @@ def test_every_list_of_shown_ids_is_read_as_it_stands(
 def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
     sources: str, cited: tuple[str, ...], wrong: tuple[str, ...]
 ) -> None:
-    found = parse_answer(f"Answer: x\nSources: {sources}", ["a.1", "a.2"])
-    assert (found.cited_ids, found.wrong_ids) == (cited, wrong)
+    answer = parse_answer(f"Answer: x\nSources: {sources}", ["a.1", "a.2"])
+    assert (answer.cited_ids, answer.wrong_ids) == (cited, wrong)
 
 
-# What is an id, and what is text
+# Ids and text
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_an_id_joined_by_and_to_one_that_was_shown_is_checked_too(
         "page 0 of the report",
     ],
 )
-def test_words_of_a_list_that_are_no_ids_are_text(sources: str) -> None:
-    found = parse_answer(f"Answer: x\nSources: {sources}", [*SHOWN, "-", "1984"])
-    assert (found.cited_ids, found.wrong_ids, found.citation) == ((), (), "uncited")
+def test_words_in_a_list_of_sources_that_are_no_ids_are_text(sources: str) -> None:
+    answer = parse_answer(f"Answer: x\nSources: {sources}", [*SHOWN, "-", "1984"])
+    assert (answer.cited_ids, answer.wrong_ids, answer.citation) == ((), (), "uncited")
 
 
 @pytest.mark.parametrize(
@@ -215,35 +215,35 @@ def test_words_of_a_list_that_are_no_ids_are_text(sources: str) -> None:
         ("Vienna [Smith, 2004]", "Vienna [Smith, 2004]", (), ()),
     ],
 )
-def test_brackets_in_an_answer_are_citations_where_they_hold_ids_and_text_elsewhere(
+def test_brackets_in_an_answer_are_citations_if_they_contain_ids_and_text_otherwise(
     text: str, short: str, cited: tuple[str, ...], wrong: tuple[str, ...]
 ) -> None:
     shown = [*SHOWN, "99 bottles"] if "1740s" not in text else ["goldoni.1"]
-    found = parse_answer(f"Answer: {text}", shown)
-    assert (found.short, found.cited_ids, found.wrong_ids) == (short, cited, wrong)
+    answer = parse_answer(f"Answer: {text}", shown)
+    assert (answer.short, answer.cited_ids, answer.wrong_ids) == (short, cited, wrong)
 
 
 def test_only_ids_that_passages_have_are_citations_and_others_are_flagged_as_invented() -> None:
-    asked: list[str] = []
+    candidates: list[str] = []
 
-    def held(ids: Sequence[str]) -> set[str]:
-        asked.extend(ids)
+    def existing_ids(ids: Sequence[str]) -> set[str]:
+        candidates.extend(ids)
         return {"old.7", "a b, c.1"} & set(ids)
 
     text = "Answer: V [old.7] [nope.9]\nSources: goldoni.1, old.7, [a b, c.1], [x], 12.3"
-    found = parse_answer(text, SHOWN, held)
-    assert found.short == "V"
-    assert found.cited_ids == ("goldoni.1", "old.7", "a b, c.1")
-    assert found.wrong_ids == ("old.7", "a b, c.1", "x", "12.3", "nope.9")
-    assert found.invented_ids == ("x", "12.3", "nope.9")
-    assert found.citation == "wrong"
-    assert not {"goldoni.1", "15"} & set(asked)
-    found = parse_answer("Answer: V\nSources: nope.9", SHOWN, held)
-    assert (found.cited_ids, found.invented_ids, found.citation) == ((), ("nope.9",), "wrong")
+    answer = parse_answer(text, SHOWN, existing_ids)
+    assert answer.short == "V"
+    assert answer.cited_ids == ("goldoni.1", "old.7", "a b, c.1")
+    assert answer.wrong_ids == ("old.7", "a b, c.1", "x", "12.3", "nope.9")
+    assert answer.invented_ids == ("x", "12.3", "nope.9")
+    assert answer.citation == "wrong"
+    assert not {"goldoni.1", "15"} & set(candidates)
+    answer = parse_answer("Answer: V\nSources: nope.9", SHOWN, existing_ids)
+    assert (answer.cited_ids, answer.invented_ids, answer.citation) == ((), ("nope.9",), "wrong")
 
 
-def test_an_index_is_asked_for_no_more_than_so_many_ids_of_a_reply() -> None:
-    asked: list[str] = []
+def test_an_index_looks_up_a_bounded_number_of_ids_per_reply() -> None:
+    candidates: list[str] = []
     text = "Sources: " + ", ".join(f"[x.{number}]" for number in range(5_000))
-    parse_answer(text, SHOWN, lambda ids: asked.extend(ids) or ())
-    assert len(asked) == MAX_CANDIDATES
+    parse_answer(text, SHOWN, lambda ids: candidates.extend(ids) or ())
+    assert len(candidates) == MAX_CANDIDATES

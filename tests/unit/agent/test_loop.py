@@ -1,4 +1,4 @@
-"""The agent loop, with models whose replies are written beforehand, over an index in memory."""
+"""The agent loop, with scripted models, over an index in memory."""
 
 from __future__ import annotations
 
@@ -32,51 +32,51 @@ from tests.support.asking import CHUNKS, FINAL, QUESTION, Ask, call, calls, read
 
 
 def test_a_question_is_answered_step_by_step_with_its_evidence(ask: Ask) -> None:
-    asked = ask(search("griselda"), search("goldoni AND died"), read("goldoni.1"), FINAL)
-    record = asked.record
+    session = ask(search("griselda"), search("goldoni AND died"), read("goldoni.1"), FINAL)
+    record = session.record
     assert (record.question_id, record.question, record.status) == ("q1", QUESTION, "answered")
     assert (record.answer_short, record.explanation) == ("Paris", "He died there.")
     assert (record.cited_ids, record.citation, record.failure) == (("goldoni.1",), "cited", None)
     assert record.answer == FINAL.text
-    assert [(one.step, one.tool_name, one.hit_ids) for one in asked.steps] == [
+    assert [(step.step, step.tool_name, step.hit_ids) for step in session.steps] == [
         (1, "logical_search", ("griselda.1",)),
         (2, "logical_search", ("goldoni.1",)),
         (3, "chunk_read", ("goldoni.1",)),
     ]
-    assert asked.steps[0].tool_input == {"query": "griselda"}
+    assert session.steps[0].tool_input == {"query": "griselda"}
     assert record.loops == 4
     assert record.tool_usage_summary == {"logical_search": 2, "chunk_read": 1}
     assert record.chunks_read_ids == ("goldoni.1",)
     assert record.chunks_read_count == 1
-    assert record.total_retrieved_tokens == sum(one.retrieved_tokens for one in asked.steps) > 0
+    assert record.total_retrieved_tokens == sum(step.retrieved_tokens for step in session.steps) > 0
     assert record.total_cost is None
 
 
 def test_the_model_sees_prompt_question_calls_and_results_in_order(ask: Ask) -> None:
-    asked = ask(calls(call("logical_search", "a", query="venice"), text="First."), FINAL)
-    first, second = asked.requests
-    assert [one["function"]["name"] for one in first.tools] == ["logical_search", "chunk_read"]
+    session = ask(calls(call("logical_search", "a", query="venice"), text="First."), FINAL)
+    first, second = session.requests
+    assert [tool["function"]["name"] for tool in first.tools] == ["logical_search", "chunk_read"]
     assert first.question_id == "q1"
-    assert [one.role for one in second.messages] == ["system", "user", "assistant", "tool"]
+    assert [message.role for message in second.messages] == ["system", "user", "assistant", "tool"]
     system, question, assistant, tool = second.messages
     assert "You may make at most 15 tool calls." in system.content
     assert question.content == QUESTION
     assert assistant == Message(
         "assistant", "First.", (call("logical_search", "a", query="venice"),)
     )
-    assert tool == Message("tool", asked.steps[0].tool_output, (), "a")
-    assert asked.steps[0].reasoning == "First."
-    assert len(first.messages) == 2  # a request is not changed by what comes later
+    assert tool == Message("tool", session.steps[0].tool_output, (), "a")
+    assert session.steps[0].reasoning == "First."
+    assert len(first.messages) == 2  # later steps do not change a request
 
 
-def test_steps_are_told_as_they_are_made(index: Index, preset: Preset) -> None:
-    told: list[Step] = []
+def test_steps_are_reported_as_they_happen(index: Index, preset: Preset) -> None:
+    reported: list[Step] = []
     model = ScriptedModel([search("griselda"), search("venice"), FINAL])
-    record = Agent(index, preset, model).ask(QUESTION, on_step=told.append)
-    assert tuple(told) == record.trajectory
+    record = Agent(index, preset, model).ask(QUESTION, on_step=reported.append)
+    assert tuple(reported) == record.trajectory
 
 
-def test_a_preset_without_tools_asks_once_and_offers_none(index: Index) -> None:
+def test_a_preset_without_tools_makes_one_request_without_tools(index: Index) -> None:
     model = ScriptedModel([ModelReply("Answer: Paris")])
     record = Agent(index, load_preset("direct_answer"), model).ask(QUESTION)
     assert (record.status, record.answer_short, record.citation) == ("answered", "Paris", "uncited")
@@ -84,18 +84,18 @@ def test_a_preset_without_tools_asks_once_and_offers_none(index: Index) -> None:
     assert "tool" not in model.requests[0].messages[0].content
 
 
-def test_an_empty_question_is_refused(index: Index, preset: Preset) -> None:
+def test_an_empty_question_is_rejected(index: Index, preset: Preset) -> None:
     with pytest.raises(ArgumentError) as caught:
         Agent(index, preset, ScriptedModel([])).ask("  ")
     assert str(caught.value) == "The question is empty.\nDo: Write a question."
 
 
-def test_citing_what_was_not_shown_is_marked_and_named(ask: Ask) -> None:
+def test_citing_a_passage_that_was_not_shown_is_marked_and_named(ask: Ask) -> None:
     record = ask(search("griselda"), FINAL).record
     assert (record.citation, record.wrong_ids) == ("wrong", ("goldoni.1",))
 
 
-def test_an_id_that_no_passage_has_is_invented_and_no_citation(ask: Ask) -> None:
+def test_an_id_without_a_passage_is_flagged_as_invented_and_is_no_citation(ask: Ask) -> None:
     final = ModelReply("Answer: Paris [nope.9]\nSources: griselda.1, venice.1")
     record = ask(search("griselda"), final).record
     assert (record.answer_short, record.cited_ids) == ("Paris", ("griselda.1", "venice.1"))
@@ -107,7 +107,7 @@ def test_an_id_that_no_passage_has_is_invented_and_no_citation(ask: Ask) -> None
     assert Record.from_json(json.loads(record.to_line())) == record
 
 
-def test_an_engine_that_fails_once_the_answer_is_there_loses_no_answer(
+def test_an_engine_failure_after_the_answer_does_not_lose_the_answer(
     index: Index, preset: Preset
 ) -> None:
     def script(request: ModelRequest) -> ModelReply:
@@ -120,7 +120,7 @@ def test_an_engine_that_fails_once_the_answer_is_there_loses_no_answer(
 
 
 class WithoutExact(MemoryEngine):
-    """An engine whose manifest says that keyword search was left out."""
+    """An engine whose manifest omits keyword search."""
 
     @property
     def manifest(self) -> Manifest:
@@ -142,62 +142,66 @@ def test_a_tool_that_the_index_cannot_serve_is_an_error_before_the_first_questio
 
 
 def test_after_max_loops_an_answer_without_tools_is_forced(ask: Ask) -> None:
-    asked = ask(search("griselda"), search("goldoni"), FINAL, max_loops=2)
-    assert (asked.record.status, asked.record.answer_short) == ("forced", "Paris")
-    assert asked.record.loops == 2
-    assert [len(one.tools) for one in asked.requests] == [2, 2, 0]
-    assert asked.last[-1] == Message("user", prompt_text("forced_answer"))
+    session = ask(search("griselda"), search("goldoni"), FINAL, max_loops=2)
+    assert (session.record.status, session.record.answer_short) == ("forced", "Paris")
+    assert session.record.loops == 2
+    assert [len(request.tools) for request in session.requests] == [2, 2, 0]
+    assert session.last[-1] == Message("user", prompt_text("forced_answer"))
 
 
 def test_a_spent_token_budget_forces_the_answer(ask: Ask) -> None:
-    asked = ask(search("griselda"), FINAL, token_budget=1)
-    assert (asked.record.status, asked.steps) == ("forced", ())
-    spent = ask(search("griselda"), FINAL)
-    whole = sum(message_tokens(one) for one in spent.last)
-    exact = ask(search("griselda"), FINAL, token_budget=whole)
+    forced = ask(search("griselda"), FINAL, token_budget=1)
+    assert (forced.record.status, forced.steps) == ("forced", ())
+    free = ask(search("griselda"), FINAL)
+    history_tokens = sum(message_tokens(message) for message in free.last)
+    exact = ask(search("griselda"), FINAL, token_budget=history_tokens)
     assert (len(exact.steps), exact.record.status) == (1, "forced")
-    after = ask(search("griselda"), search("venice"), FINAL, token_budget=whole + 1)
-    assert len(after.steps) == 2
-    assert after.record.status == "forced"
+    larger = ask(search("griselda"), search("venice"), FINAL, token_budget=history_tokens + 1)
+    assert len(larger.steps) == 2
+    assert larger.record.status == "forced"
 
 
 def test_the_tokens_of_the_history_are_those_of_its_messages(index: Index, preset: Preset) -> None:
-    states: list[int] = []
+    token_counts: list[int] = []
     model = ScriptedModel(
         [search("griselda"), calls(ToolCall("", "?", "{")), read("goldoni.1"), FINAL]
     )
     agent = Agent(index, preset, model)
     state = agent.start(QUESTION)
-    agent.resume(state, lambda step: states.append(state.context_tokens))
-    assert state.context_tokens == sum(message_tokens(one) for one in state.messages)
-    assert states == [sum(map(message_tokens, one.messages)) for one in model.requests[1:]]
+    agent.resume(state, lambda step: token_counts.append(state.context_tokens))
+    assert state.context_tokens == sum(map(message_tokens, state.messages))
+    assert token_counts == [
+        sum(map(message_tokens, request.messages)) for request in model.requests[1:]
+    ]
 
 
 def test_a_request_that_is_too_long_leads_to_an_answer_without_the_newest_result(ask: Ask) -> None:
     too_long = ContextLengthError("Too long.")
-    asked = ask(search("griselda"), search("venice"), too_long, FINAL)
-    assert (asked.record.status, asked.record.answer_short) == ("forced", "Paris")
-    shown = [one.content for one in asked.last if one.role == "tool"]
-    assert shown == [asked.steps[0].tool_output, LEFT_OUT]
-    assert asked.requests[-1].tools == ()
+    session = ask(search("griselda"), search("venice"), too_long, FINAL)
+    assert (session.record.status, session.record.answer_short) == ("forced", "Paris")
+    results = [message.content for message in session.last if message.role == "tool"]
+    assert results == [session.steps[0].tool_output, LEFT_OUT]
+    assert session.requests[-1].tools == ()
 
 
-def test_where_even_that_is_too_long_older_results_go_and_then_it_fails(ask: Ask) -> None:
+def test_older_results_are_left_out_while_a_request_is_too_long_and_then_the_question_fails(
+    ask: Ask,
+) -> None:
     too_long = ContextLengthError("Too long.")
     searches = [search(word) for word in ("griselda", "venice", "goldoni", "paris")]
-    asked = ask(*searches, too_long, too_long, FINAL)
-    kept = [one.content for one in asked.last if one.role == "tool"]
-    assert kept == [LEFT_OUT, LEFT_OUT, asked.steps[2].tool_output, LEFT_OUT]
-    assert asked.record.status == "forced"
+    session = ask(*searches, too_long, too_long, FINAL)
+    results = [message.content for message in session.last if message.role == "tool"]
+    assert results == [LEFT_OUT, LEFT_OUT, session.steps[2].tool_output, LEFT_OUT]
+    assert session.record.status == "forced"
     failed = ask(*searches, *[too_long] * 4)
     assert (failed.record.status, failed.record.failure) == (
         "failed",
         "ContextLengthError: Too long.",
     )
-    assert [one.content for one in failed.last if one.role == "tool"] == [LEFT_OUT] * 4
+    assert [message.content for message in failed.last if message.role == "tool"] == [LEFT_OUT] * 4
 
 
-def test_what_is_left_out_is_not_counted_any_more(index: Index, preset: Preset) -> None:
+def test_results_that_are_left_out_are_no_longer_counted(index: Index, preset: Preset) -> None:
     script = [search("griselda"), search("venice"), ContextLengthError("Too long."), FINAL]
     agent = Agent(index, preset, ScriptedModel(script))
     state = agent.start(QUESTION)
@@ -206,17 +210,21 @@ def test_what_is_left_out_is_not_counted_any_more(index: Index, preset: Preset) 
 
 
 def test_calls_in_a_forced_answer_are_not_run(ask: Ask) -> None:
-    asked = ask(calls(call("logical_search", query="a"), text="Answer: Rome"), token_budget=1)
-    assert (asked.record.status, asked.record.answer_short, asked.steps) == ("forced", "Rome", ())
+    session = ask(calls(call("logical_search", query="a"), text="Answer: Rome"), token_budget=1)
+    assert (session.record.status, session.record.answer_short, session.steps) == (
+        "forced",
+        "Rome",
+        (),
+    )
 
 
-# What ends a question
+# Failures
 
 
 def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
-    asked = ask(ModelReply(" "), FINAL)
-    assert asked.record.status == "answered"
-    assert asked.requests[0] == asked.requests[1]
+    session = ask(ModelReply(" "), FINAL)
+    assert session.record.status == "answered"
+    assert session.requests[0] == session.requests[1]
     failed = ask(search("griselda"), ModelReply(""), ModelReply("", reasoning="Hm."), FINAL)
     assert failed.record.status == "failed"
     assert failed.record.failure == (
@@ -229,10 +237,10 @@ def test_an_empty_reply_is_asked_for_again_once(ask: Ask) -> None:
 
 
 def test_an_error_of_the_model_is_a_failed_record_with_its_cause(ask: Ask) -> None:
-    asked = ask(search("griselda"), ModelAccessError("The key was refused.", do="Set another."))
-    assert asked.record.status == "failed"
-    assert asked.record.failure == "ModelAccessError: The key was refused.\nDo: Set another."
-    assert len(asked.steps) == 1
+    session = ask(search("griselda"), ModelAccessError("The key was refused.", do="Set another."))
+    assert session.record.status == "failed"
+    assert session.record.failure == "ModelAccessError: The key was refused.\nDo: Set another."
+    assert len(session.steps) == 1
 
 
 def test_an_engine_that_fails_ends_the_question(index: Index, ask: Ask) -> None:
@@ -256,7 +264,9 @@ def test_a_bug_is_recorded_and_logged_with_its_trace(
     assert "Traceback" in caplog.text
 
 
-def test_what_a_listener_raises_is_no_failure_of_the_question(index: Index, preset: Preset) -> None:
+def test_an_error_raised_by_a_listener_is_no_failure_of_the_question(
+    index: Index, preset: Preset
+) -> None:
     def listen(step: Step) -> None:
         raise LookupError("not here")
 
@@ -269,21 +279,23 @@ def test_what_a_listener_raises_is_no_failure_of_the_question(index: Index, pres
 
 
 def test_usage_is_what_the_endpoint_reports_retries_included(ask: Ask) -> None:
-    def used(reply: ModelReply, prompt: int) -> ModelReply:
+    def with_usage(reply: ModelReply, prompt: int) -> ModelReply:
         return ModelReply(reply.text, reply.tool_calls, "", Usage(prompt, 5, "endpoint"))
 
-    asked = ask(used(search("venice"), 100), used(ModelReply(""), 200), used(FINAL, 300))
-    assert asked.record.usage == Usage(600, 15, "endpoint")
+    session = ask(
+        with_usage(search("venice"), 100), with_usage(ModelReply(""), 200), with_usage(FINAL, 300)
+    )
+    assert session.record.usage == Usage(600, 15, "endpoint")
 
 
 def test_usage_that_is_not_reported_is_counted_and_marked(ask: Ask) -> None:
-    asked = ask(search("venice"), FINAL)
-    first, second = (sum(map(message_tokens, one.messages)) for one in asked.requests)
-    usage = asked.record.usage
+    session = ask(search("venice"), FINAL)
+    first, second = (sum(map(message_tokens, request.messages)) for request in session.requests)
+    usage = session.record.usage
     assert usage.source == "counted"
     assert usage.completion_tokens == sum(
-        message_tokens(Message("assistant", one.text, one.tool_calls))
-        for one in (search("venice"), FINAL)
+        message_tokens(Message("assistant", reply.text, reply.tool_calls))
+        for reply in (search("venice"), FINAL)
     )
     tools = usage.prompt_tokens - first - second
     assert tools > 1000
@@ -294,7 +306,7 @@ def test_usage_that_is_not_reported_is_counted_and_marked(ask: Ask) -> None:
     assert half.source == "counted"
 
 
-def test_a_state_written_out_after_any_step_goes_on_to_the_same_record(
+def test_a_state_saved_after_any_step_resumes_to_the_same_record(
     index: Index, preset: Preset
 ) -> None:
     script = [
@@ -306,33 +318,33 @@ def test_a_state_written_out_after_any_step_goes_on_to_the_same_record(
         FINAL,
     ]
 
-    def replies(request: ModelRequest) -> ModelReply:
-        return script[sum(one.role == "tool" for one in request.messages)]
+    def next_reply(request: ModelRequest) -> ModelReply:
+        return script[sum(message.role == "tool" for message in request.messages)]
 
-    agent = Agent(index, preset, ScriptedModel(replies))
-    saved: list[str] = []
+    agent = Agent(index, preset, ScriptedModel(next_reply))
+    saved_states: list[str] = []
     state = agent.start(QUESTION, "q1")
-    whole = agent.resume(state, lambda step: saved.append(json.dumps(state.to_json())))
-    assert len(saved) == 5
-    for text in saved:
-        other = Agent(index, preset, ScriptedModel(replies))
-        record = other.resume(State.from_json(json.loads(text)))
-        assert without_seconds(record) == without_seconds(whole)
+    expected = agent.resume(state, lambda step: saved_states.append(json.dumps(state.to_json())))
+    assert len(saved_states) == 5
+    for line in saved_states:
+        other = Agent(index, preset, ScriptedModel(next_reply))
+        record = other.resume(State.from_json(json.loads(line)))
+        assert without_seconds(record) == without_seconds(expected)
 
 
 def without_seconds(record: Record) -> dict[str, Any]:
-    plain = record.to_json()
-    plain.pop("seconds")
-    for step in plain["trajectory"]:
+    values = record.to_json()
+    values.pop("seconds")
+    for step in values["trajectory"]:
         step.pop("seconds")
-    return plain
+    return values
 
 
-def test_fingerprints_tell_preset_index_model_and_code(index: Index, preset: Preset) -> None:
+def test_fingerprints_identify_preset_index_model_and_code(index: Index, preset: Preset) -> None:
     from arag_search.query.parser import parse_scope
 
-    whole = Agent(index, preset, ScriptedModel([])).fingerprints
-    assert list(whole) == ["preset", "index", "model", "code"]
+    fingerprints = Agent(index, preset, ScriptedModel([])).fingerprints
+    assert list(fingerprints) == ["preset", "index", "model", "code"]
     scope = parse_scope("doc_id:venice", index.manifest.query_schema)
-    part = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
-    assert part == {**whole, "index": f"{whole['index']} in doc_id:venice"}
+    scoped = Agent(Index(index.engine, "memory", scope), preset, ScriptedModel([])).fingerprints
+    assert scoped == {**fingerprints, "index": f"{fingerprints['index']} in doc_id:venice"}

@@ -1,4 +1,4 @@
-"""What a model gets wrong, and what it is told then: bad calls, repeated ones, plans."""
+"""Mistakes of a model, and the loop's answers to them: bad calls, repeated calls, plans."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ from arag_search.agent.record import Record
 from arag_search.search.index import Index
 from tests.support.asking import FINAL, QUESTION, Ask, call, calls, read, search
 
-# What a model gets wrong
+# Bad calls
 
 
 def test_of_several_calls_the_first_is_run_and_the_others_are_answered(ask: Ask) -> None:
-    both = calls(
+    reply = calls(
         call("logical_search", "a", query="venice"),
         call("chunk_read", "b", chunk_ids=["venice.1"]),
         ToolCall("d", "logical_search", "{broken"),
     )
-    asked = ask(both, FINAL)
-    assert len(asked.steps) == 1
-    assert asked.last[2].tool_calls == (*both.tool_calls[:2], ToolCall("d", "logical_search", "{}"))
-    assert [(one.tool_call_id, one.content) for one in asked.last[3:]] == [
-        ("a", asked.steps[0].tool_output),
+    session = ask(reply, FINAL)
+    assert len(session.steps) == 1
+    assert session.last[2].tool_calls == (
+        *reply.tool_calls[:2],
+        ToolCall("d", "logical_search", "{}"),
+    )
+    assert [(message.tool_call_id, message.content) for message in session.last[3:]] == [
+        ("a", session.steps[0].tool_output),
         ("b", ONE_A_STEP),
         ("d", "One tool a step: this call was not run."),
     ]
 
 
 def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> None:
-    asked = ask(calls(ToolCall("a", "logical_search", '{"query": "venice"')), FINAL)
-    (step,) = asked.steps
+    session = ask(calls(ToolCall("a", "logical_search", '{"query": "venice"')), FINAL)
+    (step,) = session.steps
     assert (step.status, step.tool_input) == ("error", '{"query": "venice"')
     assert step.tool_output == (
         "Tool not run: the arguments are not valid JSON (Expecting ',' delimiter at character 19):"
         ' {"query": "venice"\n'
         "Allowed: one JSON object with the arguments of the tool."
     )
-    assert asked.last[2].tool_calls[0].arguments == "{}"
-    assert asked.record.loops == 2
+    assert session.last[2].tool_calls[0].arguments == "{}"
+    assert session.record.loops == 2
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,9 @@ def test_broken_json_is_answered_as_an_error_and_counts_as_a_step(ask: Ask) -> N
         ("vivaldi", "Expecting value at character 1"),
     ],
 )
-def test_what_only_looks_like_json_is_refused(ask: Ask, arguments: str, problem: str) -> None:
+def test_arguments_that_are_not_strict_json_are_rejected(
+    ask: Ask, arguments: str, problem: str
+) -> None:
     (step,) = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).steps
     assert step.tool_output.startswith(
         f"Tool not run: the arguments are not valid JSON ({problem}): "
@@ -65,7 +70,7 @@ def test_what_only_looks_like_json_is_refused(ask: Ask, arguments: str, problem:
     assert step.result_tokens < 200
 
 
-def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(ask: Ask) -> None:
+def test_an_unknown_tool_is_answered_with_the_names_of_the_tools(ask: Ask) -> None:
     (step,) = ask(calls(call("google", query="venice")), FINAL).steps
     assert (step.status, step.tool_name, step.tool_input) == (
         "error",
@@ -86,7 +91,7 @@ def test_no_arguments_at_all_are_an_empty_object(ask: Ask) -> None:
 @pytest.mark.parametrize(
     "arguments", ['{"query": "\\ud800"}', '{"query": "a", "top_k": 9' + "9" * 30 + "}"]
 )
-def test_arguments_that_others_could_not_read_are_recorded_as_text(
+def test_arguments_that_other_json_readers_reject_are_recorded_as_text(
     ask: Ask, arguments: str
 ) -> None:
     record = ask(calls(ToolCall("a", "logical_search", arguments)), FINAL).record
@@ -94,15 +99,15 @@ def test_arguments_that_others_could_not_read_are_recorded_as_text(
     assert Record.from_json(json.loads(record.to_line())) == record
 
 
-def test_half_characters_of_a_reply_are_replaced(ask: Ask) -> None:
+def test_lone_surrogates_in_a_reply_are_replaced(ask: Ask) -> None:
     assert ask(ModelReply("Answer: \ud800 Paris")).record.answer == "Answer: ? Paris"
 
 
-def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
-    made = [call("logical_search", one, query="a") for one in ("", "x", "x")]
-    asked = ask(calls(*made), FINAL)
-    assert [one.id for one in asked.last[2].tool_calls] == ["call_1_1", "x", "call_1_3"]
-    assert [one.tool_call_id for one in asked.last[3:]] == ["call_1_1", "x", "call_1_3"]
+def test_calls_without_ids_or_with_duplicate_ids_get_new_ids(ask: Ask) -> None:
+    unnumbered = [call("logical_search", id, query="a") for id in ("", "x", "x")]
+    session = ask(calls(*unnumbered), FINAL)
+    assert [answered.id for answered in session.last[2].tool_calls] == ["call_1_1", "x", "call_1_3"]
+    assert [message.tool_call_id for message in session.last[3:]] == ["call_1_1", "x", "call_1_3"]
 
 
 # Guards
@@ -110,8 +115,8 @@ def test_calls_without_ids_or_with_equal_ones_get_ids(ask: Ask) -> None:
 
 def test_an_identical_call_is_answered_with_its_earlier_ids(ask: Ask) -> None:
     first = calls(ToolCall("a", "logical_search", '{"query": "venice", "top_k": 2}'))
-    again = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
-    _, step = ask(first, again, FINAL).steps
+    repeated = calls(ToolCall("b", "logical_search", '{"top_k": 2, "query":  "venice"}'))
+    _, step = ask(first, repeated, FINAL).steps
     assert step.tool_output == (
         "This call was made before, in step 1, and showed [venice.1], [goldoni.1]. It was not run "
         "again: change it, try another way, or answer from what you have."
@@ -123,31 +128,31 @@ def test_an_identical_call_is_answered_with_its_earlier_ids(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("query", "words"), [("nowhere", "and found nothing"), ("a OR NOT b", "and was refused")]
 )
-def test_a_repeated_call_says_what_came_of_it(ask: Ask, query: str, words: str) -> None:
+def test_a_repeated_call_reports_its_earlier_result(ask: Ask, query: str, words: str) -> None:
     _, step = ask(search(query), search(query), FINAL).steps
     assert f"in step 1, {words}. It was not run again" in step.tool_output
 
 
-def test_reading_again_has_its_own_notice(ask: Ask) -> None:
+def test_a_repeated_read_has_its_own_notice(ask: Ask) -> None:
     _, step = ask(read("venice.1"), read("venice.1"), FINAL).steps
     assert step.tool_output == "[venice.1] This chunk has been read before."
 
 
-def test_three_steps_with_nothing_new_get_a_line(ask: Ask) -> None:
-    asked = ask(
+def test_three_steps_with_nothing_new_get_a_nudge(ask: Ask) -> None:
+    session = ask(
         search("venice"),
         read("venice.1"),  # its text is new
         *(search(word) for word in ("venice AND water", "none", "city", "nothing", "griselda")),
         FINAL,
     )
-    noted = [one.step for one in asked.steps if one.tool_output.endswith(f"\n{NOTHING_NEW}")]
-    assert noted == [5]
-    assert asked.last[-3].content != asked.last[-1].content
+    nudged = [step.step for step in session.steps if step.tool_output.endswith(f"\n{NOTHING_NEW}")]
+    assert nudged == [5]
+    assert session.last[-3].content != session.last[-1].content
 
 
-def test_without_guards_calls_are_run_again_and_nothing_is_noted(ask: Ask) -> None:
+def test_without_guards_calls_are_run_again_without_a_notice(ask: Ask) -> None:
     steps = ask(*[search("venice")] * 5, FINAL, loop_guards=False).steps
-    assert len({one.tool_output for one in steps}) == 1
+    assert len({step.tool_output for step in steps}) == 1
 
 
 # Plans
@@ -171,5 +176,5 @@ def test_an_answer_in_place_of_a_plan_is_an_answer_and_so_is_a_second_plan(index
     assert (record.status, record.answer_short) == ("answered", "It is Paris.")
 
 
-def test_no_plan_is_taken_where_none_was_asked_for(ask: Ask) -> None:
+def test_a_plan_is_accepted_only_if_the_preset_asks_for_one(ask: Ask) -> None:
     assert ask(ModelReply("Paris")).record.answer_short == "Paris"

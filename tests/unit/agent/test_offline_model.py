@@ -1,4 +1,4 @@
-"""The offline model over the sample corpus: what it asks for, what it answers, how it says so."""
+"""The offline model over the sample corpus: its queries, its answers and their wording."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from index_jobs.cutting.sentences import sentence_ends
 
 SAMPLE = files("arag_search") / "sample"
 QUESTIONS: dict[str, Mapping[str, Any]] = {
-    one["id"]: one
-    for one in map(orjson.loads, (SAMPLE / "questions.jsonl").read_bytes().splitlines())
+    question["id"]: question
+    for question in map(orjson.loads, (SAMPLE / "questions.jsonl").read_bytes().splitlines())
 }
 BORN_EARLIER = "Who was born earlier, Domenico Scarlatti or Pietro Metastasio?"
 
@@ -35,11 +35,11 @@ BORN_EARLIER = "Who was born earlier, Domenico Scarlatti or Pietro Metastasio?"
 def fixture_index() -> Iterator[Index]:
     chunks: list[Chunk] = []
     for number, line in enumerate((SAMPLE / "corpus.jsonl").read_bytes().splitlines()):
-        one = orjson.loads(line)
-        name, text = one["id"], one["text"]
+        document = orjson.loads(line)
+        doc_id, text = document["id"], document["text"]
         ends = tuple(sentence_ends(text))
         place = ordinal_of(0, number, 0)
-        chunks.append(Chunk(f"{name}.1", name, one["title"], text, 1, 1, place, ends, {}))
+        chunks.append(Chunk(f"{doc_id}.1", doc_id, document["title"], text, 1, 1, place, ends, {}))
     with Index(MemoryEngine(chunks), "memory") as index:
         yield index
 
@@ -59,9 +59,7 @@ def query_of(reply: ModelReply) -> str:
 
 
 @pytest.mark.parametrize("number", ["s01", "s03", "s04", "s05", "s06", "s11", "s12"])
-def test_it_answers_sample_questions_with_passages_that_were_shown(
-    index: Index, number: str
-) -> None:
+def test_the_model_answers_sample_questions_from_shown_passages(index: Index, number: str) -> None:
     question = QUESTIONS[number]
 
     record = ask(index, question["question"])
@@ -73,7 +71,7 @@ def test_it_answers_sample_questions_with_passages_that_were_shown(
     assert record.total_retrieved_tokens < 1_200
 
 
-def test_every_sample_question_ends_with_an_answer_or_says_that_there_is_none(index: Index) -> None:
+def test_every_sample_question_gets_an_answer_or_a_refusal(index: Index) -> None:
     for question in QUESTIONS.values():
         record = ask(index, question["question"])
 
@@ -82,7 +80,7 @@ def test_every_sample_question_ends_with_an_answer_or_says_that_there_is_none(in
         assert all(step.status != "error" for step in record.trajectory), question["id"]
 
 
-def test_it_follows_a_relation_and_cites_the_passages_on_the_way(index: Index) -> None:
+def test_the_model_follows_a_relation_and_cites_the_passages_on_the_way(index: Index) -> None:
     record = ask(index, QUESTIONS["s06"]["question"])
 
     queries = [step.tool_input["query"] for step in record.trajectory if "query" in step.tool_input]
@@ -98,53 +96,55 @@ def test_it_follows_a_relation_and_cites_the_passages_on_the_way(index: Index) -
     )
 
 
-def test_without_the_bridge_it_stays_with_the_first_name(index: Index) -> None:
+def test_without_the_bridge_rule_the_model_searches_only_for_the_first_name(index: Index) -> None:
     record = ask(index, QUESTIONS["s06"]["question"], "bridge")
 
     assert "Roebling" not in json.dumps([step.tool_input for step in record.trajectory])
     assert record.answer_short != "Mühlhausen"
 
 
-def test_a_comparison_looks_for_both_names_and_without_the_rule_for_one(index: Index) -> None:
-    both = ask(index, BORN_EARLIER)
-    one = ask(index, BORN_EARLIER, "both", "words")
+def test_a_comparison_searches_for_both_names_but_only_for_one_without_the_rule(
+    index: Index,
+) -> None:
+    unrestricted = ask(index, BORN_EARLIER)
+    restricted = ask(index, BORN_EARLIER, "both", "words")
 
-    assert [step.tool_name for step in both.trajectory] == ["logical_search"] * 2
-    assert both.answer_short == "Domenico Scarlatti"
-    assert len(one.trajectory) == 1
-    assert one.answer_short == "not found in the corpus"
+    assert [step.tool_name for step in unrestricted.trajectory] == ["logical_search"] * 2
+    assert unrestricted.answer_short == "Domenico Scarlatti"
+    assert len(restricted.trajectory) == 1
+    assert restricted.answer_short == "not found in the corpus"
 
 
-def test_a_name_that_is_not_found_is_looked_for_by_its_words(index: Index) -> None:
+def test_a_name_without_hits_is_searched_for_by_its_words(index: Index) -> None:
     question = "Where was Vivaldi Lucio Antonio born?"
 
-    found = ask(index, question)
-    narrow = ask(index, question, "widen", "words")
+    widened = ask(index, question)
+    restricted = ask(index, question, "widen", "words")
 
-    assert [step.tool_input["query"] for step in found.trajectory][1] == (
+    assert [step.tool_input["query"] for step in widened.trajectory][1] == (
         "Vivaldi AND Lucio AND Antonio"
     )
-    assert found.answer_short == "Venice"
-    assert [step.status for step in narrow.trajectory] == ["empty"]
+    assert widened.answer_short == "Venice"
+    assert [step.status for step in restricted.trajectory] == ["empty"]
 
 
-def test_what_the_corpus_does_not_hold_is_not_guessed(index: Index) -> None:
+def test_an_answer_that_the_corpus_lacks_is_not_guessed(index: Index) -> None:
     record = ask(index, "When did Xanthippe Quuxley die?")
 
     assert record.answer_short == "not found in the corpus"
     assert record.cited_ids == ()
 
 
-def test_without_tools_it_answers_from_what_was_shown_before(index: Index) -> None:
+def test_without_tools_the_model_answers_from_passages_shown_before(index: Index) -> None:
     model = OfflineModel()
     first = model.reply(request(Message("user", BORN_EARLIER), index=index))
     (call,) = first.tool_calls
-    shown = LogicalSearch(index).run(json.loads(call.arguments)).text
+    reply_text = LogicalSearch(index).run(json.loads(call.arguments)).text
     history = (
         Message("system", "Answer questions."),
         Message("user", BORN_EARLIER),
         Message("assistant", "", (call,)),
-        Message("tool", shown, (), call.id),
+        Message("tool", reply_text, (), call.id),
     )
 
     second = model.reply(request(*history, index=index))
@@ -156,12 +156,12 @@ def test_without_tools_it_answers_from_what_was_shown_before(index: Index) -> No
 
 
 def test_the_same_request_gets_the_same_reply_from_any_model(index: Index) -> None:
-    asked = request(Message("user", BORN_EARLIER), index=index)
+    question = request(Message("user", BORN_EARLIER), index=index)
 
-    assert OfflineModel().reply(asked) == OfflineModel().reply(asked)
+    assert OfflineModel().reply(question) == OfflineModel().reply(question)
 
 
-def test_a_result_that_is_an_error_or_a_nudge_does_not_stop_it(index: Index) -> None:
+def test_a_result_that_is_an_error_or_a_nudge_does_not_stop_the_model(index: Index) -> None:
     call = ToolCall("1", "logical_search", "{}")
     for text in ("Tool not run: 1 problem.", "", "[", "[a] \n[b]", "0 of 0 passages for x"):
         history = (
@@ -176,7 +176,7 @@ def test_a_result_that_is_an_error_or_a_nudge_does_not_stop_it(index: Index) -> 
 @pytest.mark.parametrize(
     "question", ["?", "or", "Who?", '"" or ""', "Is A or B", 'a\\b:(c) "d* AND']
 )
-def test_odd_questions_end_without_a_refused_query(index: Index, question: str) -> None:
+def test_odd_questions_end_without_a_rejected_query(index: Index, question: str) -> None:
     record = ask(index, question)
 
     assert record.status == "answered"
@@ -194,14 +194,14 @@ def test_every_preset_with_logical_search_is_served(index: Index, preset: str) -
     assert {step.status for step in record.trajectory} == {"ok"}
 
 
-def test_a_rule_that_there_is_not_is_refused_with_those_there_are() -> None:
+def test_an_unknown_rule_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as caught:
         OfflineModel(frozenset({"luck"}))
 
     assert str(caught.value) == f"OfflineModel has no rule luck.\nAllowed: {', '.join(RULES)}"
 
 
-def test_the_fingerprint_tells_rules_apart_and_nothing_else() -> None:
+def test_the_fingerprint_depends_on_the_rules_alone() -> None:
     plain, poorer = OfflineModel(), OfflineModel(frozenset({"read"}))
 
     assert plain.fingerprint == OfflineModel().fingerprint

@@ -32,13 +32,13 @@ from arag_search.query.parser import parse
     ],
 )
 def test_names_are_runs_of_capitals_with_small_words_between(text: str, names: list[str]) -> None:
-    assert [one.text for one in names_in(text)] == names
+    assert [name.text for name in names_in(text)] == names
 
 
 def test_an_attribute_before_a_name_is_no_person() -> None:
     text = "She was the wife of the Irish physicist John Tyndall in May 1876."
 
-    assert [one.text for one in people_in(text)] == ["John Tyndall"]
+    assert [person.text for person in people_in(text)] == ["John Tyndall"]
 
 
 def test_names_are_compared_without_case_accents_articles_and_apostrophes() -> None:
@@ -63,19 +63,26 @@ def test_names_are_compared_without_case_accents_articles_and_apostrophes() -> N
         ("Was Ann Lee or Bob Ray born first?", "choice", ("Ann Lee", "Bob Ray"), (), "birth date"),
     ],
 )  # fmt: skip
-def test_a_question_is_taken_apart(
+def test_a_question_is_parsed(
     text: str, form: str, names: tuple[str, ...], hops: tuple[str, ...], sought: Sought
 ) -> None:
-    asked = parse_question(text)
+    question = parse_question(text)
 
-    assert (asked.form, asked.names, asked.hops, asked.sought) == (form, names, hops, sought)
+    assert (question.form, question.names, question.hops, question.sought) == (
+        form,
+        names,
+        hops,
+        sought,
+    )
 
 
-def test_a_name_goes_on_over_a_comma_and_a_colon_in_a_question() -> None:
-    asked = parse_question("Which is older, Wrong Turn 5: Bloodlines or Hermann II, Duke of Bohn?")
+def test_a_name_in_a_question_may_contain_a_comma_or_a_colon() -> None:
+    question = parse_question(
+        "Which is older, Wrong Turn 5: Bloodlines or Hermann II, Duke of Bohn?"
+    )
 
-    assert asked.names == ("Wrong Turn 5: Bloodlines", "Hermann II, Duke of Bohn")
-    assert asked.order == "least"
+    assert question.names == ("Wrong Turn 5: Bloodlines", "Hermann II, Duke of Bohn")
+    assert question.order == "least"
 
 
 def test_a_reply_is_read_with_its_titles_texts_and_total() -> None:
@@ -100,7 +107,7 @@ def test_a_reply_is_read_with_its_titles_texts_and_total() -> None:
     )
 
 
-def test_a_passage_read_in_full_is_whole_and_one_read_before_is_none() -> None:
+def test_a_passage_read_in_full_is_whole_and_one_read_before_is_skipped() -> None:
     text = (
         "[a.1] Title\n(next: a.2; year: 1678)\nText ... more.\n[b] This chunk has been read before."
     )
@@ -128,7 +135,7 @@ def test_an_empty_reply_has_no_passages() -> None:
         ("director", "Nobody is named here.", []),
     ],
 )  # fmt: skip
-def test_the_other_end_of_a_relation_stands_beside_its_cue(
+def test_the_other_end_of_a_relation_is_found_beside_its_cue(
     relation: str, text: str, names: list[str]
 ) -> None:
     assert related(text, RELATIONS[relation], "Thing")[: len(names) or 1] == names
@@ -148,7 +155,7 @@ def test_the_other_end_of_a_relation_stands_beside_its_cue(
         ("birth date", "Nothing is known.", None),
     ],
 )
-def test_a_value_is_the_span_that_the_passage_says(
+def test_a_value_is_the_span_that_the_passage_states(
     sought: Sought, text: str, value: str | None
 ) -> None:
     assert value_of(sought, text) == value
@@ -160,7 +167,7 @@ def test_dates_are_ordered_by_year_month_and_day() -> None:
     assert date_key("851") == (851, 0, 0)
 
 
-def test_peoples_belong_to_countries() -> None:
+def test_nationalities_belong_to_countries() -> None:
     assert first_country("a Dutch or American thing") == "Dutch"
     assert countries_of("Scottish") == countries_of("the United Kingdom")
     assert countries_of("Swiss") != countries_of("Swedish")
@@ -178,7 +185,7 @@ def test_peoples_belong_to_countries() -> None:
         for_any("Who wrote (this): AND that*?"),
     ],
 )
-def test_every_query_is_one_that_the_language_takes(query: str) -> None:
+def test_every_query_is_valid_in_the_query_language(query: str) -> None:
     assert parse(query, Schema({})).tree
 
 
@@ -195,5 +202,5 @@ def test_a_name_without_a_word_gives_no_query() -> None:
     assert for_words_of("of the", all_of_them=True) == ""
 
 
-def test_blanks_stand_where_a_reader_expects_them() -> None:
+def test_blanks_are_normalised_around_punctuation() -> None:
     assert plain('Anna( died 875) was" x"') == 'Anna (died 875) was "x"'

@@ -1,4 +1,4 @@
-"""Presets: those that ship, those of users, and what is said of a wrong one."""
+"""Presets: those that ship, those of users, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ SHIPPED = [
 ]
 
 
-def own(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
-    """A preset file of a user: logical_read with lines changed, or one left out."""
+def user_preset(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
+    """Write a user's preset file: logical_read with some lines changed, or one line dropped."""
     lines = (preset_folder() / "logical_read.yaml").read_text("utf-8").splitlines()
-    lines = [one for one in lines if not drop or not one.startswith(f"{drop}:")]
+    lines = [old for old in lines if not drop or not old.startswith(f"{drop}:")]
     for key, line in changes:
-        lines = [line if one.startswith(f"{key}:") else one for one in lines]
+        lines = [line if old.startswith(f"{key}:") else old for old in lines]
         if line not in lines:
             lines.append(line)
     path = folder / "mine.yaml"
@@ -68,13 +68,13 @@ def own(folder: Path, *changes: tuple[str, str], drop: str = "") -> Path:
     return path
 
 
-def refused(path: Path | str) -> str:
+def rejection(path: Path | str) -> str:
     with pytest.raises(ConfigError) as caught:
         load_preset(path)
     return str(caught.value)
 
 
-def test_these_presets_ship_and_each_is_named_as_its_file() -> None:
+def test_these_presets_ship_and_are_named_after_their_files() -> None:
     assert preset_names() == SHIPPED
     assert DEFAULT_PRESET in SHIPPED
     for name in SHIPPED:
@@ -82,14 +82,14 @@ def test_these_presets_ship_and_each_is_named_as_its_file() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_key_stands_in_every_file_in_one_order(name: str) -> None:
+def test_every_file_has_every_key_in_the_same_order(name: str) -> None:
     lines = (preset_folder() / f"{name}.yaml").read_text("utf-8").splitlines()
     assert ", ".join(line.split(":")[0] for line in lines if not line.startswith("#")) == KEYS
 
 
-def test_the_presets_say_what_the_design_says() -> None:
-    found = {name: load_preset(name) for name in SHIPPED}
-    tools = {name: list(one.tools) for name, one in found.items()}
+def test_the_presets_have_the_values_of_the_design() -> None:
+    presets = {name: load_preset(name) for name in SHIPPED}
+    tools = {name: list(preset.tools) for name, preset in presets.items()}
     assert tools == {
         "agentic_hybrid": ["hybrid_search"],
         "arag_full": ["keyword_search", "semantic_search", "chunk_read"],
@@ -106,40 +106,40 @@ def test_the_presets_say_what_the_design_says() -> None:
         "naive_rag": [],
     }
     shows_passages = {"arag_naive", "arag_without_chunk_read", "naive_rag"}
-    for name, one in found.items():
+    for name, preset in presets.items():
         plans = name.startswith("logicalrag") or name == "agentic_hybrid"
-        assert one.plan_first is plans
-        assert one.full_text is (plans or name in shows_passages)
-        assert one.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
-        assert one.max_result_tokens == (12_000 if one.full_text else 4_000)
-        assert one.token_budget == 128_000
-        assert one.vectors == "passage"
-        assert one.given_passages == (5 if name == "naive_rag" else 0)
-        assert one.loop_guards is one.suppress_shown is (name == "logical_read")
+        assert preset.plan_first is plans
+        assert preset.full_text is (plans or name in shows_passages)
+        assert preset.max_loops == (8 if plans else 1 if name == "naive_rag" else 15)
+        assert preset.max_result_tokens == (12_000 if preset.full_text else 4_000)
+        assert preset.token_budget == 128_000
+        assert preset.vectors == "passage"
+        assert preset.given_passages == (5 if name == "naive_rag" else 0)
+        assert preset.loop_guards is preset.suppress_shown is (name == "logical_read")
 
 
 def test_the_ablations_differ_from_logicalrag_in_one_key() -> None:
-    whole = load_preset("logicalrag").model_dump(exclude={"name", "description"})
+    logicalrag = load_preset("logicalrag").model_dump(exclude={"name", "description"})
     for name, key in (
         ("logicalrag_no_operators", "operators"),
         ("logicalrag_syntax_only", "tool_description"),
     ):
         other = load_preset(name).model_dump(exclude={"name", "description"})
-        assert [one for one in whole if whole[one] != other[one]] == [key]
+        assert [option for option in logicalrag if logicalrag[option] != other[option]] == [key]
 
 
-def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
+def test_the_tools_of_a_preset_have_its_settings() -> None:
     index = Index(MemoryEngine([]), "memory")
 
-    def built(name: str) -> dict[str, Tool]:
+    def preset_tools(name: str) -> dict[str, Tool]:
         return tools_of(load_preset(name), index)
 
-    assert list(built("logical_read")) == ["logical_search", "chunk_read"]
-    full, syntax = built("logicalrag"), built("logicalrag_syntax_only")
+    assert list(preset_tools("logical_read")) == ["logical_search", "chunk_read"]
+    full, syntax = preset_tools("logicalrag"), preset_tools("logicalrag_syntax_only")
     assert full["logical_search"].max_result_tokens == 12_000
     assert len(syntax["logical_search"].description) < len(full["logical_search"].description) / 2
-    plain = built("logicalrag_no_operators")["logical_search"].parameters["properties"]
-    assert "default_operator" not in plain
+    properties = preset_tools("logicalrag_no_operators")["logical_search"].parameters["properties"]
+    assert "default_operator" not in properties
     assert ", ".join(registry.TOOLS) == TOOLS
     index = vector_index(*VIVALDI)
     for name in registry.TOOLS:
@@ -147,40 +147,40 @@ def test_the_tools_of_a_preset_are_set_up_as_it_says() -> None:
         assert [tool.name for tool in tools_of(preset, index).values()] == [name]
 
 
-def test_a_file_of_a_user_works_by_its_path(tmp_path: Path) -> None:
-    path = own(tmp_path, ("name", "name: mine"), ("max_loops", "max_loops: 3"))
+def test_a_preset_file_of_a_user_is_loaded_by_its_path(tmp_path: Path) -> None:
+    path = user_preset(tmp_path, ("name", "name: mine"), ("max_loops", "max_loops: 3"))
     assert (load_preset(path).name, load_preset(str(path)).max_loops) == ("mine", 3)
 
 
 def test_a_prompt_of_a_user_is_found_beside_the_preset(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Search well.\n", "utf-8")
-    preset = load_preset(own(tmp_path, ("prompt", "prompt: mine.md")))
+    preset = load_preset(user_preset(tmp_path, ("prompt", "prompt: mine.md")))
     assert preset.system_prompt.startswith("Search well.\n\nYou may make at most 15 tool calls.")
 
 
-def test_a_prompt_of_a_user_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    path = own(tmp_path, ("prompt", "prompt: mine.md"))
+def test_a_prompt_of_a_user_that_is_no_text_is_rejected(tmp_path: Path) -> None:
+    path = user_preset(tmp_path, ("prompt", "prompt: mine.md"))
     where = f"Where: {tmp_path / 'mine.md'}, named in {path}"
     (tmp_path / "mine.md").write_bytes(b"\xff")
-    assert refused(path) == (
+    assert rejection(path) == (
         "The prompt cannot be read ('utf-8' codec can't decode byte 0xff in position 0: invalid "
         f"start byte).\n{where}"
     )
     (tmp_path / "mine.md").write_text(" \n")
-    assert refused(path) == f"The prompt is empty.\n{where}"
+    assert rejection(path) == f"The prompt is empty.\n{where}"
 
 
-def test_an_unknown_name_names_those_there_are() -> None:
-    assert refused("logical") == (
+def test_an_unknown_name_is_rejected_with_the_known_ones() -> None:
+    assert rejection("logical") == (
         'There is no preset "logical".\n'
         f"Allowed: {', '.join(SHIPPED)}, or the path of a .yaml file\n"
         "Do: See them with: arag-search presets"
     )
 
 
-def test_a_refused_key_names_the_allowed_ones(tmp_path: Path) -> None:
-    path = own(tmp_path, ("max_steps", "max_steps: 8"))
-    assert refused(path) == (
+def test_an_unknown_key_is_rejected_with_the_allowed_ones(tmp_path: Path) -> None:
+    path = user_preset(tmp_path, ("max_steps", "max_steps: 8"))
+    assert rejection(path) == (
         "The preset has 1 problem.\n"
         f'1. key "max_steps", 8: there is no such key. Keys: {KEYS}.\n'
         f"Where: {path}\n{COMPARE}"
@@ -188,8 +188,8 @@ def test_a_refused_key_names_the_allowed_ones(tmp_path: Path) -> None:
 
 
 def test_a_missing_key_is_named_with_what_it_allows(tmp_path: Path) -> None:
-    path = own(tmp_path, drop="tool_description")
-    assert refused(path) == (
+    path = user_preset(tmp_path, drop="tool_description")
+    assert rejection(path) == (
         "The preset has 1 problem.\n"
         '1. key "tool_description" is missing. Allowed: "full" or "syntax".\n'
         f"Where: {path}\n{COMPARE}"
@@ -237,15 +237,17 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
     tmp_path: Path, line: str, problem: str
 ) -> None:
     key = line.split(":")[0]
-    path = own(tmp_path, (key, line))
-    assert refused(path) == (
+    path = user_preset(tmp_path, (key, line))
+    assert rejection(path) == (
         f'The preset has 1 problem.\n1. key "{key}", {problem}\nWhere: {path}\n{COMPARE}'
     )
 
 
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
-    path = own(tmp_path, ("loops", "loops: 8"), ("operators", "operators: maybe"), drop="full_text")
-    assert refused(path).splitlines()[:4] == [
+    path = user_preset(
+        tmp_path, ("loops", "loops: 8"), ("operators", "operators: maybe"), drop="full_text"
+    )
+    assert rejection(path).splitlines()[:4] == [
         "The preset has 3 problems.",
         f'1. key "loops", 8: there is no such key. Keys: {KEYS}.',
         '2. key "full_text" is missing. Allowed: true or false.',
@@ -254,7 +256,7 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "problem"),
     [
         (b"- a\n- b", "The preset holds no keys.\n"),
         (b"", "The preset holds no keys.\n"),
@@ -267,40 +269,40 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
         (b"name: " + b"[" * 1_000, "The preset is not YAML: nested too deeply.\n"),
     ],
 )
-def test_a_file_that_is_no_preset_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
+def test_a_file_that_is_no_preset_is_rejected(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
-    message = refused(path)
-    assert message.startswith(what)
+    message = rejection(path)
+    assert message.startswith(problem)
     assert f"Where: {path}" in message
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
-    assert refused(path) == (
+    assert rejection(path) == (
         f"The preset cannot be read (No such file or directory).\nWhere: {path}"
     )
 
 
-def test_the_fingerprint_is_that_of_what_a_model_is_asked(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_what_a_model_is_asked(tmp_path: Path) -> None:
     first = load_preset("logical_read")
     assert first.fingerprint.startswith("logical_read-")
-    same = own(tmp_path, ("description", "description: Another sentence."))
+    same = user_preset(tmp_path, ("description", "description: Another sentence."))
     assert load_preset(same).fingerprint == first.fingerprint
     (tmp_path / "copy.md").write_text(prompt_text("arag"), "utf-8")
-    assert load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
+    assert load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint == (
         first.fingerprint
     )
-    unused = own(tmp_path, ("vectors", "vectors: sentence"))  # there is no hybrid_search
+    unused = user_preset(tmp_path, ("vectors", "vectors: sentence"))  # there is no hybrid_search
     assert load_preset(unused).fingerprint == first.fingerprint
-    others = {load_preset(own(tmp_path, ("max_loops", "max_loops: 14"))).fingerprint}
+    others = {load_preset(user_preset(tmp_path, ("max_loops", "max_loops: 14"))).fingerprint}
     (tmp_path / "copy.md").write_text("Another prompt.", "utf-8")
-    others.add(load_preset(own(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint)
+    others.add(load_preset(user_preset(tmp_path, ("prompt", "prompt: copy.md"))).fingerprint)
     assert len({first.fingerprint, *others}) == 3
 
 
 @pytest.mark.parametrize("name", SYSTEM_PROMPTS)
-def test_a_prompt_asks_to_admit_what_is_not_known(name: str) -> None:
+def test_a_prompt_asks_the_model_to_admit_ignorance(name: str) -> None:
     preset = Preset.model_construct(
         prompt=name, plan_first=False, tools=("chunk_read",), max_loops=5
     )
@@ -311,12 +313,12 @@ def test_a_prompt_asks_to_admit_what_is_not_known(name: str) -> None:
 # arag-search presets
 
 
-Shown = Callable[..., str]
+PresetsCommand = Callable[..., str]
 
 
 @pytest.fixture
-def presets(capsys: pytest.CaptureFixture[str]) -> Shown:
-    """Run the command; what it prints."""
+def presets(capsys: pytest.CaptureFixture[str]) -> PresetsCommand:
+    """Return a function that runs the command and returns its output."""
 
     def call(*arguments: str) -> str:
         capsys.readouterr()
@@ -326,7 +328,7 @@ def presets(capsys: pytest.CaptureFixture[str]) -> Shown:
     return call
 
 
-def test_presets_lists_them_with_their_tools(presets: Shown) -> None:
+def test_the_command_lists_presets_with_their_tools(presets: PresetsCommand) -> None:
     lines = presets().splitlines()
     at = lines.index("direct_answer            No retrieval: what the model knows by itself.")
     assert lines[at + 1 : at + 4] == [
@@ -347,7 +349,7 @@ def test_presets_lists_them_with_their_tools(presets: Shown) -> None:
     ]
 
 
-def test_presets_explains_one_key_by_key_with_its_prompt(presets: Shown) -> None:
+def test_the_command_explains_a_preset_key_by_key_with_its_prompt(presets: PresetsCommand) -> None:
     text = presets("logicalrag")
     assert "\nmax_loops: 8\n    Turns with tools before an answer is forced." in text
     assert "\ntools: [logical_search]\n" in text
@@ -355,12 +357,12 @@ def test_presets_explains_one_key_by_key_with_its_prompt(presets: Shown) -> None
     assert text.endswith(f"\n\n{load_preset('logicalrag').system_prompt}\n")
 
 
-def test_presets_gives_json_and_takes_a_path(presets: Shown) -> None:
+def test_the_command_prints_json_and_accepts_a_path(presets: PresetsCommand) -> None:
     listed = json.loads(presets("--json"))
-    assert [one["name"] for one in listed] == SHIPPED
-    one = json.loads(presets(str(preset_folder() / "logicalrag.yaml"), "--json"))
-    assert one == listed[SHIPPED.index("logicalrag")]
-    assert one["fingerprint"] == load_preset("logicalrag").fingerprint
+    assert [preset["name"] for preset in listed] == SHIPPED
+    logicalrag = json.loads(presets(str(preset_folder() / "logicalrag.yaml"), "--json"))
+    assert logicalrag == listed[SHIPPED.index("logicalrag")]
+    assert logicalrag["fingerprint"] == load_preset("logicalrag").fingerprint
 
 
 def test_the_preset_of_ask_is_the_default_one() -> None:

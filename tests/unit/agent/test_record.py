@@ -1,4 +1,4 @@
-"""The record of one question: its line, and back."""
+"""The record of one question: written as a line and read again."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ RECORD = Record(
 )
 
 
-def test_a_record_has_the_fields_of_arag_and_ours() -> None:
-    written = RECORD.to_json()
+def test_a_record_has_the_fields_of_arag_and_our_own() -> None:
+    fields = RECORD.to_json()
     arag = {
         "question_id", "question", "answer", "trajectory", "total_cost", "loops",
         "tool_usage_summary", "total_retrieved_tokens", "chunks_read_count", "chunks_read_ids",
@@ -50,8 +50,8 @@ def test_a_record_has_the_fields_of_arag_and_ours() -> None:
         "answer_short", "explanation", "cited_ids", "wrong_ids", "citation", "status", "failure",
         "usage", "seconds", "fingerprints",
     }  # fmt: skip
-    assert set(written) == arag | ours
-    assert written["trajectory"][0] == {
+    assert set(fields) == arag | ours
+    assert fields["trajectory"][0] == {
         "step": 1,
         "tool_name": "logical_search",
         "tool_input": {"query": "a"},
@@ -64,12 +64,12 @@ def test_a_record_has_the_fields_of_arag_and_ours() -> None:
         "result_tokens": 9,
         "seconds": 0.5,
     }
-    assert written["usage"] == {
+    assert fields["usage"] == {
         "prompt_tokens": 100, "completion_tokens": 10, "source": "counted"
     }  # fmt: skip
 
 
-def test_a_record_is_one_line_and_comes_back_whole() -> None:
+def test_a_record_is_one_line_and_is_read_back_whole() -> None:
     record = replace(RECORD, answer="Two\nlines \u2028 and é", total_cost=0.25)
     line = record.to_line()
     assert line.endswith(b"\n")
@@ -77,20 +77,22 @@ def test_a_record_is_one_line_and_comes_back_whole() -> None:
     assert Record.from_json(json.loads(line)) == record
 
 
-def broken(**changes: Any) -> dict[str, Any]:
+def record_with(**changes: Any) -> dict[str, Any]:
     return {**RECORD.to_json(), **changes}
 
 
 @pytest.mark.parametrize(
     ("value", "fields"),
     [
-        (broken(status="done", loops="many"), "loops, status"),
-        (broken(trajectory=[{"step": 1}]), "trajectory.0.hit_ids, trajectory.0.reasoning"),
-        ({key: one for key, one in broken().items() if key != "usage"}, "usage"),
+        (record_with(status="done", loops="many"), "loops, status"),
+        (record_with(trajectory=[{"step": 1}]), "trajectory.0.hit_ids, trajectory.0.reasoning"),
+        ({key: field for key, field in record_with().items() if key != "usage"}, "usage"),
         ([], "record"),
     ],
 )
-def test_what_is_no_record_is_refused_with_the_fields(value: object, fields: str) -> None:
+def test_a_value_that_is_no_record_is_rejected_with_its_wrong_fields(
+    value: object, fields: str
+) -> None:
     with pytest.raises(RunError) as caught:
         Record.from_json(value)
     assert str(caught.value).startswith(f"A record cannot be read: {fields}")
@@ -107,13 +109,13 @@ JSON = st.recursive(
 
 
 @given(JSON, st.text())
-def test_whatever_a_call_and_its_result_hold_comes_back(arguments: Any, text: str) -> None:
+def test_any_call_and_result_are_read_back_unchanged(arguments: Any, text: str) -> None:
     step = replace(STEP, tool_input=arguments, tool_output=text, reasoning=text)
     record = replace(RECORD, trajectory=(step,), question=text)
     assert Record.from_json(json.loads(record.to_line())) == record
 
 
-def test_a_state_is_plain_json_and_comes_back_whole() -> None:
+def test_a_state_is_plain_json_and_is_read_back_whole() -> None:
     state = State("q1", "Where?")
     state.add(Message("system", "Search."))
     state.add(Message("assistant", "", (ToolCall("c1", "chunk_read", "{}"),)))

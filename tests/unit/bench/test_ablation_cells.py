@@ -1,4 +1,4 @@
-"""Cells: whole or not there, measured once, and measured again when something changed."""
+"""Cells: complete or absent, measured once, and measured again after a change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = [
 ]
 
 
-def test_a_cell_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_cell_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert write_cell(tmp_path / "new", CELL, ROWS) == 2
     (path,) = cell_files(tmp_path / "new")
     assert path.name.startswith("2wiki-logical-Q1-Q2-")
@@ -35,14 +35,14 @@ def test_a_cell_is_current_while_its_fingerprints_are_the_same(tmp_path: Path) -
     assert not stored(tmp_path, replace(CELL, key={**CELL.key, "order": "Q2 Q1"})).exists
 
 
-def test_files_of_levels_that_read_alike_are_different() -> None:
+def test_similar_levels_have_different_file_names() -> None:
     keys = [{"a": "x y"}, {"a": "x-y"}, {"b": "x y"}, {"a": "日本"}, {"a": "x" * 500}]
     names = {Cell(key, {}).file_name for key in keys}
     assert len(names) == 5
     assert all(len(name) < 120 and name.isascii() for name in names)
 
 
-def test_a_question_stands_once_a_seed(tmp_path: Path) -> None:
+def test_a_question_has_one_row_per_seed(tmp_path: Path) -> None:
     write_cell(tmp_path, CELL, [ROWS[1], replace(ROWS[1], seed=2)])
     with pytest.raises(BenchError, match='The question "q2" is duplicated with seed 1'):
         write_cell(tmp_path, CELL, [ROWS[1], ROWS[1]])
@@ -51,7 +51,7 @@ def test_a_question_stands_once_a_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         (lambda raw: raw[: raw.rindex(b"\n", 0, -1) + 1], "It has 1 rows, and says 2"),
         (lambda raw: raw[:-9], "Line 3 is no row"),
@@ -60,38 +60,42 @@ def test_a_question_stands_once_a_seed(tmp_path: Path) -> None:
         (lambda raw: raw.replace(b'"format":1', b'"format":7'), "Its format is 7, not 1"),
     ],
 )
-def test_a_broken_file_is_no_cell(tmp_path: Path, change: object, why: str) -> None:
+def test_a_broken_file_is_no_cell(tmp_path: Path, change: object, reason: str) -> None:
     write_cell(tmp_path, CELL, ROWS)
     (path,) = cell_files(tmp_path)
     path.write_bytes(change(path.read_bytes()))  # pyright: ignore
-    with pytest.raises(BenchError, match=why) as caught:
+    with pytest.raises(BenchError, match=reason) as caught:
         read_cell(path)
     assert "Remove it" in str(caught.value)
 
 
-def test_a_stopped_run_goes_on_with_the_cells_that_are_missing(tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes_with_the_missing_cells(tmp_path: Path) -> None:
     suite = suite_of()
     first = ComputedExperiment(suite, halved_tokens, stop_at=3)
     with pytest.raises(KeyboardInterrupt):
         run_cells(first, first.keys, tmp_path, lambda _: None)
     assert len(cell_files(tmp_path)) == 3
 
-    again = ComputedExperiment(suite, halved_tokens)
-    said: list[str] = []
-    assert run_cells(again, again.keys, tmp_path, said.append) == Outcome(measured=5, kept=3)
-    assert [dict(one) for one in again.measured] == [dict(one) for one in again.keys[3:]]
-    assert said[-1].startswith("8 of 8 cells, large, published")
-    assert run_cells(again, again.keys, tmp_path, said.append) == Outcome(measured=0, kept=8)
+    resumed = ComputedExperiment(suite, halved_tokens)
+    messages: list[str] = []
+    assert run_cells(resumed, resumed.keys, tmp_path, messages.append) == Outcome(
+        measured=5, kept=3
+    )
+    assert [dict(key) for key in resumed.measured] == [dict(key) for key in resumed.keys[3:]]
+    assert messages[-1].startswith("8 of 8 cells, large, published")
+    assert run_cells(resumed, resumed.keys, tmp_path, messages.append) == Outcome(
+        measured=0, kept=8
+    )
 
 
-def test_another_fingerprint_measures_again_and_says_which(tmp_path: Path) -> None:
+def test_a_changed_fingerprint_is_reported_and_measured_again(tmp_path: Path) -> None:
     suite = suite_of()
     before = ComputedExperiment(suite, halved_tokens)
     run_cells(before, before.keys, tmp_path, lambda _: None)
-    said: list[str] = []
+    messages: list[str] = []
     after = ComputedExperiment(suite, halved_tokens, code="two")
-    run_cells(after, after.keys[:1], tmp_path, said.append)
-    assert said[0].endswith("measured again, for another code.")
+    run_cells(after, after.keys[:1], tmp_path, messages.append)
+    assert messages[0].endswith("measured again, for another code.")
     assert stored(tmp_path, Cell(after.keys[0], after.code)).is_current
     assert not stored(tmp_path, Cell(after.keys[1], after.code)).is_current
 
@@ -103,11 +107,11 @@ def test_a_cell_with_failed_questions_is_measured_again(tmp_path: Path) -> None:
     rows = [replace(row, details={"failed": True}) for row in failing.measure(keys[0])]
     failing.measure = lambda key: rows  # type: ignore[method-assign]
     run_cells(failing, keys, tmp_path, lambda _: None)
-    said: list[str] = []
+    messages: list[str] = []
     healthy = ComputedExperiment(suite, halved_tokens)
-    assert run_cells(healthy, keys, tmp_path, said.append).measured == 1
-    assert said[0].endswith("measured again, for another failed questions.")
-    assert run_cells(healthy, keys, tmp_path, said.append).kept == 1
+    assert run_cells(healthy, keys, tmp_path, messages.append).measured == 1
+    assert messages[0].endswith("measured again, for another failed questions.")
+    assert run_cells(healthy, keys, tmp_path, messages.append).kept == 1
 
 
 def test_only_some_cells_are_chosen_by_their_levels() -> None:

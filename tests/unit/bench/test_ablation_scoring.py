@@ -1,4 +1,4 @@
-"""A record as a row of a cell: what it measures, and what is told beside."""
+"""A record as a row of a cell: its values and its details."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def step(number: int, tokens: int, *ids: str, status: Any = "ok") -> Step:
 def record(*steps: Step, status: Any = "answered", answer: str = "Venice") -> Record:
     return Record(
         "q", "Where?", answer, answer, "", (), (), None, status, None, steps, None, 1, {},
-        sum(one.retrieved_tokens for one in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
+        sum(step.retrieved_tokens for step in steps), 0, (), Usage(1, 1, "counted"), 1.0, {},
     )  # fmt: skip
 
 
@@ -36,42 +36,42 @@ SETS = [
 
 
 def test_evidence_comes_with_the_tokens_of_the_step_that_showed_its_passage() -> None:
-    found = record(step(1, 100, "o.1"), step(2, 50, "v.1"), step(3, 850, "g.2", "o.1"))
-    curve = curve_of(found, SETS)
+    scored = record(step(1, 100, "o.1"), step(2, 50, "v.1"), step(3, 850, "g.2", "o.1"))
+    curve = curve_of(scored, SETS)
     assert curve == [(0, 0), (150, 0.5), (1000, 1)]
     assert area(curve) == pytest.approx((0.5 * 850 + 1 * 7000) / 8000)
-    row = row_of(QUESTION, found, 1, "runs/a#q", SETS)
+    row = row_of(QUESTION, scored, 1, "runs/a#q", SETS)
     assert row.values["TokensToEvidence"] == row.values["RetrievedTokens"] == 1000
     assert row.values["FullEvidence"] == row.values["EM"] == 1
     assert row.details["record"] == "runs/a#q"
     assert "failure" not in row.details
 
 
-def test_of_several_sets_of_evidence_the_one_of_which_most_was_shown_counts() -> None:
+def test_of_several_sets_of_evidence_the_most_complete_one_counts() -> None:
     sets = [*SETS, [EvidencePiece("Other", ("o.1",), "title")]]
     assert curve_of(record(step(1, 70, "v.1"), step(2, 30, "o.1")), sets) == [(0, 0), (100, 1)]
 
 
-def test_evidence_that_was_never_whole_or_too_late_is_charged_the_cap() -> None:
+def test_evidence_that_is_incomplete_or_too_late_is_charged_the_cap() -> None:
     late = record(step(1, 8_001, "v.1", "g.1"))
     half = record(step(1, 10, "v.1"), step(2, 5, status="empty"), step(3, 0, status="error"))
-    for one in (late, half, None, record(status="failed")):
-        row = row_of(QUESTION, one, 1, "", SETS)
+    for scored in (late, half, None, record(status="failed")):
+        row = row_of(QUESTION, scored, 1, "", SETS)
         assert row.values["TokensToEvidence"] == 8_000
         assert row.values["FullEvidence"] == 0
-    calls = row_of(QUESTION, half, 1, "", SETS).details
-    assert (calls["searches"], calls["zero_hits"], calls["refused"]) == (3, 1, 1)
-    assert calls["failed_tokens"] == 15
+    details = row_of(QUESTION, half, 1, "", SETS).details
+    assert (details["searches"], details["zero_hits"], details["refused"]) == (3, 1, 1)
+    assert details["failed_tokens"] == 15
     assert row_of(QUESTION, None, 1, "", SETS).details["failed"]
     assert area(curve_of(late, SETS)) == 0
 
 
-def test_tokens_of_passages_that_were_shown_before_are_shown_again() -> None:
+def test_tokens_of_passages_that_were_shown_before_count_as_repeated() -> None:
     once = record(step(1, 9, "o.1", "v.1"), step(2, 0, status="empty"))
     assert row_of(QUESTION, once, 1, "", SETS).details["repeated_tokens"] == 0
-    again = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
+    repeated = record(*once.trajectory, step(3, 9, "v.1"), step(4, 9, "v.1", "g.1"))
     tokens = count_tokens("Title") + count_tokens("Text of v.1.")
-    details = row_of(QUESTION, again, 1, "", SETS).details
+    details = row_of(QUESTION, repeated, 1, "", SETS).details
     assert details["repeated_tokens"] == 2 * tokens
     assert details["search_sums"] == {
         "searches": 4, "pairs": 3, "empty_pairs": 0, "of_larger": 0.5, "jaccard": 0.5,
@@ -80,9 +80,7 @@ def test_tokens_of_passages_that_were_shown_before_are_shown_again() -> None:
     }  # fmt: skip
 
 
-def test_a_question_without_evidence_has_none_to_measure_and_one_in_no_passage_is_unresolved() -> (
-    None
-):
+def test_a_question_without_evidence_is_not_measured_and_missing_passages_are_unresolved() -> None:
     row = row_of(Question("q", "Where?", ("Venice",)), record(), 1, "", [])
     assert row.values["TokensToEvidence"] is None
     assert row.values["EvidenceArea"] is None

@@ -1,4 +1,4 @@
-"""Suites: read strictly, all problems at once; those of the repository are whole."""
+"""Suites: read strictly, with all problems reported at once; those of the repository are valid."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def problems(**changes: Any) -> str:
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
-def test_a_suite_of_the_repository_is_whole_and_named_as_its_file(path: Path) -> None:
+def test_a_suite_of_the_repository_is_valid_and_named_after_its_file(path: Path) -> None:
     suite = load_suite(path)
     assert suite.name == path.stem
     assert suite.comparison.pairs
-    said = "prompt" if isinstance(suite.experiment, AgentRuns) else "policy"
-    assert {"suite", "questions", "index", "preset", "model", "seed", said} == set(
+    source = "prompt" if isinstance(suite.experiment, AgentRuns) else "policy"
+    assert {"suite", "questions", "index", "preset", "model", "seed", source} == set(
         NEEDED[suite.name]
     )
     if isinstance(suite.experiment, AgentRuns) and len(suite.experiment.models) == 1:
         assert suite.experiment.models[0].level == "environment"
 
 
-def test_there_are_suites_and_every_figure_of_a_paper_belongs_to_one() -> None:
+def test_every_table_of_a_paper_belongs_to_a_suite() -> None:
     names = {path.stem for path in SUITES}
     assert {"arag_main", "arag_ablation", "logicalrag_main", "logicalrag_interface"} <= names
-    shown = [one for name in names for one in paper_tables(name)]
-    assert all(set(one.suites) <= names for one in shown)
+    tables = [table for name in names for table in paper_tables(name)]
+    assert all(set(table.suites) <= names for table in tables)
 
 
-def test_all_problems_of_a_suite_are_told_at_once() -> None:
+def test_all_problems_of_a_suite_are_reported_at_once() -> None:
     text = problems(
         experiment__half="some",
         experiment__colour="red",
@@ -57,7 +57,7 @@ def test_all_problems_of_a_suite_are_told_at_once() -> None:
     assert text.endswith("Do: Compare with those in bench/suites.")
 
 
-def test_a_missing_key_and_a_wrong_kind_are_told() -> None:
+def test_a_missing_key_and_a_wrong_kind_are_reported() -> None:
     values = suite_values()
     del values["experiment"]["encoder"]
     with pytest.raises(ConfigError, match=r"experiment\.gold_chain\.encoder is missing"):
@@ -65,7 +65,7 @@ def test_a_missing_key_and_a_wrong_kind_are_told() -> None:
     assert "Input tag 'agents'" in problems(experiment__kind="agents")
 
 
-def test_what_is_compared_has_to_be_varied() -> None:
+def test_only_factors_that_vary_can_be_compared() -> None:
     text = problems(
         comparison__factor="interfaces",
         comparison__apart=["reply"],
@@ -78,7 +78,7 @@ def test_what_is_compared_has_to_be_varied() -> None:
     assert '"keyword" is compared with itself' in text
 
 
-def test_a_factor_with_several_levels_has_to_have_a_part_in_the_comparison() -> None:
+def test_every_factor_with_several_levels_needs_a_role_in_the_comparison() -> None:
     text = problems(comparison__policy={})
     assert 'factor "order" has several levels (Q1 Q2, Q2 Q1) and is neither compared' in text
     text = problems(comparison__policy={"all": ["order"]})
@@ -89,7 +89,7 @@ def test_a_factor_with_several_levels_has_to_have_a_part_in_the_comparison() -> 
     assert "most and at_least belong together" in text
 
 
-def test_a_seed_stands_once_and_a_bare_name_is_no_list() -> None:
+def test_a_duplicate_seed_and_a_bare_name_for_a_list_are_rejected() -> None:
     agents = {
         "kind": "agent",
         "sets": "musique",
@@ -111,7 +111,10 @@ def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> No
     suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
     keys = ComputedExperiment(suite, halved_tokens).keys
     design = Design(suite, keys)
-    assert [one.stratum for one in design.primary] == [(("title", "off"),), (("title", "on"),)]
+    assert [contrast.stratum for contrast in design.primary] == [
+        (("title", "off"),),
+        (("title", "on"),),
+    ]
     assert len(design.secondary) == 2
     assert len(design.policies) == 2
     assert design.levels == (pytest.approx(0.975), pytest.approx(0.975))
@@ -123,17 +126,17 @@ def test_contrasts_are_declared_for_every_stratum_and_corrected_together() -> No
     )
 
 
-def test_what_no_condition_is_for_is_not_asked() -> None:
+def test_strata_without_both_conditions_have_no_contrast() -> None:
     suite = suite_of(experiment__title=["off", "on"], comparison__apart=["title"])
     keys = ComputedExperiment(suite, halved_tokens).keys
     possible = [key for key in keys if (key["title"], key["interface"]) != ("on", "keyword")]
     design = Design(suite, possible)
-    assert [one.stratum for one in design.primary] == [(("title", "off"),)]
+    assert [contrast.stratum for contrast in design.primary] == [(("title", "off"),)]
     assert len(design.strata) == 2
     assert design.levels[0] == pytest.approx(0.95)
 
 
-def test_the_fingerprint_is_of_what_is_measured_and_asked() -> None:
+def test_the_fingerprint_covers_what_is_measured_and_compared() -> None:
     same = suite_of(description="Other words.").fingerprint
     assert suite_of().fingerprint == same
     assert suite_of(comparison__secondary=[]).fingerprint != same

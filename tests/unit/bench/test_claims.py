@@ -1,4 +1,4 @@
-"""The claim rule: what the intervals of all policies allow to say."""
+"""The claim rule: the claim that the intervals of all policies allow."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ BELOW, ABOVE, OPEN = (
 )  # fmt: skip
 
 
-def over(found: dict[tuple[str, str], Interval], default: Interval) -> dict[Policy, Interval]:
+def over(exceptions: dict[tuple[str, str], Interval], default: Interval) -> dict[Policy, Interval]:
     return {
-        (("names", names), ("order", order)): found.get((names, order), default)
+        (("names", names), ("order", order)): exceptions.get((names, order), default)
         for names, order in product(("surface", "canonical", "dropped"), ORDERS)
     }
 
 
-def outcome(found: dict[Policy, Interval], rule: ClaimRule = RULE, lower: bool = True) -> str:
-    return claim(found, rule, lower_is_better=lower).outcome
+def outcome(
+    policy_intervals: dict[Policy, Interval], rule: ClaimRule = RULE, lower: bool = True
+) -> str:
+    return claim(policy_intervals, rule, lower_is_better=lower).outcome
 
 
 def test_a_claim_may_spare_one_order_in_every_regime_of_names() -> None:
@@ -33,7 +35,7 @@ def test_a_claim_may_spare_one_order_in_every_regime_of_names() -> None:
     assert outcome(over(spared, ABOVE)) == "second"
 
 
-def test_two_open_orders_in_one_regime_leave_it_to_the_policy() -> None:
+def test_two_open_orders_in_one_regime_make_the_outcome_depend_on_the_policy() -> None:
     assert outcome(over({("surface", "0"): OPEN, ("surface", "1"): OPEN}, BELOW)) == "depends"
 
 
@@ -41,25 +43,29 @@ def test_one_policy_that_is_resolved_the_other_way_forbids_a_claim() -> None:
     assert outcome(over({("surface", "0"): ABOVE}, BELOW)) == "depends"
 
 
-def test_nothing_resolved_is_not_resolved_and_never_equal() -> None:
-    found = claim(over({}, OPEN), RULE, lower_is_better=True)
-    assert found.outcome == "not resolved"
-    assert found.resolution == 0.2
-    assert (found.low, found.high) == (-0.1, -0.1)
+def test_open_intervals_are_unresolved_and_never_equal() -> None:
+    result = claim(over({}, OPEN), RULE, lower_is_better=True)
+    assert result.outcome == "not resolved"
+    assert result.resolution == 0.2
+    assert (result.low, result.high) == (-0.1, -0.1)
 
 
 def test_too_few_orders_are_no_claim_however_clear() -> None:
-    found: dict[Policy, Interval] = {(("order", order),): BELOW for order in ORDERS[:3]}
-    assert outcome(found) == "too few policies"
-    assert outcome({**found, (("order", "4"),): OPEN}) == "depends"
+    policy_intervals: dict[Policy, Interval] = {(("order", order),): BELOW for order in ORDERS[:3]}
+    assert outcome(policy_intervals) == "too few policies"
+    assert outcome({**policy_intervals, (("order", "4"),): OPEN}) == "depends"
 
 
-def test_a_regime_of_names_that_was_not_measured_is_missing_for_a_claim() -> None:
+def test_a_regime_of_names_that_was_not_measured_prevents_a_claim() -> None:
     declared = over({}, BELOW)
-    surface = {one: each for one, each in declared.items() if one[0] == ("names", "surface")}
+    surface = {
+        policy: interval
+        for policy, interval in declared.items()
+        if policy[0] == ("names", "surface")
+    }
     assert outcome(surface) == "first"
-    found = claim(surface, RULE, lower_is_better=True, declared=list(declared))
-    assert (found.outcome, found.policies) == ("too few policies", 6)
+    result = claim(surface, RULE, lower_is_better=True, declared=list(declared))
+    assert (result.outcome, result.policies) == ("too few policies", 6)
     spared = {**surface, next(iter(surface)): OPEN}
     assert claim(spared, RULE, lower_is_better=True, declared=list(declared)).outcome == "depends"
 
@@ -70,13 +76,13 @@ def test_without_policy_factors_one_interval_decides() -> None:
     assert outcome({(): BELOW}, ClaimRule(), lower=False) == "second"
 
 
-def test_all_policies_have_to_be_resolved_where_no_factor_is_spared() -> None:
-    found: dict[Policy, Interval] = {(("model", "a"),): BELOW, (("model", "b"),): OPEN}
-    assert outcome(found, ClaimRule()) == "depends"
-    assert outcome({**found, (("model", "b"),): BELOW}, ClaimRule()) == "first"
+def test_all_policies_have_to_be_resolved_if_no_factor_may_be_spared() -> None:
+    policy_intervals: dict[Policy, Interval] = {(("model", "a"),): BELOW, (("model", "b"),): OPEN}
+    assert outcome(policy_intervals, ClaimRule()) == "depends"
+    assert outcome({**policy_intervals, (("model", "b"),): BELOW}, ClaimRule()) == "first"
 
 
 def test_the_range_and_counts_are_over_all_policies() -> None:
-    found = claim(over({("surface", "0"): ABOVE}, BELOW), RULE, lower_is_better=True)
-    assert (found.policies, found.resolved_for) == (18, (17, 1))
-    assert (found.low, found.high) == (-0.3, 0.3)
+    result = claim(over({("surface", "0"): ABOVE}, BELOW), RULE, lower_is_better=True)
+    assert (result.policies, result.resolved_for) == (18, (17, 1))
+    assert (result.low, result.high) == (-0.3, 0.3)

@@ -1,4 +1,4 @@
-"""A model that does not choose some arguments of its tools."""
+"""A model with fixed values for some arguments of its tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = {
 }
 
 
-def test_fixed_arguments_are_added_to_calls_and_gone_from_the_schema() -> None:
+def test_fixed_arguments_are_added_to_calls_and_removed_from_the_schema() -> None:
     calls = (
         ToolCall("1", "logical_search", '{"query": "ö", "top_k": 3}'),
         ToolCall("2", "logical_search", "{broken"),
@@ -37,9 +37,9 @@ def test_fixed_arguments_are_added_to_calls_and_gone_from_the_schema() -> None:
     assert json.loads(arguments[0]) == {"query": "ö", "top_k": 10, "default_operator": "AND"}
     assert arguments[1:4] == ["{broken", "[1]", "{}"]
     assert json.loads(arguments[4]) == fixed["logical_search"]
-    (seen,) = inner.requests[0].tools
-    assert list(seen["function"]["parameters"]["properties"]) == ["query"]
-    assert seen["function"]["description"] == (
+    (tool,) = inner.requests[0].tools
+    assert list(tool["function"]["parameters"]["properties"]) == ["query"]
+    assert tool["function"]["description"] == (
         'Search.\nSet already, not to be given: top_k 10, default_operator "AND".'
     )
     assert "top_k" in SCHEMA["function"]["parameters"]["properties"]  # pyright: ignore

@@ -1,4 +1,4 @@
-"""What the gold-chain agent knows of a hop: names and relations, by hand."""
+"""The names and relations that the gold-chain agent knows of a hop, worked by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def step(question: str, answer: str) -> Hop:
     return Hop(question, None, None, answer, None, None)
 
 
-def asked(text: str, *hops: Hop) -> tuple[Known, ...]:
+def known_hops(text: str, *hops: Hop) -> tuple[Known, ...]:
     return known(Question("q", text, ("x",), hops=hops))
 
 
@@ -32,7 +32,7 @@ def asked(text: str, *hops: Hop) -> tuple[Known, ...]:
 
 
 def test_a_name_is_the_subject_or_as_the_question_writes_it() -> None:
-    (first, second) = asked(
+    (first, second) = known_hops(
         "When did Lothair Ii's mother die?",
         triple("Lothair II", "mother", "Ermengarde of Tours"),
         triple("Ermengarde of Tours", "date of death", "20 March 851"),
@@ -41,9 +41,9 @@ def test_a_name_is_the_subject_or_as_the_question_writes_it() -> None:
     assert second == Known("Ermengarde of Tours", "Ermengarde of Tours", "date of death")
 
 
-def test_what_stands_in_brackets_is_no_part_of_a_name() -> None:
-    (found,) = asked("Who made Camille?", triple("Camille (1936 film)", "director", "Cukor"))
-    assert found == Known("Camille", "Camille", "director")
+def test_text_in_brackets_is_no_part_of_a_name() -> None:
+    (hop,) = known_hops("Who made Camille?", triple("Camille (1936 film)", "director", "Cukor"))
+    assert hop == Known("Camille", "Camille", "director")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_what_stands_in_brackets_is_no_part_of_a_name() -> None:
         ("nobody", "who is it?", "x", "nobody"),
     ],
 )  # fmt: skip
-def test_a_subject_that_is_called_otherwise_is_known_as_it_was_revealed(
+def test_a_subject_with_another_name_in_the_question_is_known_by_that_name(
     subject: str, question: str, earlier: str, surface: str
 ) -> None:
     hops = (triple("e", "r", earlier), triple(subject, "r", "o"))
-    assert asked(question, *hops)[1] == Known(subject, surface, "r")
+    assert known_hops(question, *hops)[1] == Known(subject, surface, "r")
 
 
 def test_a_name_within_another_word_is_not_revealed() -> None:
-    (found,) = asked("Is Anna here?", triple("Ann", "r", "o"))
-    assert found.surface == "Anna"
+    (hop,) = known_hops("Is Anna here?", triple("Ann", "r", "o"))
+    assert hop.surface == "Anna"
 
 
 # Steps
@@ -92,12 +92,12 @@ def test_the_name_of_a_step_is_an_answer_or_the_capitalised_span(
     text: str, name: str, relation: str
 ) -> None:
     hops = (step("a >> b", "Hank Snow (singer)"), step("c >> d", "Ohio"), step(text, "o"))
-    assert asked("?", *hops)[2] == Known(name, name, relation)
+    assert known_hops("?", *hops)[2] == Known(name, name, relation)
 
 
-def test_the_answer_is_in_no_relation() -> None:
-    (found,) = asked("?", step("Ann Lee >> lives in New York City", "New York"))
-    assert found == Known("Ann Lee", "Ann Lee", "lives in City")
+def test_the_answer_is_removed_from_the_relation() -> None:
+    (hop,) = known_hops("?", step("Ann Lee >> lives in New York City", "New York"))
+    assert hop == Known("Ann Lee", "Ann Lee", "lives in City")
     assert without_words("born in OSLO, Oslo", "Oslo") == "born in"
     assert without_words("born", "") == "born"
     assert without_words("東京 タワー", "東京") == "タワー"
@@ -115,17 +115,17 @@ def test_spans_hold_small_words_and_end_at_commas_and_brackets() -> None:
     assert longest(capitalised_spans("Ann met Bob Lee and Cy")) == "Bob Lee and Cy"
 
 
-def test_without_capitals_the_longest_run_of_words_that_say_something_is_taken() -> None:
+def test_without_capitals_the_longest_run_of_content_words_is_the_name() -> None:
     assert content_span("who is captain miller in saving private ryan") == "saving private ryan"
     assert content_span("who is it") == "who is it"
     assert content_span("") == ""
 
 
-def test_one_word_is_dropped_by_the_seed_and_never_the_only_one() -> None:
+def test_the_seed_drops_one_word_and_never_the_only_one() -> None:
     name = "Alexander and the Terrible Day"
-    found = {dropped(name, str(seed)) for seed in range(100)}
-    assert len(found) == 5
-    assert all(len(one.split()) == 4 for one in found)
+    shortened = {dropped(name, str(seed)) for seed in range(100)}
+    assert len(shortened) == 5
+    assert all(len(short.split()) == 4 for short in shortened)
     assert dropped(name, "7") == dropped(name, "7")
     assert dropped("Oslo", "1") == "Oslo"
     assert dropped("", "1") == ""

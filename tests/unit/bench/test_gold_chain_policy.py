@@ -1,4 +1,4 @@
-"""The policy of the gold-chain agent, step by step, with replies made by hand."""
+"""The policy of the gold-chain agent, step by step, with replies written by hand."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ NOTHING = Reply((), False, False, 7)
 REFUSED = Reply((), False, True, 9)
 
 
-def walked(
-    chain: Chain, how: Setting, replies: Sequence[Reply]
+def calls_and_outcomes(
+    chain: Chain, policy: Setting, replies: Sequence[Reply]
 ) -> tuple[list[Call], tuple[HopOutcome, ...] | None]:
-    """The calls that are made given these replies, and how the hops ended where they did."""
-    steps = walk(chain, how)
+    """Return the calls that follow these replies, and the outcomes of the hops if it ended."""
+    steps = walk(chain, policy)
     calls: list[Call] = []
     try:
         calls.append(next(steps))
@@ -67,7 +67,7 @@ def walked(
     return calls, None
 
 
-def searched(call: Call) -> tuple[str, int, int]:
+def search_arguments(call: Call) -> tuple[str, int, int]:
     assert isinstance(call, SearchCall)
     assert isinstance(call.search.wording, str)
     return call.search.wording, call.offset, call.top_k
@@ -78,9 +78,9 @@ def searched(call: Call) -> tuple[str, int, int]:
 
 def test_passages_are_read_one_by_one_until_the_evidence_is_shown() -> None:
     replies = [answer(passage("a")), answer(FILM_SHOWN), answer(PERSON_SHOWN)]
-    calls, hops = walked(CHAIN, setting(), replies)
+    calls, hops = calls_and_outcomes(CHAIN, setting(), replies)
     person = '"Ann Lee" AND (place OR birth)'
-    assert [searched(call) for call in calls] == [(Q1, 0, 1), (Q1, 1, 1), (person, 0, 1)]
+    assert [search_arguments(call) for call in calls] == [(Q1, 0, 1), (Q1, 1, 1), (person, 0, 1)]
     assert hops is not None
     assert [(hop.shown, hop.tokens, hop.gold_tokens) for hop in hops] == [
         (True, 40, 30),
@@ -88,33 +88,33 @@ def test_passages_are_read_one_by_one_until_the_evidence_is_shown() -> None:
     ]
 
 
-def test_a_hop_has_four_searches_and_the_fourth_is_the_first_query_further_on() -> None:
+def test_a_hop_has_four_searches_and_the_fourth_is_the_next_page_of_the_first_query() -> None:
     replies = [answer(passage(f"p{number}")) for number in range(20)]
-    calls, _ = walked(CHAIN, setting("Q2 Q3 Q1"), replies)
-    wanted = [(query, start + step, 1)
+    calls, _ = calls_and_outcomes(CHAIN, setting("Q2 Q3 Q1"), replies)
+    expected = [(query, start + step, 1)
               for query, start in ((Q2, 0), (Q3, 0), (Q1, 0), (Q2, 5))
               for step in range(5)]  # fmt: skip
-    assert [searched(call) for call in calls[:20]] == wanted
-    assert searched(calls[20])[0] == '"Ann Lee"'  # the next hop gets its true name
+    assert [search_arguments(call) for call in calls[:20]] == expected
+    assert search_arguments(calls[20])[0] == '"Ann Lee"'  # the next hop gets its true name
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_queries_come_in_the_order_of_the_factor(order: str) -> None:
-    calls, _ = walked(CHAIN, setting(order), [NOTHING] * 2)
-    named = {Q1: "Q1", Q2: "Q2", Q3: "Q3"}
-    assert " ".join(named[searched(call)[0]] for call in calls) == order
+def test_the_queries_are_sent_in_the_order_of_the_factor(order: str) -> None:
+    calls, _ = calls_and_outcomes(CHAIN, setting(order), [NOTHING] * 2)
+    names = {Q1: "Q1", Q2: "Q2", Q3: "Q3"}
+    assert " ".join(names[search_arguments(call)[0]] for call in calls) == order
 
 
-def test_there_is_no_further_page_of_a_query_that_had_no_more() -> None:
+def test_a_query_without_more_hits_has_no_next_page() -> None:
     replies = [answer(passage("a"), more=False), NOTHING, REFUSED]
-    calls, _ = walked(CHAIN, setting(), replies)
-    assert [searched(call)[0] for call in calls[:3]] == [Q1, Q2, Q3]
-    assert searched(calls[3])[0].startswith('"Ann Lee"')
+    calls, _ = calls_and_outcomes(CHAIN, setting(), replies)
+    assert [search_arguments(call)[0] for call in calls[:3]] == [Q1, Q2, Q3]
+    assert search_arguments(calls[3])[0].startswith('"Ann Lee"')
 
 
-def test_nothing_is_asked_for_a_hop_that_has_cost_its_budget() -> None:
+def test_a_hop_that_has_spent_its_budget_makes_no_more_calls() -> None:
     dear = passage("a", HOP_TOKENS)
-    calls, hops = walked(CHAIN, setting(), [answer(dear), answer(PERSON_SHOWN)])
+    calls, hops = calls_and_outcomes(CHAIN, setting(), [answer(dear), answer(PERSON_SHOWN)])
     assert len(calls) == 2
     assert hops is not None
     assert [hop.shown for hop in hops] == [False, True]
@@ -123,28 +123,30 @@ def test_nothing_is_asked_for_a_hop_that_has_cost_its_budget() -> None:
 
 
 def test_evidence_that_was_shown_for_an_earlier_hop_costs_nothing() -> None:
-    both = passage("film", 70, f"{FILM_SHOWN.text} {PERSON_SHOWN.text}")
+    combined = passage("film", 70, f"{FILM_SHOWN.text} {PERSON_SHOWN.text}")
     chain = Chain("q", "?", (FILM, Link("Ann Lee", "birth", {"film": ("born in Oslo",)})))
-    calls, hops = walked(chain, setting(), [answer(both)])
+    calls, hops = calls_and_outcomes(chain, setting(), [answer(combined)])
     assert len(calls) == 1
     assert hops is not None
     assert [(hop.shown, hop.tokens, hop.searches) for hop in hops] == [(True, 70, 1), (True, 0, 0)]
 
 
 def test_a_passage_without_its_text_shows_no_evidence() -> None:
-    calls, _ = walked(CHAIN, setting(), [answer(passage("film", 3, ""))])
-    assert searched(calls[1]) == (Q1, 1, 1)
+    calls, _ = calls_and_outcomes(CHAIN, setting(), [answer(passage("film", 3, ""))])
+    assert search_arguments(calls[1]) == (Q1, 1, 1)
 
 
 def test_the_text_of_another_passage_is_no_evidence() -> None:
-    calls, _ = walked(CHAIN, setting(), [answer(passage("copy", 30, FILM_SHOWN.text))])
-    assert searched(calls[1]) == (Q1, 1, 1)
+    calls, _ = calls_and_outcomes(CHAIN, setting(), [answer(passage("copy", 30, FILM_SHOWN.text))])
+    assert search_arguments(calls[1]) == (Q1, 1, 1)
 
 
-def test_five_passages_may_come_in_one_reply_which_is_charged_whole() -> None:
+def test_a_reply_with_five_passages_is_charged_whole() -> None:
     reply = answer(passage("a"), FILM_SHOWN, passage("b"))
-    calls, hops = walked(CHAIN, setting(reply="full at once"), [reply, answer(PERSON_SHOWN)])
-    assert searched(calls[0]) == (Q1, 0, 5)
+    calls, hops = calls_and_outcomes(
+        CHAIN, setting(reply="full at once"), [reply, answer(PERSON_SHOWN)]
+    )
+    assert search_arguments(calls[0]) == (Q1, 0, 5)
     assert hops is not None
     assert hops[0].tokens == 50
     assert hops[0].gold_tokens == 30
@@ -153,25 +155,25 @@ def test_five_passages_may_come_in_one_reply_which_is_charged_whole() -> None:
 def test_snippets_are_followed_by_reads_from_top_to_bottom() -> None:
     snippets = answer(passage("a"), passage("film", 12, "Blue Door is a film. ..."), passage("b"))
     replies = [snippets, answer(passage("a", 90)), answer(FILM_SHOWN)]
-    calls, _ = walked(CHAIN, setting(reply="snippets"), replies)
+    calls, _ = calls_and_outcomes(CHAIN, setting(reply="snippets"), replies)
     assert calls[1:3] == [ReadCall("a"), ReadCall("film")]
     assert isinstance(calls[3], SearchCall)  # b is not read
 
 
-def test_a_snippet_that_holds_the_evidence_needs_no_read_and_nothing_is_read_twice() -> None:
+def test_a_snippet_with_the_evidence_needs_no_read_and_no_passage_is_read_twice() -> None:
     first = answer(passage("a"), passage("b"))
     reads = [answer(passage("a", 90)), answer(passage("b", 90))]
     second = answer(passage("a"), passage("c"), passage("film", 9, "... Its director is Ann Lee."))
-    calls, hops = walked(CHAIN, setting(reply="snippets"), [first, *reads, second])
+    calls, hops = calls_and_outcomes(CHAIN, setting(reply="snippets"), [first, *reads, second])
     assert calls[1:3] == [ReadCall("a"), ReadCall("b")]
     assert isinstance(calls[4], SearchCall)
-    assert searched(calls[4])[0].startswith('"Ann Lee"')
+    assert search_arguments(calls[4])[0].startswith('"Ann Lee"')
     assert hops is None
 
 
-def test_a_hop_that_no_passage_holds_is_not_searched_for_and_stays_in_the_denominator() -> None:
+def test_a_hop_without_a_passage_is_not_searched_for_and_stays_in_the_denominator() -> None:
     chain = Chain("q", "?", (FILM, Link("Ann Lee", "birth", {})))
-    calls, hops = walked(chain, setting(), [answer(FILM_SHOWN)])
+    calls, hops = calls_and_outcomes(chain, setting(), [answer(FILM_SHOWN)])
     assert len(calls) == 1
     assert hops is not None
     row = row_of("q", None, 1, hops)
@@ -181,27 +183,27 @@ def test_a_hop_that_no_passage_holds_is_not_searched_for_and_stays_in_the_denomi
     assert row.details["unresolved"] is True
 
 
-def test_queries_that_are_written_alike_are_asked_once() -> None:
+def test_identical_queries_are_sent_once() -> None:
     chain = Chain("q", "?", (Link("Oslo", "", {"x": ("y",)}),))
-    calls, hops = walked(chain, setting("Q2 Q1 Q3"), [NOTHING, NOTHING])
-    assert [searched(call)[0] for call in calls] == ['"Oslo"', "oslo"]
+    calls, hops = calls_and_outcomes(chain, setting("Q2 Q1 Q3"), [NOTHING, NOTHING])
+    assert [search_arguments(call)[0] for call in calls] == ['"Oslo"', "oslo"]
     assert hops is not None
     assert hops[0].searches == 2
 
 
-def test_searches_that_found_nothing_or_were_refused_are_counted_with_what_they_cost() -> None:
-    calls, hops = walked(
+def test_searches_without_hits_and_rejected_ones_are_counted_with_their_cost() -> None:
+    calls, hops = calls_and_outcomes(
         CHAIN, setting(), [NOTHING, REFUSED, answer(FILM_SHOWN), answer(PERSON_SHOWN)]
     )
     assert len(calls) == 4
     assert hops is not None
     assert (hops[0].searches, hops[0].zero_hits, hops[0].refused) == (3, 1, 1)
     assert hops[0].failed_tokens == 16
-    assert hops[0].tokens == 30  # what is retrieved is text of the corpus alone
+    assert hops[0].tokens == 30  # only text of the corpus counts as retrieved
 
 
-def test_a_page_past_the_end_is_no_search_that_found_nothing() -> None:
-    _, hops = walked(
+def test_a_page_past_the_end_is_no_search_without_hits() -> None:
+    _, hops = calls_and_outcomes(
         CHAIN,
         setting(interface="sentence"),
         [answer(passage("a")), NOTHING, answer(FILM_SHOWN), answer(PERSON_SHOWN)],
@@ -210,10 +212,10 @@ def test_a_page_past_the_end_is_no_search_that_found_nothing() -> None:
     assert (hops[0].zero_hits, hops[0].failed_tokens) == (0, 7)
 
 
-def test_what_was_shown_before_is_counted_as_repeated() -> None:
-    again = passage("a", 4, "")
-    replies = [answer(passage("a"), more=False), answer(again), answer(FILM_SHOWN)]
-    _, hops = walked(CHAIN, setting(), [*replies, answer(PERSON_SHOWN)])
+def test_passages_that_were_shown_before_are_counted_as_repeated() -> None:
+    repeated = passage("a", 4, "")
+    replies = [answer(passage("a"), more=False), answer(repeated), answer(FILM_SHOWN)]
+    _, hops = calls_and_outcomes(CHAIN, setting(), [*replies, answer(PERSON_SHOWN)])
     assert hops is not None
     assert (hops[0].tokens, hops[0].repeated_tokens) == (44, 4)
 
@@ -221,11 +223,11 @@ def test_what_was_shown_before_is_counted_as_repeated() -> None:
 # Values
 
 
-def hop(found: bool, tokens: int, searches: int = 1) -> HopOutcome:
-    return HopOutcome(True, found, tokens, tokens // 2, searches)
+def hop(is_shown: bool, tokens: int, searches: int = 1) -> HopOutcome:
+    return HopOutcome(True, is_shown, tokens, tokens // 2, searches)
 
 
-def test_tokens_to_evidence_are_capped_and_are_the_cap_where_a_hop_fails() -> None:
+def test_tokens_to_evidence_are_capped_and_equal_the_cap_if_a_hop_fails() -> None:
     assert values_of([hop(True, 100), hop(True, 50)])["TokensToEvidence"] == 150
     assert values_of([hop(True, 100), hop(False, 50)])["TokensToEvidence"] == 8_000
     dear = values_of([hop(True, 4_000), hop(True, 4_500)])
@@ -269,19 +271,19 @@ def test_a_question_belongs_to_a_half_by_its_id_alone() -> None:
 def test_each_interface_writes_the_same_contents(
     interface: Interface, first: object, second: object, third: object
 ) -> None:
-    written = wordings(interface, "Ann Lee", "place of birth", in_title=False)
-    assert written == (first, second, third)
+    queries = wordings(interface, "Ann Lee", "place of birth", in_title=False)
+    assert queries == (first, second, third)
 
 
-def test_a_name_may_be_looked_for_in_titles() -> None:
-    written = wordings("logical", "Ann Lee", "birth", in_title=True)
-    assert written == ('title:"Ann Lee" AND (birth)', 'title:"Ann Lee"', "ann lee birth")
+def test_a_name_may_be_searched_for_in_titles() -> None:
+    queries = wordings("logical", "Ann Lee", "birth", in_title=True)
+    assert queries == ('title:"Ann Lee" AND (birth)', 'title:"Ann Lee"', "ann lee birth")
 
 
-def test_what_would_be_read_as_syntax_is_quoted() -> None:
-    written = wordings("logical", 'Say "No" \\o/', "AND or's", in_title=False)
-    assert written[1] == r'"Say \"No\" \\o/"'
-    assert written[2] == 'say no o "or\'s"'
+def test_words_that_look_like_syntax_are_quoted() -> None:
+    queries = wordings("logical", 'Say "No" \\o/', "AND or's", in_title=False)
+    assert queries[1] == r'"Say \"No\" \\o/"'
+    assert queries[2] == 'say no o "or\'s"'
 
 
 def test_the_arguments_are_those_of_the_tools() -> None:
@@ -290,6 +292,6 @@ def test_the_arguments_are_those_of_the_tools() -> None:
     }  # fmt: skip
     assert Search("hybrid", "a").arguments(0, 5) == {"query": "a", "max_results": 5, "offset": 0}
     assert Search("sentence", "a").arguments(0, 5)["granularity"] == "sentence"
-    assert {Search(one, "a").tool for one in INTERFACES} == {
+    assert {Search(interface, "a").tool for interface in INTERFACES} == {
         "logical_search", "keyword_search", "semantic_search", "hybrid_search",
     }  # fmt: skip

@@ -21,12 +21,12 @@ def document(number: int, words: int, title: str | None = None) -> Document:
 def test_passages_are_packed_in_order_up_to_the_tokens() -> None:
     documents = [document(number, 20) for number in range(7)]
     packed = list(pack(documents, Packing(80)))
-    assert [one.title for one in packed] == ["T0; T1; T2", "T3; T4; T5", "T6"]
-    assert [one.id for one in packed] == ["packed-1", "packed-2", "packed-3"]
-    assert all(count_tokens(one.text) <= 80 for one in packed)
+    assert [document.title for document in packed] == ["T0; T1; T2", "T3; T4; T5", "T6"]
+    assert [document.id for document in packed] == ["packed-1", "packed-2", "packed-3"]
+    assert all(count_tokens(document.text) <= 80 for document in packed)
 
 
-def test_titles_stand_in_the_text_and_above_it() -> None:
+def test_titles_are_in_the_text_and_above_it() -> None:
     (packed,) = pack([document(1, 1, "A"), document(2, 1, ""), document(3, 1, "B")], Packing(99))
     assert packed.title == "A; B"
     assert packed.text == "A\nword \n\nword \n\nB\nword "
@@ -36,7 +36,7 @@ def test_titles_stand_in_the_text_and_above_it() -> None:
 
 def test_a_passage_that_is_too_long_alone_stays_whole() -> None:
     packed = list(pack([document(1, 5), document(2, 500), document(3, 5)], Packing(50)))
-    assert [one.title for one in packed] == ["T1", "T2", "T3"]
+    assert [result.title for result in packed] == ["T1", "T2", "T3"]
     assert list(pack([], Packing(50))) == []
 
 
@@ -52,7 +52,7 @@ def test_levels_name_packings() -> None:
     )
 
 
-def test_a_packed_corpus_is_written_again_only_where_it_changed(tmp_path: Path) -> None:
+def test_a_packed_corpus_is_written_again_only_if_it_changed(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"title": "A", "text": "Eins."}\n{"title": "B", "sentences": ["Zwei."]}\n')
     with pytest.raises(SourceError, match="line 2"):
@@ -69,6 +69,6 @@ def test_a_packed_corpus_is_written_again_only_where_it_changed(tmp_path: Path) 
     assert len(path.read_text("utf-8").splitlines()) == 2
 
 
-def test_a_corpus_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_corpus_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="The corpus is not there"):
         packed_corpus(tmp_path / "none.jsonl", tmp_path, Packing(10))

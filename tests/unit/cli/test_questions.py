@@ -1,4 +1,4 @@
-"""The command questions, as someone at a terminal meets it."""
+"""The command questions, as a user at a terminal sees it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def described(*questions: Question) -> tuple[str, ...]:
+def problems_of(*questions: Question) -> tuple[str, ...]:
     return describe(QuestionFile(Path("q"), questions, {"plain": len(questions)})).problems
 
 
 def test_a_file_is_described_with_three_examples(arag: Command) -> None:
-    done = arag("questions", SAMPLE)
-    assert (done.code, done.err) == (0, "")
-    assert done.lines[:6] == [
+    result = arag("questions", SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    assert result.lines[:6] == [
         f"{SAMPLE}: 12 questions, read as plain",
         "  types        compositional 9, comparison 2, inference 1",
         "  hops         2 hops 12",
@@ -36,38 +36,44 @@ def test_a_file_is_described_with_three_examples(arag: Command) -> None:
         "  evidence     hops 12, titles 12",
         "  fingerprint  " + describe(read_questions(SAMPLE)).fingerprints["questions"][:16],
     ]
-    assert [line for line in done.lines if line.startswith("Example")] == [
+    assert [line for line in result.lines if line.startswith("Example")] == [
         "Example 1", "Example 2", "Example 3",
     ]  # fmt: skip
     assert (
         "  hop 1        Griselda (Vivaldi) · libretto revised by -> Carlo Goldoni  "
         "[Griselda (Vivaldi)]"
-    ) in done.lines
-    assert done.lines[-1] == "No problems found."
+    ) in result.lines
+    assert result.lines[-1] == "No problems found."
 
 
-def test_json_has_all_of_it(arag: Command) -> None:
-    found = arag("questions", SAMPLE, "--json").json
-    assert sorted(found) == [
+def test_json_has_the_whole_description(arag: Command) -> None:
+    description = arag("questions", SAMPLE, "--json").json
+    assert sorted(description) == [
         "answers", "evidence", "examples", "fingerprints", "hops", "path", "problems", "questions",
         "resolution", "shapes", "types",
     ]  # fmt: skip
-    assert (found["questions"], found["hops"], found["resolution"]) == (12, {"2": 12}, None)
+    assert (description["questions"], description["hops"], description["resolution"]) == (
+        12,
+        {"2": 12},
+        None,
+    )
 
 
-def test_a_file_that_is_none_is_told_in_four_parts(arag: Command) -> None:
+def test_a_file_without_questions_is_an_error_in_four_parts(arag: Command) -> None:
     Path("none.jsonl").write_text("")
-    done = arag("questions", "none.jsonl")
-    assert done.code == 1
-    assert done.err.startswith("arag-search: There are no questions.\nWhere: none.jsonl\nAllowed: ")
+    result = arag("questions", "none.jsonl")
+    assert result.code == 1
+    assert result.err.startswith(
+        "arag-search: There are no questions.\nWhere: none.jsonl\nAllowed: "
+    )
 
 
-# Parts
+# Problems
 
 
 def test_problems_are_counted_over_all_questions() -> None:
     sub = Hop("Where did #2 die?", None, None, "Rome", None, None)
-    assert described(
+    assert problems_of(
         Question("a", "Who was it?", ("Ann",), "t", ("T",)),
         Question("b", "who was  it", ("Ann",), "t", ("T",)),
         Question("c", "Where?", ("Vienna",), "t", hops=(sub, sub)),
@@ -82,19 +88,19 @@ def test_problems_are_counted_over_all_questions() -> None:
     )
 
 
-def test_a_set_without_types_has_no_problem_with_them() -> None:
-    assert described(Question("a", "Who?", ("Ann",), None, ("T",))) == ()
+def test_a_set_without_any_types_has_no_problem() -> None:
+    assert problems_of(Question("a", "Who?", ("Ann",), None, ("T",))) == ()
 
 
 def test_relevant_documents_are_looked_up_by_id() -> None:
-    judged = Question(
+    question = Question(
         "a", "Who?", (), relevant_documents=(("vivaldi", 2), ("nobody", 1), ("page", 0))
     )
-    found = describe(QuestionFile(Path("q"), (judged,), {"BEIR": 1}), VIVALDI)
-    assert found.resolution is not None
-    assert (found.resolution.documents, found.resolution.documents_found) == (2, 1)
-    assert found.resolution.questions == 0
-    assert found.problems == ("1 of 2 relevant documents are not in the index.",)
+    description = describe(QuestionFile(Path("q"), (question,), {"BEIR": 1}), VIVALDI)
+    assert description.resolution is not None
+    assert (description.resolution.documents, description.resolution.documents_found) == (2, 1)
+    assert description.resolution.questions == 0
+    assert description.problems == ("1 of 2 relevant documents are not in the index.",)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,7 @@ def test_relevant_documents_are_looked_up_by_id() -> None:
         ("Who?", "...", False, False),
     ],
 )
-def test_answers_that_need_no_search_are_told(
+def test_answers_that_need_no_search_are_recognised(
     text: str, answer: str, yes_or_no: bool, itself: bool
 ) -> None:
     question = Question("q", text, (answer,))

@@ -1,4 +1,4 @@
-"""Keys and passwords do not come back from those that they were sent to."""
+"""Redaction of keys and passwords in the replies of servers and in messages."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ def test_a_key_is_hidden_in_every_form(form: str) -> None:
     assert hidden.endswith(" behind")
 
 
-def test_a_login_is_hidden_as_http_sends_it() -> None:
+def test_a_login_is_hidden_in_the_form_that_http_sends() -> None:
     secrets = Secrets.of_login(*LOGIN)
     token = base64.b64encode(":".join(LOGIN).encode()).decode()
     for form in (*forms_of(LOGIN[1]), f"Basic {token}", f"basic {token.upper()}"):
@@ -27,14 +27,14 @@ def test_a_login_is_hidden_as_http_sends_it() -> None:
         assert form not in secrets.hide(form)
 
 
-def test_text_without_secrets_stays_as_it_is() -> None:
+def test_text_without_secrets_is_unchanged() -> None:
     text = '{"a": "\\u0073k", "b": [1.50, 1e400]}  %73'
     assert Secrets(KEY, mark="[key]").hide_in_json(text) == text
-    for nothing in (Secrets("", mark="x"), Secrets("abc", mark="x"), Secrets.of_login("", "")):
-        assert nothing.hide("abc : Og==") == "abc : Og=="
+    for secrets in (Secrets("", mark="x"), Secrets("abc", mark="x"), Secrets.of_login("", "")):
+        assert secrets.hide("abc : Og==") == "abc : Og=="
 
 
-def test_json_stays_json_where_a_secret_is_taken_out() -> None:
+def test_json_stays_valid_when_a_secret_is_replaced() -> None:
     secrets = Secrets("none1234", mark="[key]")
     body = json.dumps({"text": "a\none1234 none1234", "none1234": ["\\none1234", 7, None]})
     assert json.loads(secrets.hide_in_json(body)) == {
@@ -43,12 +43,6 @@ def test_json_stays_json_where_a_secret_is_taken_out() -> None:
     }
     assert secrets.hide_in_json("no JSON: none1234") == "no JSON: [key]"
     assert "none1234" not in secrets.hide_in_json("[" * 100_000 + '"none1234"')
-
-
-# Endpoints
-
-
-# OpenSearch
 
 
 # Locations
@@ -84,14 +78,14 @@ def test_no_command_prints_the_password_in_the_location_of_an_index(
         ["compact", location],
         ["mcp", location],
     ):
-        done = arag(*arguments)
-        assert (done.code, done.out, done.err[: len(message)]) == (1, "", message)
-        assert "s3c" not in done.err
+        result = arag(*arguments)
+        assert (result.code, result.out, result.err[: len(message)]) == (1, "", message)
+        assert "s3c" not in result.err
 
 
 @pytest.mark.parametrize("base_url", ["usr:s3cret@host:1/v1", "localhost:1/v1?key=s3cret"])
 def test_no_command_prints_the_password_in_a_base_url(arag: Command, base_url: str) -> None:
-    done = arag("ask", "i", "x", "--model", "m", "--base-url", base_url)
-    assert done.code == 1
-    assert "base URL with a user, password or query" in done.err
-    assert "s3cret" not in done.err
+    result = arag("ask", "i", "x", "--model", "m", "--base-url", base_url)
+    assert result.code == 1
+    assert "base URL with a user, password or query" in result.err
+    assert "s3cret" not in result.err

@@ -44,7 +44,7 @@ def engine_of(*contents: str, title: str = "") -> MemoryEngine:
     return MemoryEngine(documents(*contents, title=title))
 
 
-def found(engine: MemoryEngine, query: Node, scope: Scope | None = None) -> list[str]:
+def matching_documents(engine: MemoryEngine, query: Node, scope: Scope | None = None) -> list[str]:
     return [hit.doc_id for hit in engine.search(SearchRequest(query, 100, scope=scope)).hits]
 
 
@@ -100,22 +100,22 @@ def test_metadata_clauses_match_any_value_of_their_field(
 
 def test_words_match_in_title_and_content_whatever_their_case() -> None:
     engine = engine_of("The Opera in Venice", "vivaldi's seasons", title="Griselda")
-    assert found(engine, Term("opera")) == ["d0"]
-    assert found(engine, Term("GRISELDA")) == ["d0", "d1"]
-    assert found(engine, Term("griselda", "content")) == []
-    assert found(engine, Term("vivaldi")) == []
+    assert matching_documents(engine, Term("opera")) == ["d0"]
+    assert matching_documents(engine, Term("GRISELDA")) == ["d0", "d1"]
+    assert matching_documents(engine, Term("griselda", "content")) == []
+    assert matching_documents(engine, Term("vivaldi")) == []
 
 
 def test_a_word_that_the_analyser_splits_is_the_phrase_of_its_parts() -> None:
     engine = engine_of("COVID-19 came", "19 covid", "covid 19")
-    assert sorted(found(engine, Term("covid-19"))) == ["d0", "d2"]
+    assert sorted(matching_documents(engine, Term("covid-19"))) == ["d0", "d2"]
 
 
 def test_both_apostrophes_match_either() -> None:
     engine = engine_of("O'Neil's", "O’Neil’s", "ONeils")
     for text in ("o'neil's", "o’neil’s"):
-        assert found(engine, Term(text)) == ["d0", "d1"]
-        assert found(engine, Prefix(text[:4])) == ["d0", "d1"]
+        assert matching_documents(engine, Term(text)) == ["d0", "d1"]
+        assert matching_documents(engine, Prefix(text[:4])) == ["d0", "d1"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_slop_is_the_spread_of_the_words_about_their_places(
     text: str, slop: int, expected: list[str]
 ) -> None:
     engine = engine_of("a b c", "a b x x x x c", "b a c", "a x a")
-    assert sorted(found(engine, Phrase(text, slop))) == expected
+    assert sorted(matching_documents(engine, Phrase(text, slop))) == expected
 
 
 @given(
@@ -145,34 +145,34 @@ def test_slop_is_the_spread_of_the_words_about_their_places(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=4),
     st.integers(0, 6),
 )
-def test_loose_phrases_match_what_their_definition_says(
+def test_loose_phrases_match_by_their_definition(
     content: list[str], words: list[str], slop: int
 ) -> None:
-    places = [[at for at, word in enumerate(content) if word == wanted] for wanted in words]
+    places = [[at for at, word in enumerate(content) if word == query_word] for query_word in words]
     spreads = [
         max(shifted) - min(shifted)
-        for chosen in itertools.product(*places)
-        if len(set(chosen)) == len(chosen)
-        for shifted in [[at - number for number, at in enumerate(chosen)]]
+        for positions in itertools.product(*places)
+        if len(set(positions)) == len(positions)
+        for shifted in [[at - number for number, at in enumerate(positions)]]
     ]
     engine = engine_of(" ".join(content))
     holds = min(spreads, default=slop + 1) <= slop
-    assert found(engine, Phrase(" ".join(words), slop, "content")) == ["d0"] * holds
+    assert matching_documents(engine, Phrase(" ".join(words), slop, "content")) == ["d0"] * holds
 
 
 def test_prefixes_match_the_beginning_of_a_token() -> None:
     engine = engine_of("libretto", "librettist", "lib", "a libretto")
-    assert found(engine, Prefix("libr")) == ["d0", "d1", "d3"]
-    assert found(engine, Prefix("libretto")) == ["d0", "d3"]
+    assert matching_documents(engine, Prefix("libr")) == ["d0", "d1", "d3"]
+    assert matching_documents(engine, Prefix("libretto")) == ["d0", "d3"]
 
 
 def test_and_or_and_not_are_boolean() -> None:
     engine = engine_of("a b", "a", "b", "c")
     a, b, c = Term("a"), Term("b"), Term("c")
-    assert found(engine, And((a, b))) == ["d0"]
-    assert sorted(found(engine, Or((a, b)))) == ["d0", "d1", "d2"]
-    assert found(engine, And((Or((a, c)), Not(b)))) == ["d3", "d1"]
-    assert found(engine, And((a, Not(And((a, Not(b))))))) == ["d0"]
+    assert matching_documents(engine, And((a, b))) == ["d0"]
+    assert sorted(matching_documents(engine, Or((a, b)))) == ["d0", "d1", "d2"]
+    assert matching_documents(engine, And((Or((a, c)), Not(b)))) == ["d3", "d1"]
+    assert matching_documents(engine, And((a, Not(And((a, Not(b))))))) == ["d0"]
 
 
 def test_a_score_is_bm25_of_the_better_field() -> None:
@@ -217,14 +217,14 @@ def test_a_prefix_counts_once_whichever_fields_and_words_match() -> None:
     assert engine.search(SearchRequest(Prefix("libr", weight=1.5))).hits[0].score == 1.5
 
 
-def test_equal_scores_are_in_corpus_order_whatever_order_chunks_come_in() -> None:
+def test_equal_scores_are_in_corpus_order_whatever_the_order_of_the_chunks() -> None:
     chunks = documents("a", "a", "a a", "a")
     engine = MemoryEngine(reversed(chunks))
-    assert found(engine, Term("a")) == ["d2", "d0", "d1", "d3"]
+    assert matching_documents(engine, Term("a")) == ["d2", "d0", "d1", "d3"]
     assert [chunk.doc_id for chunk in engine.scan(None)] == ["d0", "d1", "d2", "d3"]
 
 
-def test_pages_are_cut_from_the_ranking() -> None:
+def test_pages_are_slices_of_the_ranking() -> None:
     engine = engine_of(*["a"] * 7)
     page = engine.search(SearchRequest(Term("a"), top_k=3, offset=3))
     assert [hit.doc_id for hit in page.hits] == ["d3", "d4", "d5"]
@@ -235,7 +235,7 @@ def test_pages_are_cut_from_the_ranking() -> None:
     assert (page.hits, page.passages) == ((), 7)
 
 
-def test_totals_and_counts_are_cut_above_a_thousand() -> None:
+def test_totals_and_counts_stop_at_a_thousand() -> None:
     engine = engine_of(*["a"] * 1001, "b")
     page = engine.search(SearchRequest(any_of(Term("a"), Term("b"))))
     assert (page.total, page.total_is_exact) == (1000, False)
@@ -247,7 +247,7 @@ def test_totals_and_counts_are_cut_above_a_thousand() -> None:
     assert (page.total, page.total_is_exact) == (1000, True)
 
 
-def test_sentences_are_judged_alone_and_give_chunks_by_their_best() -> None:
+def test_sentences_are_matched_separately_and_chunks_rank_by_their_best_sentence() -> None:
     engine = MemoryEngine(
         [
             *document_chunks(0, "Vivaldi", [["He was born. ", "A b. ", "A born a. "]], {}),
@@ -269,7 +269,7 @@ def test_sentences_are_judged_alone_and_give_chunks_by_their_best() -> None:
     assert [(hit.id, hit.matched_sentences) for hit in page.hits] == [("d0.1", (0, 2))]
 
 
-def test_the_sentences_that_do_not_match_are_empty_where_the_whole_text_is_not_wanted() -> None:
+def test_sentences_that_do_not_match_are_empty_without_whole_text() -> None:
     engine = MemoryEngine(document_chunks(0, "T", [["One. ", "Two. ", "One é. ", "Three."]], {}))
     request = SearchRequest(Term("one"), granularity="sentence", whole_text=False)
     (hit,) = engine.search(request).hits
@@ -280,7 +280,7 @@ def test_the_sentences_that_do_not_match_are_empty_where_the_whole_text_is_not_w
     assert hit.content == "One. Two. One é. Three."
 
 
-def test_hits_hold_what_was_indexed_and_text_where_asked_for() -> None:
+def test_hits_have_the_indexed_fields_and_the_text_on_request() -> None:
     chunk = document_chunks(0, "T", [["One. ", "Two."]], {"lang": "en"})[0]
     engine = MemoryEngine([chunk], metadata=METADATA)
     hit = engine.search(SearchRequest(Term("one"))).hits[0]
@@ -331,7 +331,7 @@ def test_a_scope_bounds_search_counts_reading_neighbours_and_scans() -> None:
         already_chunked=True,
     )
     for scope in (Scope((ENGLISH,)), Scope((), (KeywordEquals("lang", "de"),))):
-        assert found(engine, Term("a"), scope) == ["d0", "d2"]
+        assert matching_documents(engine, Term("a"), scope) == ["d0", "d2"]
         assert engine.keyword_search(KeywordRequest(("a",), scope=scope)).total == 2
         assert engine.counts([(Term("a"), "sentence")], scope) == [2]
         first, hidden, last = engine.read(["d0.1", "d1.1", "d2.1"], scope)
@@ -343,7 +343,7 @@ def test_a_scope_bounds_search_counts_reading_neighbours_and_scans() -> None:
         assert [chunk.id for chunk in engine.scan(scope)] == ["d0.1", "d2.1"]
 
 
-def test_neighbours_stay_in_the_document_unless_the_corpus_came_chunked() -> None:
+def test_neighbours_stay_in_the_document_unless_the_corpus_is_pre_chunked() -> None:
     chunks = [
         *document_chunks(0, "", [["a"], ["b"]], {}),
         *document_chunks(1, "", [["c"]], {}),
@@ -358,12 +358,12 @@ def test_neighbours_stay_in_the_document_unless_the_corpus_came_chunked() -> Non
     assert engine.neighbours(chunks[1], None) == ("d0.1", "d1.1")
 
 
-def test_read_gives_none_for_what_is_not_there() -> None:
+def test_read_gives_none_for_an_unknown_chunk() -> None:
     engine = engine_of("a")
     assert engine.read(["nowhere", "d0.1"], None)[0] is None
 
 
-def test_explain_gives_what_each_positive_leaf_adds() -> None:
+def test_explain_gives_the_score_of_each_positive_leaf() -> None:
     engine = engine_of("a b", "a c", title="a")
     query = Or((And((Term("a", weight=2.0), Term("c"), Not(Term("d")))), Prefix("nothing")))
     page = engine.search(SearchRequest(query))
@@ -408,14 +408,14 @@ def test_sentence_granularity_that_was_left_out_is_not_served() -> None:
     )
 
 
-def test_an_empty_corpus_is_searched_in_vain() -> None:
+def test_an_empty_corpus_gives_no_hits() -> None:
     engine = MemoryEngine([])
     for granularity in ("chunk", "sentence"):
         page = engine.search(SearchRequest(Or((Term("a"), ENGLISH)), granularity=granularity))
         assert (page.hits, page.total, page.passages) == ((), 0, 0)
 
 
-def test_a_closed_engine_says_so() -> None:
+def test_a_closed_engine_raises_on_every_call() -> None:
     engine = engine_of("a", "b")
     chunk = engine.read(["d0.1"], None)[0]
     assert chunk is not None
@@ -439,10 +439,13 @@ def test_a_closed_engine_says_so() -> None:
 
 def test_chunks_must_differ_in_id_and_ordinal() -> None:
     first, second = documents("a", "b")
-    for chunks, what in (([first, first], "id"), ([first, _renamed(second, first)], "ordinal")):
+    for chunks, key in (
+        ([first, first], "id"),
+        ([first, _with_ordinal_of(second, first)], "ordinal"),
+    ):
         with pytest.raises(ArgumentError) as caught:
             MemoryEngine(chunks)
-        assert str(caught.value) == f"Two chunks have the same {what}."
+        assert str(caught.value) == f"Two chunks have the same {key}."
 
 
 def test_a_metadata_value_of_another_type_names_chunk_and_field() -> None:
@@ -452,12 +455,12 @@ def test_a_metadata_value_of_another_type_names_chunk_and_field() -> None:
     assert caught.value.where == "chunk d0.1, field published"
 
 
-def test_it_is_a_search_engine() -> None:
+def test_the_memory_engine_is_a_search_engine() -> None:
     engine: SearchEngine = engine_of("a")
     assert engine.manifest.chunks == 1
 
 
-def _renamed(chunk: Chunk, ordinal_of: Chunk) -> Chunk:
+def _with_ordinal_of(chunk: Chunk, ordinal_of: Chunk) -> Chunk:
     return Chunk(
         chunk.id,
         chunk.doc_id,

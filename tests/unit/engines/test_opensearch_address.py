@@ -1,4 +1,4 @@
-"""Addresses of indexes on a server: what is read, and what is refused."""
+"""Addresses of indexes on a server: their parts, and the errors for wrong ones."""
 
 import pytest
 
@@ -29,14 +29,14 @@ HOSTS = "Allowed: HOST:PORT, several of them separated by commas"
         ("http://h:1,h:1/a-b.c_1", Address(("http://h:1",), "", "a-b.c_1")),
     ],
 )
-def test_an_address_is_read_into_hosts_prefix_and_name(location: str, address: Address) -> None:
+def test_an_address_is_parsed_into_hosts_prefix_and_name(location: str, address: Address) -> None:
     assert parse_address(location) == address
 
 
 @pytest.mark.parametrize(
     "text", ["http://h1:9200,h2:9200/wiki", "https://h:443/search/v2/wiki", "http://[::1]:9200/w"]
 )
-def test_an_address_prints_as_it_is_read(text: str) -> None:
+def test_an_address_prints_as_it_was_written(text: str) -> None:
     assert str(parse_address(text)) == text
 
 
@@ -44,7 +44,7 @@ def test_the_server_is_the_address_without_the_name() -> None:
     assert parse_address("http://h1:1,h2:2/p/wiki").server == "http://h1:1,h2:2/p"
 
 
-def test_whether_hosts_are_spoken_to_over_tls_is_told_by_the_scheme() -> None:
+def test_the_scheme_decides_whether_connections_use_tls() -> None:
     assert parse_address("https://h:1/a").is_encrypted
     assert not parse_address("http://h:1/a").is_encrypted
 
@@ -110,7 +110,7 @@ def test_a_folder_is_no_address() -> None:
         ),
     ],
 )
-def test_what_is_no_address_is_refused(location: str, message: str) -> None:
+def test_wrong_addresses_are_rejected(location: str, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_address(location)
     assert str(caught.value) == message
@@ -120,7 +120,7 @@ def test_what_is_no_address_is_refused(location: str, message: str) -> None:
     "location",
     ["https://anna:s3cret@h1:9200/wiki", "https://h1:9200,anna:s3cret@h2:9200/wiki"],
 )
-def test_a_password_in_an_address_is_refused_and_not_repeated(location: str) -> None:
+def test_a_password_in_an_address_is_rejected_and_not_repeated(location: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_address(location)
     assert "s3cret" not in str(caught.value)

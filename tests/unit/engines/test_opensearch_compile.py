@@ -1,4 +1,4 @@
-"""Trees as what is sent to OpenSearch."""
+"""Query trees compiled for OpenSearch."""
 
 import json
 from typing import Any
@@ -18,11 +18,11 @@ from arag_search.query.tree import Node
 from tests.support.examples import examples
 from tests.support.strategies import SCHEMA, trees
 
-OURS = {
+QUERY_KINDS = {
     "bool", "constant_score", "dis_max", "match_all", "match_phrase", "prefix", "range", "term",
     "terms",
 }  # fmt: skip
-"""Everything that we send. Text is never parsed by the server."""
+"""All kinds of query that are sent. The server never parses text."""
 
 
 def dsl(query: str) -> Any:
@@ -74,7 +74,7 @@ def test_a_prefix_scores_its_weight_once() -> None:
     }
 
 
-def test_metadata_filter_and_nots_exclude() -> None:
+def test_metadata_clauses_filter_and_nots_exclude() -> None:
     assert dsl("title:opera AND lang:en NOT doc_id:d1") == {
         "bool": {
             "must": [term("title", "opera")],
@@ -127,13 +127,13 @@ def test_a_query_of_metadata_alone_filters_and_needs_no_statistics() -> None:
     assert (query, scored) == ({"bool": {"filter": [term("metadata.lang", "en")]}}, False)
 
 
-def test_words_are_named_once_more_where_no_filter_reaches_and_never_match() -> None:
+def test_words_are_repeated_outside_the_filter_in_a_clause_that_never_matches() -> None:
     statistics = shard_terms({"content": ("the", "of"), "title": ()})
     query, _ = request_query(parse("title:opera AND year:1678", SCHEMA).tree, None, statistics)
-    wanted, told = query["bool"]["should"]
+    matching_clause, statistics_clause = query["bool"]["should"]
     assert query["bool"]["minimum_should_match"] == 1
-    assert wanted == dsl("title:opera AND year:1678")
-    assert told == {
+    assert matching_clause == dsl("title:opera AND year:1678")
+    assert statistics_clause == {
         "bool": {
             "should": [
                 term("content", "the", boost=1e-30),
@@ -145,10 +145,10 @@ def test_words_are_named_once_more_where_no_filter_reaches_and_never_match() -> 
     }
 
 
-def test_keywords_weigh_their_length_shared_among_the_words() -> None:
-    found = keyword_query(KeywordRequest(("opera", "born in", "…")))
-    assert found is not None
-    query, scale = found
+def test_keywords_weigh_their_length_divided_among_their_words() -> None:
+    scaled = keyword_query(KeywordRequest(("opera", "born in", "…")))
+    assert scaled is not None
+    query, scale = scaled
     phrase = {"query": "born in", "analyzer": "whitespace", "slop": 0, "boost": 7.0}
     assert scale == 2
     assert query["bool"]["should"] == [
@@ -163,25 +163,25 @@ def test_keywords_without_a_token_are_no_query() -> None:
     assert keyword_query(KeywordRequest(("…", "!"))) is None
 
 
-def test_half_a_character_is_the_id_of_nothing() -> None:
+def test_a_lone_surrogate_is_no_id() -> None:
     assert any_value("id", ["a", "\udc00"]) == {"terms": {"id": ["a"]}}
 
 
 @settings(max_examples=examples(200))
 @given(trees(awkward=True))
-def test_nothing_but_our_own_kinds_of_query_goes_out(tree: Node) -> None:
+def test_only_known_kinds_of_query_are_sent(tree: Node) -> None:
     query, _ = request_query(tree, None, shard_terms({"title": ("a",), "content": ("b",)}))
     json.dumps(query, allow_nan=False)
-    assert set(kinds(query)) <= OURS
+    assert set(kinds(query)) <= QUERY_KINDS
 
 
 def kinds(query: Any) -> list[str]:
-    """The kinds of query in a query."""
+    """Return the kinds of query in a query, nested ones included."""
     ((kind, inside),) = query.items()
-    found = [kind]
+    names = [kind]
     if kind in ("bool", "dis_max", "constant_score"):
         for name in ("must", "should", "filter", "must_not", "queries"):
             below = inside.get(name, [])
-            for each in below if isinstance(below, list) else [below]:
-                found += kinds(each)
-    return found
+            for clause in below if isinstance(below, list) else [below]:
+                names += kinds(clause)
+    return names

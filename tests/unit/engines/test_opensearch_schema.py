@@ -1,4 +1,4 @@
-"""What is put into OpenSearch, and what is read back from it."""
+"""Documents and metadata written to OpenSearch, and read back from it."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from arag_search.errors import IndexDamagedError, IndexVersionError
 from tests.support.opensearch_indexes import CHUNK, MANIFEST, METADATA
 
 
-def test_names_tell_the_index_the_time_and_the_build() -> None:
+def test_physical_names_have_the_index_the_time_and_the_build() -> None:
     physical = schema.physical_name("wiki-2", datetime(2026, 11, 22, 4, 5, 6, 7999, UTC), "ab" * 4)
     assert physical == "wiki-2-20261122040506007-abababab"
     assert schema.sentences_name(physical) == "wiki-2-20261122040506007-abababab.sentences"
@@ -23,35 +23,39 @@ def test_names_tell_the_index_the_time_and_the_build() -> None:
     assert not schema.is_physical(schema.sentences_name(physical), "wiki-2")
 
 
-def test_a_chunk_comes_back_from_its_document_as_it_was() -> None:
+def test_a_chunk_is_read_back_from_its_document_unchanged() -> None:
     document = orjson.loads(orjson.dumps(schema.chunk_document(CHUNK, METADATA)))
     assert schema.chunk_of(document) == CHUNK
     assert document["metadata"] == {"year": 0.0, "lang": ["en", "it"], "on": 86_400_000}
     assert str(document["metadata"]["year"]) == "0.0", "-0 is found as 0"
 
 
-def test_a_sentence_tells_all_of_its_chunk_that_a_hit_shows_but_the_other_texts() -> None:
+def test_a_sentence_document_has_all_fields_of_its_chunk_except_the_other_sentences() -> None:
     first, second = schema.sentence_documents(CHUNK, METADATA)
     assert (first["content"], second["content"]) == ("It is wide. ", "It is deep.")
     assert (first["ordinal"], second["ordinal"]) == (1 << 40, (1 << 40) + 1)
-    for each in (first, second):
-        assert (each["chunk_id"], each["doc_id"], each["title"]) == ("a.2", "a", "The Sea")
-        assert (each["part"], each["parts"], each["record"]["sentences"]) == (2, 3, 2)
-        assert schema.metadata_of(orjson.loads(orjson.dumps(each))) == CHUNK.metadata
+    for sentence in (first, second):
+        assert (sentence["chunk_id"], sentence["doc_id"], sentence["title"]) == (
+            "a.2",
+            "a",
+            "The Sea",
+        )
+        assert (sentence["part"], sentence["parts"], sentence["record"]["sentences"]) == (2, 3, 2)
+        assert schema.metadata_of(orjson.loads(orjson.dumps(sentence))) == CHUNK.metadata
 
 
-def test_what_meta_says_is_read_back() -> None:
+def test_meta_is_read_back_unchanged() -> None:
     meta = Meta("s", MANIFEST, {"title": ("a",)}, {"content": ("b", "c")}, {"state": {"x": "1"}})
     mapping = orjson.loads(orjson.dumps({"_meta": {schema.META_KEY: meta.to_json()}}))
     assert schema.read_meta(mapping, "here") == meta
 
 
 @pytest.mark.parametrize("mapping", [{}, {"_meta": {}}, {"_meta": {"arag_search": 1}}])
-def test_a_mapping_without_our_meta_is_not_ours(mapping: dict[str, object]) -> None:
+def test_a_mapping_without_meta_is_no_index_of_arag_search(mapping: dict[str, object]) -> None:
     assert schema.read_meta(mapping, "here") is None
 
 
-def test_another_version_and_a_damaged_meta_are_told_apart() -> None:
+def test_another_version_and_a_damaged_meta_are_different_errors() -> None:
     with pytest.raises(IndexVersionError) as version:
         schema.read_meta({"_meta": {"arag_search": {"version": 9}}}, "here")
     assert str(version.value) == (

@@ -1,4 +1,4 @@
-"""Records that cannot be trusted, and why."""
+"""Records that cannot be trusted, and the reasons."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ TEXT = "1 of 1 passage for x\n[a.1] Ann\nAnn was a singer.\nFull text: chunk_rea
 OLD = search("a.1", text=TEXT, tokens=6)
 
 
-def older(made: Record) -> Record:
-    """The record as a version wrote it that did not store where passages are."""
-    steps = (replace(step, passages=None) for step in made.trajectory)
-    return replace(made, trajectory=tuple(steps))
+def older(original: Record) -> Record:
+    """Return the record as an older version wrote it, without the places of passages."""
+    steps = (replace(step, passages=None) for step in original.trajectory)
+    return replace(original, trajectory=tuple(steps))
 
 
 @given(st.integers(0, 1_000_000).map(Random))
 @settings(max_examples=examples(60))
 def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) -> None:
     chunks = hostile_chunks(random)
-    made = random_record(index_of(*chunks), random, [chunk.id for chunk in chunks])
-    assert doubts_of(made) == ()
-    read = older(made)
-    assert read.is_read_from_text
-    if not doubts_of(read):
-        assert [step.shown_passages() for step in read.trajectory] == [
-            step.shown_passages() for step in made.trajectory
+    original = random_record(index_of(*chunks), random, [chunk.id for chunk in chunks])
+    assert doubts_of(original) == ()
+    older_record = older(original)
+    assert older_record.is_read_from_text
+    if not doubts_of(older_record):
+        assert [step.shown_passages() for step in older_record.trajectory] == [
+            step.shown_passages() for step in original.trajectory
         ]
 
 
@@ -58,16 +58,14 @@ def test_an_older_record_whose_reply_is_plain_is_trusted() -> None:
         (TEXT.replace("Ann\n", "Ann ...\n"), 7, "a title is cut, by which it is not found"),
     ],
 )
-def test_evidence_that_several_readings_could_give_is_doubted(
-    text: str, tokens: int, doubt: str
-) -> None:
+def test_evidence_of_an_ambiguous_reply_is_doubted(text: str, tokens: int, doubt: str) -> None:
     step = search("a.1", text=text, tokens=tokens)
     assert doubts_of(record("q", "x", step)) == (f"its evidence: in step 1 {doubt}",)
 
 
-def test_usage_that_cannot_be_and_answers_that_are_read_otherwise_today_are_doubted() -> None:
-    made = record("q", "V [nope.9]", OLD)
-    assert doubts_of(made) == (
+def test_impossible_usage_and_answers_that_are_parsed_differently_today_are_doubted() -> None:
+    invented = record("q", "V [nope.9]", OLD)
+    assert doubts_of(invented) == (
         "its citations: by today's rules those never shown are nope.9",
         "its short answer: by today's rules it is 'V'",
     )
@@ -77,7 +75,7 @@ def test_usage_that_cannot_be_and_answers_that_are_read_otherwise_today_are_doub
     assert doubts_of(replace(record("q", "V"), usage=Usage(10**30, 5, "endpoint"))) != ()
 
 
-def test_score_and_pages_say_which_records_cannot_be_trusted_and_why(
+def test_score_and_pages_name_the_records_that_cannot_be_trusted_with_reasons(
     tmp_path: Path, arag: Command
 ) -> None:
     records = [
@@ -92,10 +90,10 @@ def test_score_and_pages_say_which_records_cannot_be_trusted_and_why(
         "The record of r cannot be trusted: its citations: by today's rules those never shown are "
         "nope.9; its short answer: by today's rules it is 'V'.",
     ]
-    done = arag("score", str(folder))
-    assert done.out.splitlines()[-2:] == notes
-    written = json.loads(arag("score", str(folder), "--json").out)
-    assert (written["older_records"], list(written["doubts"])) == (2, ["r"])
+    result = arag("score", str(folder))
+    assert result.out.splitlines()[-2:] == notes
+    scores = json.loads(arag("score", str(folder), "--json").out)
+    assert (scores["older_records"], list(scores["doubts"])) == (2, ["r"])
     html = view([folder]).html.decode()
     assert '"isReadFromText":true,"doubts":["its citations: ' in html
 

@@ -1,4 +1,4 @@
-"""When a record shows the evidence: sections of replies, titles, passages, tokens."""
+"""The steps at which a record shows the evidence: sections of replies, titles, passages, tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOPS = (
     Hop(None, "Ann", "mother", "Bea", "Ann", None),
     Hop(None, "Bea", "place of death", "Bath", "Bea", None),
 )
-ASKED = Question("q", "?", ("Bath",), None, ("Ann", "Bea"), hops=HOPS)
+QUESTION = Question("q", "?", ("Bath",), None, ("Ann", "Bea"), hops=HOPS)
 PIECES = (
     (
         EvidencePiece("Ann", ("a.1", "a.9"), "title", "Bea"),
@@ -39,7 +39,7 @@ SECOND = search("b.1", text=BEA, tokens=30)
 NOTHING = search()
 
 
-def test_a_reply_is_cut_into_what_it_shows_of_each_passage() -> None:
+def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
     step = search(
         "a[1]",
         "b.2",
@@ -56,27 +56,29 @@ def test_a_reply_is_cut_into_what_it_shows_of_each_passage() -> None:
     ]
 
 
-def test_a_title_is_shown_with_its_passage_and_its_answer_visible_with_the_text() -> None:
-    (found,) = sightings_by_title(ASKED, record("q", "x", NOTHING, SNIPPET, WHOLE))
-    assert found == [Sighting("Ann", 1, 2, 2), Sighting("Bea", None, None, None)]
+def test_a_title_is_shown_with_its_passage_and_its_answer_is_visible_with_the_text() -> None:
+    (sightings,) = sightings_by_title(QUESTION, record("q", "x", NOTHING, SNIPPET, WHOLE))
+    assert sightings == [Sighting("Ann", 1, 2, 2), Sighting("Bea", None, None, None)]
 
 
-def test_subjects_are_met_by_titles_with_more_in_brackets() -> None:
+def test_subjects_match_titles_with_more_in_brackets() -> None:
     question = Question("q", "?", ("Bea",), evidence=(("Ann", "mother", "Bea"),))
     step = search("a.1", text="head\n[a.1] Ann (singer)\nText.")
     assert sightings_by_title(question, record("q", "x", step)) == [[Sighting("Ann", 0, 0, None)]]
 
 
 def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
-    (found,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, SECOND, WHOLE))
-    assert found == [Sighting("Ann", 0, 2, 2), Sighting("Bea", 1, 1, None)]
+    (sightings,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, SECOND, WHOLE))
+    assert sightings == [Sighting("Ann", 0, 2, 2), Sighting("Bea", 1, 1, None)]
 
 
-def test_a_passage_is_read_where_chunk_read_shows_text_of_it_whether_or_not_the_answer() -> None:
-    named = read("a.1", text="[a.1] This chunk has been read before.")
-    unsaid = read("a.1", text="[a.1] Ann, part 1 of 2\nAnn was a singer.")
-    (found,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, named, unsaid, WHOLE))
-    assert found[0] == Sighting("Ann", 0, 3, 2)
+def test_a_passage_is_read_at_the_first_chunk_read_of_its_text_with_or_without_the_answer() -> None:
+    read_before = read("a.1", text="[a.1] This chunk has been read before.")
+    without_answer = read("a.1", text="[a.1] Ann, part 1 of 2\nAnn was a singer.")
+    (sightings,) = sightings_by_passage(
+        PIECES, record("q", "x", SNIPPET, read_before, without_answer, WHOLE)
+    )
+    assert sightings[0] == Sighting("Ann", 0, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -89,40 +91,40 @@ def test_a_passage_is_read_where_chunk_read_shows_text_of_it_whether_or_not_the_
         ((SNIPPET, WHOLE, NOTHING, SECOND, SECOND), (1, 1, 280), (1, 1, 280)),
     ],
 )
-def test_evidence_costs_the_tokens_until_its_last_piece_was_met(
+def test_evidence_costs_the_tokens_up_to_its_last_piece(
     steps: tuple[object, ...], by_title: tuple[float, ...], by_passage: tuple[float, ...]
 ) -> None:
-    given = record("q", "x", *steps)  # type: ignore[arg-type]
-    assert evidence_values(ASKED, given) == EvidenceValues(*by_title)
-    assert evidence_values(ASKED, given, PIECES) == EvidenceValues(*by_passage)
+    run_record = record("q", "x", *steps)  # type: ignore[arg-type]
+    assert evidence_values(QUESTION, run_record) == EvidenceValues(*by_title)
+    assert evidence_values(QUESTION, run_record, PIECES) == EvidenceValues(*by_passage)
 
 
 @pytest.mark.parametrize(("tokens", "full"), [(8_000, 1), (8_001, 0)])
 def test_evidence_for_more_than_the_cap_counts_as_not_found(tokens: int, full: float) -> None:
     question = Question("q", "?", ("x",), None, ("Ann",))
-    given = record("q", "x", search("a.1", text=ANN, tokens=tokens))
-    assert evidence_values(question, given) == EvidenceValues(1, full, 8_000)
+    run_record = record("q", "x", search("a.1", text=ANN, tokens=tokens))
+    assert evidence_values(question, run_record) == EvidenceValues(1, full, 8_000)
 
 
 def test_of_several_sets_the_best_counts() -> None:
     question = Question("q", "?", ("x",), None, ("Cid", "Dee"), alternative_titles=(("Bea",),))
-    found = evidence_values(question, record("q", "x", SNIPPET, SECOND))
-    assert found == EvidenceValues(1, 1, 80)
+    values = evidence_values(question, record("q", "x", SNIPPET, SECOND))
+    assert values == EvidenceValues(1, 1, 80)
 
 
-def test_evidence_that_no_passage_holds_is_never_met_and_none_is_not_measured() -> None:
+def test_evidence_without_a_passage_is_never_shown_and_no_evidence_is_not_measured() -> None:
     unresolved = ((*PIECES[0], EvidencePiece("Cid", (), None)),)
-    given = record("q", "x", WHOLE, SECOND)
-    assert evidence_values(ASKED, given, unresolved) == EvidenceValues(2 / 3, 0, 8_000)
-    assert evidence_values(Question("q", "?", ("x",)), given) is None
-    assert evidence_values(ASKED, given, ()) is None
+    run_record = record("q", "x", WHOLE, SECOND)
+    assert evidence_values(QUESTION, run_record, unresolved) == EvidenceValues(2 / 3, 0, 8_000)
+    assert evidence_values(Question("q", "?", ("x",)), run_record) is None
+    assert evidence_values(QUESTION, run_record, ()) is None
 
 
 # Failures
 
 
 @pytest.mark.parametrize(
-    ("given", "failure"),
+    ("run_record", "failure"),
     [
         (None, "no answer"),
         (record("q", "", WHOLE, SECOND, status="failed"), "no answer"),
@@ -135,20 +137,20 @@ def test_evidence_that_no_passage_holds_is_never_met_and_none_is_not_measured() 
         (record("q", "Rome", status="forced"), "budget"),
     ],
 )
-def test_a_wrong_answer_has_the_first_category_that_holds(
-    given: Record | None, failure: str
+def test_a_wrong_answer_has_the_first_category_that_applies(
+    run_record: Record | None, failure: str
 ) -> None:
-    assert failure_of(ASKED, given, PIECES) == failure
-    assert failure_of(ASKED, given) == failure
+    assert failure_of(QUESTION, run_record, PIECES) == failure
+    assert failure_of(QUESTION, run_record) == failure
 
 
 def test_a_wrong_answer_without_evidence_is_not_measured() -> None:
     assert failure_of(Question("q", "?", ("x",)), record("q", "Rome", WHOLE)) == "not measured"
 
 
-def test_of_several_sets_that_counts_of_which_most_was_read() -> None:
+def test_of_several_sets_the_one_that_was_read_most_counts() -> None:
     sets = ((EvidencePiece("Cid", ("c.1",), "title"),), PIECES[0])
-    assert failure_of(ASKED, record("q", "Rome", SNIPPET, SECOND), sets) == "shown not read"
+    assert failure_of(QUESTION, record("q", "Rome", SNIPPET, SECOND), sets) == "shown not read"
 
 
 def test_counts_name_every_category() -> None:

@@ -1,4 +1,4 @@
-"""The judge: what it is shown, verdicts, repeats, what is kept, and agreement with people."""
+"""The judge: its requests, verdicts, repeats, stored verdicts, and agreement with people."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from arag_search.evaluation.judging.verdict_cache import VerdictCache
 from arag_search.questions.question import Question
 from tests.support.records import record
 
-ASKED = Question("q", "Where did Bea die?", ("Bath", "Bath, England"))
-GONE = Question("g", "Where did Bea die?", ("Bath",), answerable=False)
+QUESTION = Question("q", "Where did Bea die?", ("Bath", "Bath, England"))
+UNANSWERABLE = Question("g", "Where did Bea die?", ("Bath",), answerable=False)
 ANSWER = record("q", "In Bath", explanation="She died there.")
 
 
@@ -52,7 +52,7 @@ def test_the_last_verdict_on_a_line_of_its_own_counts(reply: str, verdict: str |
 
 def test_the_judge_sees_question_gold_answers_and_answer_and_nothing_else() -> None:
     model = scripted("Verdict: correct")
-    assert Judge(model).judge(ASKED, ANSWER) == Judgement("correct", ("correct",))
+    assert Judge(model).judge(QUESTION, ANSWER) == Judgement("correct", ("correct",))
     system, user = model.requests[0].messages
     assert "Verdict: abstained" not in system.content
     assert json.loads(user.content) == {
@@ -66,14 +66,14 @@ def test_the_judge_sees_question_gold_answers_and_answer_and_nothing_else() -> N
 def test_a_reply_without_a_verdict_is_asked_for_again_once_then_not_judged() -> None:
     model = scripted("It is fine.", "Verdict: correct", "Hm.", "Verdict: abstained")
     judge = Judge(model)
-    assert judge.judge(ASKED, ANSWER).verdict == "correct"
+    assert judge.judge(QUESTION, ANSWER).verdict == "correct"
     assert model.requests[1].messages[-1].content == (
         "Your reply does not end with a verdict. End with a line of its own: Verdict: correct or "
         "incorrect"
     )
-    other = judge.judge(ASKED, record("q", "Rome"))
+    other = judge.judge(QUESTION, record("q", "Rome"))
     assert other == Judgement(None, (None,))
-    assert other.value(ASKED) is None
+    assert other.value(QUESTION) is None
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_a_reply_without_a_verdict_is_asked_for_again_once_then_not_judged() -> 
         (("correct", "x", "incorrect", "incorrect"), "incorrect"),
     ],
 )
-def test_the_majority_of_the_repeats_counts_and_of_equals_none(
+def test_the_majority_of_the_repeats_counts_and_a_tie_is_no_verdict(
     votes: tuple[str, ...], verdict: str | None
 ) -> None:
     texts = [f"Verdict: {vote}" for vote in votes for _ in range(2 if vote == "x" else 1)]
-    found = Judge(scripted(*texts), repeats=len(votes)).judge(ASKED, ANSWER)
-    assert found.verdict == verdict
-    assert found.votes == tuple(None if vote == "x" else vote for vote in votes)
+    judgement = Judge(scripted(*texts), repeats=len(votes)).judge(QUESTION, ANSWER)
+    assert judgement.verdict == verdict
+    assert judgement.votes == tuple(None if vote == "x" else vote for vote in votes)
 
 
 @pytest.mark.parametrize("repeats", [0, 16])
@@ -105,102 +105,104 @@ def test_repeats_are_bounded(repeats: int) -> None:
 @pytest.mark.parametrize(
     ("question", "verdict", "value"),
     [
-        (ASKED, "correct", 1),
-        (ASKED, "incorrect", 0),
-        (GONE, "abstained", 1),
-        (GONE, "correct", 0),
-        (GONE, "incorrect", 0),
+        (QUESTION, "correct", 1),
+        (QUESTION, "incorrect", 0),
+        (UNANSWERABLE, "abstained", 1),
+        (UNANSWERABLE, "correct", 0),
+        (UNANSWERABLE, "incorrect", 0),
     ],
 )
-def test_where_there_is_no_answer_abstaining_is_right_and_knowing_it_is_not(
+def test_for_a_question_without_an_answer_only_abstaining_is_right(
     question: Question, verdict: Verdict, value: float
 ) -> None:
     model = scripted(f"Verdict: {verdict}")
-    found = Judge(model).judge(question, ANSWER)
-    assert (found.verdict, found.value(question)) == (verdict, value)
+    judgement = Judge(model).judge(question, ANSWER)
+    assert (judgement.verdict, judgement.value(question)) == (verdict, value)
 
 
 def test_an_empty_answer_is_not_shown_to_the_model() -> None:
     judge = Judge(ScriptedModel(fails), repeats=3)
-    assert judge.judge(ASKED, record("q", " ")) == Judgement("incorrect", ("incorrect",) * 3)
-    assert judge.judge(GONE, record("g", "")).verdict == "abstained"
+    assert judge.judge(QUESTION, record("q", " ")) == Judgement("incorrect", ("incorrect",) * 3)
+    assert judge.judge(UNANSWERABLE, record("g", "")).verdict == "abstained"
 
 
 def test_all_questions_with_an_answer_and_a_record_are_judged() -> None:
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
-    judged = Question("j", "?", ())
+    without_answers = Question("j", "?", ())
     records = {"q": ANSWER, "j": record("j", "x"), "f": record("f", "x", status="failed")}
-    questions = [ASKED, judged, Question("f", "?", ("x",)), Question("m", "?", ("x",))]
+    questions = [QUESTION, without_answers, Question("f", "?", ("x",)), Question("m", "?", ("x",))]
     assert list(Judge(model).judge_all(questions, records)) == ["q"]
 
 
-# What is kept
+# Stored verdicts
 
 
-def test_verdicts_are_kept_and_more_repeats_ask_only_for_more(tmp_path: Path) -> None:
+def test_stored_verdicts_are_reused_and_more_repeats_ask_only_for_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(ASKED, ANSWER)
-    assert Judge(ScriptedModel(fails), cache=VerdictCache(path)).judge(ASKED, ANSWER).verdict
+    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    assert Judge(ScriptedModel(fails), cache=VerdictCache(path)).judge(QUESTION, ANSWER).verdict
     more = scripted("Verdict: incorrect", "Verdict: correct")
-    found = Judge(more, repeats=3, cache=VerdictCache(path)).judge(ASKED, ANSWER)
-    assert found.votes == ("correct", "incorrect", "correct")
+    judgement = Judge(more, repeats=3, cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    assert judgement.votes == ("correct", "incorrect", "correct")
     assert len(path.read_bytes().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda question, given, model: (question, record("q", "Rome"), model),
-        lambda question, given, model: (Question("q", "?", ("Bath",)), given, model),
-        lambda question, given, model: (question, given, "other"),
+        lambda question, answer, model: (question, record("q", "Rome"), model),
+        lambda question, answer, model: (Question("q", "?", ("Bath",)), answer, model),
+        lambda question, answer, model: (question, answer, "other"),
     ],
     ids=["answer", "question", "model"],
 )
-def test_what_is_asked_otherwise_is_asked_anew(
+def test_another_answer_question_or_model_is_judged_anew(
     tmp_path: Path, change: Callable[..., tuple[Question, object, str]]
 ) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(ASKED, ANSWER)
-    question, given, name = change(ASKED, ANSWER, "scripted")
+    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    question, answer, name = change(QUESTION, ANSWER, "scripted")
     model = scripted("Verdict: incorrect")
     model.fingerprint = name
-    found = Judge(model, cache=VerdictCache(path)).judge(question, given)  # type: ignore[arg-type]
-    assert found.verdict == "incorrect"
+    judgement = Judge(model, cache=VerdictCache(path)).judge(question, answer)  # type: ignore[arg-type]
+    assert judgement.verdict == "incorrect"
 
 
-def test_a_reply_without_a_verdict_is_not_kept(tmp_path: Path) -> None:
+def test_a_reply_without_a_verdict_is_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Hm.", "Hm."), cache=VerdictCache(path)).judge(ASKED, ANSWER)
+    Judge(scripted("Hm.", "Hm."), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
     assert not path.exists()
 
 
-def test_verdicts_before_a_failure_are_kept(tmp_path: Path) -> None:
+def test_verdicts_before_a_failure_are_stored(tmp_path: Path) -> None:
     def reply(request: ModelRequest) -> ModelReply:
         if request.question_id == "r":
             raise ModelUnavailableError("busy")
         return ModelReply("Verdict: correct")
 
     path = tmp_path / "v.jsonl"
-    questions = [ASKED, Question("r", "Why?", ("x",))]
+    questions = [QUESTION, Question("r", "Why?", ("x",))]
     judge = Judge(ScriptedModel(reply), cache=VerdictCache(path))
     with pytest.raises(ModelUnavailableError):
         judge.judge_all(questions, {"q": ANSWER, "r": record("r", "x")})
     assert len(VerdictCache(path)) == 1
 
 
-def test_a_line_that_a_crash_cut_is_passed_over_and_the_next_begins_anew(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped_and_the_next_begins_on_a_new_line(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "v.jsonl"
     cache = VerdictCache(path)
     cache.put("a", "q", "correct", "")
     with path.open("ab") as file:
         file.write(b'{"key": "b", "verd')
-    again = VerdictCache(path)
-    assert (len(again), again.get("a")) == (1, "correct")
-    again.put("c", "q", "incorrect", "")
+    reopened = VerdictCache(path)
+    assert (len(reopened), reopened.get("a")) == (1, "correct")
+    reopened.put("c", "q", "incorrect", "")
     assert [VerdictCache(path).get(key) for key in "abc"] == ["correct", None, "incorrect"]
 
 
-def test_a_file_of_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_verdicts_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     path.write_text('{"id": 1}\n')
     with pytest.raises(RunError) as caught:
@@ -221,7 +223,7 @@ def test_a_file_of_other_things_is_refused(tmp_path: Path) -> None:
 # Agreement
 
 
-def test_kappa_is_what_agreement_exceeds_chance_by() -> None:
+def test_kappa_is_agreement_corrected_for_chance() -> None:
     # 50 answers: both correct 20, both incorrect 15, judge alone correct 5, people alone 10
     verdicts: dict[str, Verdict | None] = {}
     labels: dict[str, Verdict] = {}
@@ -235,13 +237,13 @@ def test_kappa_is_what_agreement_exceeds_chance_by() -> None:
         for _ in range(count):
             id = str(len(labels))
             verdicts[id], labels[id] = verdict, label
-    found = agreement(verdicts, labels)
-    assert found.answers == 50
-    assert found.accuracy == pytest.approx(0.7)
-    assert found.kappa == pytest.approx(0.4)  # chance 0.5
+    result = agreement(verdicts, labels)
+    assert result.answers == 50
+    assert result.accuracy == pytest.approx(0.7)
+    assert result.kappa == pytest.approx(0.4)  # chance 0.5
 
 
-def test_agreement_is_over_what_both_have_rated() -> None:
+def test_agreement_is_over_the_answers_that_both_have_rated() -> None:
     assert agreement({"a": "correct", "b": None, "c": "correct"}, {"b": "correct"}) == Agreement(
         0, None, None
     )
@@ -255,7 +257,7 @@ def test_labels_are_read_strictly(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     path.write_text('{"question_id": "a", "label": "correct"}\n\n{"id": 7, "label": "abstained"}')
     assert read_labels(path) == {"a": "correct", "7": "abstained"}
-    for text, what in (
+    for text, problem in (
         ('{"id": "a", "label": "yes"}', 'The field "label" is "yes".'),
         ('{"id": "a"}', 'The record has no "label".'),
         ('{"id": "a", "label": "correct"}\n' * 2, 'The answer to "a" is labelled twice.'),
@@ -264,4 +266,4 @@ def test_labels_are_read_strictly(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(QuestionsError) as caught:
             read_labels(path)
-        assert caught.value.what == what
+        assert caught.value.what == problem

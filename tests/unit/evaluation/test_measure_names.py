@@ -1,4 +1,4 @@
-"""Names of measures print and parse; what each means is fixed."""
+"""Names of measures: they print and parse, and their meanings are fixed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOWED = (
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_measure_parses_back_from_how_it_prints(kind: object) -> None:
+def test_every_printed_measure_parses_to_itself(kind: object) -> None:
     for cutoff in (1, 10, 1000) if kind.is_ranking else (None,):  # type: ignore[attr-defined]
         measure = Measure(kind, cutoff)  # type: ignore[arg-type]
         assert parse_measure(str(measure)) == measure
@@ -37,7 +37,7 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "do"),
+    ("name", "problem", "advice"),
     [
         ("Accuracy", 'There is no measure "Accuracy".', ""),
         ("em", 'There is no measure "em".', "Do: Write EM."),
@@ -50,23 +50,23 @@ def test_a_ranking_prints_with_its_number_of_documents() -> None:
         ("P@1001", '"P@1001" looks at 1001 documents.', ""),
     ],
 )
-def test_a_wrong_name_lists_the_allowed_ones(name: str, what: str, do: str) -> None:
+def test_a_wrong_name_lists_the_allowed_ones(name: str, problem: str, advice: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_measure(name)
-    lines = [what, "Where: the name of a measure", ALLOWED, *([do] if do else [])]
+    lines = [problem, "Where: the name of a measure", ALLOWED, *([advice] if advice else [])]
     assert str(caught.value) == "\n".join(lines)
 
 
-def test_several_names_may_stand_in_one_text_and_each_counts_once() -> None:
-    found = parse_measures(["EM, Recall@5,", "EM"])
-    assert [str(one) for one in found] == ["EM", "Recall@5"]
-    assert found[1].kind is RECALL
+def test_a_text_may_list_several_names_and_duplicates_count_once() -> None:
+    measures = parse_measures(["EM, Recall@5,", "EM"])
+    assert [str(measure) for measure in measures] == ["EM", "Recall@5"]
+    assert measures[1].kind is RECALL
     assert parse_measures([]) == ()
     with pytest.raises(ArgumentError, match='"," names no measure'):
         parse_measures(["EM", ","])
 
 
-def test_quality_that_is_missing_is_0_and_cost_that_is_missing_is_left_out() -> None:
+def test_missing_quality_is_0_and_missing_cost_is_left_out() -> None:
     missing = {kind.name: kind.missing for kind in KINDS}
     assert {name for name, value in missing.items() if value is None} == {
         "RetrievedTokens", "Steps", "Seconds", "Cost",

@@ -32,81 +32,81 @@ def located() -> LocatedEvidence:
     return LocatedEvidence.of(QUESTIONS, Passages(VIVALDI))
 
 
-def measured(
+def values_of(
     *records: Record, with_index: bool = False, **verdicts: float
 ) -> dict[str, dict[str, float | None]]:
     return measure_questions(
         QUESTIONS,
-        {one.question_id: one for one in records},
+        {run_record.question_id: run_record for run_record in records},
         MEASURES,
         located=located() if with_index else None,
         verdicts=verdicts,
     )
 
 
-def test_every_measure_has_its_value_and_what_cannot_be_measured_is_none() -> None:
-    found = measured(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
-    assert found["c"] == {
+def test_every_measure_has_its_value_or_none_if_it_cannot_be_measured() -> None:
+    values = values_of(record("c", "Venice", SEES_TITLE), record("j", "y", SEES_TITLE), c=0.0)
+    assert values["c"] == {
         "EM": 1, "F1": 1, "ContainAcc": 1, "JudgeAcc": 0, "EvidenceRecall": 1, "FullEvidence": 1,
         "TokensToEvidence": 9, "RetrievedTokens": 9, "Steps": 1, "Seconds": 2, "Cost": None,
         "Recall@5": None,
     }  # fmt: skip
-    assert found["j"] == {
+    assert values["j"] == {
         **dict.fromkeys(NAMES), "RetrievedTokens": 9, "Steps": 1, "Seconds": 2,
     }  # fmt: skip
 
 
-def test_a_question_without_a_record_scores_what_the_measure_says() -> None:
-    found = measured()
-    assert found["c"] == {
+def test_a_question_without_a_record_gets_the_missing_value_of_the_measure() -> None:
+    values = values_of()
+    assert values["c"] == {
         "EM": 0, "F1": 0, "ContainAcc": 0, "JudgeAcc": 0, "EvidenceRecall": 0, "FullEvidence": 0,
         "TokensToEvidence": 8_000, "RetrievedTokens": None, "Steps": None, "Seconds": None,
         "Cost": None, "Recall@5": None,
     }  # fmt: skip
-    assert found["p"]["EvidenceRecall"] is None
+    assert values["p"]["EvidenceRecall"] is None
 
 
-def test_a_failed_question_found_nothing_whatever_it_saw() -> None:
-    found = measured(record("c", "Venice", SEES_TITLE, status="failed"))["c"]
-    assert (found["FullEvidence"], found["TokensToEvidence"], found["JudgeAcc"]) == (0, 8_000, 0)
-    assert found["RetrievedTokens"] == 9
+def test_a_failed_question_has_no_evidence_whatever_it_showed() -> None:
+    values = values_of(record("c", "Venice", SEES_TITLE, status="failed"))["c"]
+    assert (values["FullEvidence"], values["TokensToEvidence"], values["JudgeAcc"]) == (0, 8_000, 0)
+    assert values["RetrievedTokens"] == 9
 
 
-def test_in_an_index_evidence_is_what_was_visible_of_its_passage() -> None:
-    whole = search("griselda.1", text=f"head\n[griselda.1] G\n{VIVALDI[2].content}", tokens=30)
-    found = measured(record("c", "x", SEES_TITLE), with_index=True)["c"]
-    assert (found["EvidenceRecall"], found["TokensToEvidence"]) == (0, 8_000)
-    found = measured(record("c", "x", SEES_TITLE, whole), with_index=True)["c"]
-    assert (found["EvidenceRecall"], found["TokensToEvidence"]) == (1, 39)
+def test_with_an_index_evidence_counts_once_its_passage_text_is_visible() -> None:
+    full_text = search("griselda.1", text=f"head\n[griselda.1] G\n{VIVALDI[2].content}", tokens=30)
+    values = values_of(record("c", "x", SEES_TITLE), with_index=True)["c"]
+    assert (values["EvidenceRecall"], values["TokensToEvidence"]) == (0, 8_000)
+    values = values_of(record("c", "x", SEES_TITLE, full_text), with_index=True)["c"]
+    assert (values["EvidenceRecall"], values["TokensToEvidence"]) == (1, 39)
 
 
 def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() -> None:
     steps = (search("page.1", "griselda.1"), search("vivaldi.2", "page.1", "vivaldi.1"))
     names = parse_measures(["RR@10", "RR@2", "P@1", "nDCG@5", "Recall@3", "Success@3", "AP@5"])
     records = {"c": record("c", "x", *steps), "j": record("j", "x", *steps)}
-    found = measure_questions(QUESTIONS, records, names, located=located())
-    # c: griselda is second; j: vivaldi, grade 2, is third
-    assert found["c"]["RR@10"] == pytest.approx(1 / 2)
-    assert found["c"]["nDCG@5"] == pytest.approx(1 / math.log2(3))
-    assert [found["j"][name] for name in ("RR@10", "RR@2", "P@1", "Recall@3", "Success@3")] == (
+    values = measure_questions(QUESTIONS, records, names, located=located())
+    # For c, griselda is second; for j, vivaldi with grade 2 is third.
+    assert values["c"]["RR@10"] == pytest.approx(1 / 2)
+    assert values["c"]["nDCG@5"] == pytest.approx(1 / math.log2(3))
+    assert [values["j"][name] for name in ("RR@10", "RR@2", "P@1", "Recall@3", "Success@3")] == (
         pytest.approx([1 / 3, 0, 0, 1, 1])
     )
-    assert found["j"]["nDCG@5"] == pytest.approx(0.5)
-    assert found["j"]["AP@5"] == pytest.approx(1 / 3)
-    assert found["p"] == dict.fromkeys(map(str, names))
+    assert values["j"]["nDCG@5"] == pytest.approx(0.5)
+    assert values["j"]["AP@5"] == pytest.approx(1 / 3)
+    assert values["p"] == dict.fromkeys(map(str, names))
 
 
-def test_a_question_without_a_ranking_scores_0_and_without_a_relevant_document_nothing() -> None:
-    judged = {"a": {"d": 1}, "b": {"d": 1, "e": -1}, "c": {"d": 0}}
-    found = ranking_values(parse_measures(["P@1", "RR@5"]), judged, {"a": ["d"], "c": ["d"]})
-    assert found == {"a": {"P@1": 1, "RR@5": 1}, "b": {"P@1": 0, "RR@5": 0}}
+def test_a_question_without_a_ranking_scores_0_and_one_without_judgements_nothing() -> None:
+    judgements = {"a": {"d": 1}, "b": {"d": 1, "e": -1}, "c": {"d": 0}}
+    values = ranking_values(parse_measures(["P@1", "RR@5"]), judgements, {"a": ["d"], "c": ["d"]})
+    assert values == {"a": {"P@1": 1, "RR@5": 1}, "b": {"P@1": 0, "RR@5": 0}}
 
 
-def test_means_are_over_what_was_measured_and_say_over_how_many() -> None:
+def test_means_are_over_the_measured_questions_and_give_their_number() -> None:
     records = {"c": record("c", "Venice", SEES_TITLE), "p": record("p", "y")}
     names = parse_measures(["EM", "EvidenceRecall", "RetrievedTokens", "Cost"])
     values = measure_questions(QUESTIONS, records, names)
-    scores = [score_question(one, records.get(one.id)) for one in QUESTIONS]
+    scores = [score_question(question, records.get(question.id)) for question in QUESTIONS]
     overall, chain, plain = means_by_type(scores, values, names)
     assert (overall.type, overall.questions, chain.type, plain.type) == ("all", 3, "chain", "plain")
     assert overall.values == {

@@ -79,8 +79,8 @@ def test_worked_examples(
 
 @pytest.fixture(scope="module")
 def squad() -> ModuleType:
-    """The official script for SQuAD 2.0, as allennlp-models has it; the module alone, for the
-    package around it needs torch."""
+    """Load the official script for SQuAD 2.0 from allennlp-models: the module alone, because its
+    package needs torch."""
     for file in importlib.metadata.files("allennlp-models") or ():
         if str(file) == "allennlp_models/rc/tools/squad.py":
             spec = importlib.util.spec_from_file_location("official_squad", file.locate())
@@ -95,7 +95,7 @@ def squad() -> ModuleType:
 POLAR = {"yes", "no", "noanswer"}
 """Answers that get F1 from HotpotQA's script for an exact match alone; SQuAD's has no such rule."""
 
-# NFC, as texts are when they come from a file of questions: the script knows nothing of it.
+# The texts are in NFC, as those of a file of questions are: the script does not normalise to it.
 TEXTS = st.lists(
     st.one_of(
         st.sampled_from(
@@ -137,26 +137,28 @@ def test_an_exact_match_has_full_f1_and_contains_its_gold(answer: str, gold: str
 # Evidence
 
 
-def asked(titles: tuple[str, ...] = (), *subjects: str) -> Question:
-    return Question("q", "?", ("x",), None, titles, tuple((one, "r", "o") for one in subjects))
+def question_with(titles: tuple[str, ...] = (), *subjects: str) -> Question:
+    return Question(
+        "q", "?", ("x",), None, titles, tuple((subject, "r", "o") for subject in subjects)
+    )
 
 
 def test_evidence_recall_is_the_share_of_gold_titles_shown() -> None:
-    question = asked(("Griselda (Vivaldi)", "Carlo Goldoni"))
+    question = question_with(("Griselda (Vivaldi)", "Carlo Goldoni"))
     assert evidence_recall(question, []) == 0
     assert evidence_recall(question, ["carlo goldoni", "Other"]) == 0.5
     assert evidence_recall(question, ["Griselda (Vivaldi)", "Carlo  Goldoni"]) == 1
     assert evidence_recall(question, ["Griselda (Scarlatti)", "Griselda"]) == 0
 
 
-def test_the_subject_of_a_fact_is_met_by_a_title_with_more_in_brackets() -> None:
-    assert evidence_recall(asked((), "Camille"), ["Camille (1936 film)"]) == 1
-    assert evidence_recall(asked(("Camille",)), ["Camille (1936 film)"]) == 0
-    assert evidence_recall(asked((), "Camille (1936 film)"), ["Camille"]) == 0
+def test_the_subject_of_a_fact_matches_a_title_with_more_in_brackets() -> None:
+    assert evidence_recall(question_with((), "Camille"), ["Camille (1936 film)"]) == 1
+    assert evidence_recall(question_with(("Camille",)), ["Camille (1936 film)"]) == 0
+    assert evidence_recall(question_with((), "Camille (1936 film)"), ["Camille"]) == 0
 
 
 def test_evidence_recall_is_none_without_gold_titles() -> None:
-    assert evidence_recall(asked(), ["Anything"]) is None
+    assert evidence_recall(question_with(), ["Anything"]) is None
 
 
 # Refusals
@@ -192,7 +194,7 @@ def test_evidence_recall_is_none_without_gold_titles() -> None:
         "not found but " * 5_000,
     ],
 )
-def test_a_refusal_is_told_from_an_answer(answer: str) -> None:
+def test_a_refusal_is_recognised(answer: str) -> None:
     assert is_refusal(answer)
 
 

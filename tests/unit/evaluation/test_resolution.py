@@ -1,4 +1,4 @@
-"""Evidence resolved to passages: each rule, packed passages, and the real data sets."""
+"""Evidence resolved to passages: each rule, and packed passages."""
 
 from __future__ import annotations
 
@@ -20,68 +20,72 @@ def triple(subject: str, answer: str, *, title: str | None = None) -> Hop:
     return Hop(None, subject, "r", answer, title, None)
 
 
-def asked(*hops: Hop) -> Question:
+def question_of(*hops: Hop) -> Question:
     return Question("q", "?", ("x",), hops=hops)
 
 
-def resolved(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
-    (found,) = resolve_hops(asked(hop), Passages(chunks))
-    return (found.rule, found.chunk_ids, found.holds_answer)
+def resolution_of(hop: Hop, chunks: Sequence[Chunk] = VIVALDI) -> tuple[object, ...]:
+    (hop_evidence,) = resolve_hops(question_of(hop), Passages(chunks))
+    return (hop_evidence.rule, hop_evidence.chunk_ids, hop_evidence.holds_answer)
 
 
 def test_an_exact_title_comes_first_and_of_its_parts_the_one_with_the_answer() -> None:
-    assert resolved(triple("Antonio Vivaldi", "Vienna")) == ("title", ("vivaldi.2",), True)
+    assert resolution_of(triple("Antonio Vivaldi", "Vienna")) == ("title", ("vivaldi.2",), True)
 
 
-def test_parts_without_the_answer_as_written_are_all_taken() -> None:
-    found = resolved(triple("Antonio Vivaldi", "4 March 1678"))
-    assert found == ("title", ("vivaldi.1", "vivaldi.2"), False)
+def test_if_no_part_has_the_answer_all_parts_are_returned() -> None:
+    resolution = resolution_of(triple("Antonio Vivaldi", "4 March 1678"))
+    assert resolution == ("title", ("vivaldi.1", "vivaldi.2"), False)
 
 
-def test_titles_are_met_after_normalisation_then_without_brackets() -> None:
-    assert resolved(triple("the antonio VIVALDI", "violin")) == ("normalised", ("vivaldi.1",), True)
-    assert resolved(triple("Griselda", "older")) == ("brackets", ("scarlatti.1",), True)
-    both = ("griselda.1", "scarlatti.1")
-    assert resolved(triple("Griselda", "opera")) == ("brackets", both, True)
-    assert resolved(triple("Antonio Vivaldi (composer)", "x"))[0] is None
+def test_titles_match_after_normalisation_then_without_brackets() -> None:
+    assert resolution_of(triple("the antonio VIVALDI", "violin")) == (
+        "normalised",
+        ("vivaldi.1",),
+        True,
+    )
+    assert resolution_of(triple("Griselda", "older")) == ("brackets", ("scarlatti.1",), True)
+    ids = ("griselda.1", "scarlatti.1")
+    assert resolution_of(triple("Griselda", "opera")) == ("brackets", ids, True)
+    assert resolution_of(triple("Antonio Vivaldi (composer)", "x"))[0] is None
 
 
-def test_a_title_whose_passage_lacks_the_answer_gives_way_to_a_later_rule_that_has_it() -> None:
+def test_a_title_whose_passage_lacks_the_answer_yields_to_a_later_rule_with_the_answer() -> None:
     pages = (
         chunk(0, "other", "Pine", "Pine may be any of these."),
         chunk(1, "film", "Pine (1916 film)", "It was directed by Maigne."),
         chunk(2, "book", "Trail", "A novel before the film Pine was made in 1910."),
     )
-    assert resolved(triple("Pine", "Maigne"), pages) == ("brackets", ("film.1",), True)
-    assert resolved(triple("Pine", "1910"), pages) == ("subject and object", ("book.1",), True)
-    assert resolved(triple("Pine", "DeMille"), pages) == ("title", ("other.1",), False)
+    assert resolution_of(triple("Pine", "Maigne"), pages) == ("brackets", ("film.1",), True)
+    assert resolution_of(triple("Pine", "1910"), pages) == ("subject and object", ("book.1",), True)
+    assert resolution_of(triple("Pine", "DeMille"), pages) == ("title", ("other.1",), False)
 
 
-def test_the_only_passage_with_subject_and_answer_comes_last() -> None:
+def test_the_last_rule_is_the_only_passage_with_subject_and_answer() -> None:
     rule = "subject and object"
-    assert resolved(triple("young Carlo Goldoni", "libretto")) == (rule, ("griselda.1",), True)
-    assert resolved(triple("opera", "Venice")) == (rule, ("griselda.1",), True)
-    assert resolved(triple("in Venice", "Vivaldi"))[:2] == (None, ())
-    assert resolved(triple("Carlo Gold", "libretto"))[:2] == (None, ())
+    assert resolution_of(triple("young Carlo Goldoni", "libretto")) == (rule, ("griselda.1",), True)
+    assert resolution_of(triple("opera", "Venice")) == (rule, ("griselda.1",), True)
+    assert resolution_of(triple("in Venice", "Vivaldi"))[:2] == (None, ())
+    assert resolution_of(triple("Carlo Gold", "libretto"))[:2] == (None, ())
 
 
-def test_a_published_text_is_met_before_its_title() -> None:
+def test_a_published_text_is_matched_before_its_title() -> None:
     text = VIVALDI[2].content
     hop = Hop("#1 >> composer", None, None, "Vivaldi", "Griselda (Vivaldi)", text)
-    assert resolved(hop) == ("text", ("griselda.1",), True)
+    assert resolution_of(hop) == ("text", ("griselda.1",), True)
     twin = chunk(9, "twin", "Griselda", text)
-    assert resolved(hop, [twin, *VIVALDI]) == ("text", ("griselda.1",), True)
+    assert resolution_of(hop, [twin, *VIVALDI]) == ("text", ("griselda.1",), True)
     unknown = Hop("?", None, None, "Venice", "Griselda (Vivaldi)", "Text of another edition.")
-    assert resolved(unknown) == ("title", ("griselda.1",), True)
+    assert resolution_of(unknown) == ("title", ("griselda.1",), True)
 
 
-def test_titles_and_texts_of_nothing_but_punctuation_meet_nothing() -> None:
+def test_titles_and_texts_of_punctuation_alone_match_nothing() -> None:
     empty = chunk(9, "e", "?", "!")
-    assert resolved(triple("...", "."), [empty])[:2] == (None, ())
-    assert resolved(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
+    assert resolution_of(triple("...", "."), [empty])[:2] == (None, ())
+    assert resolution_of(Hop("?", None, None, "!", "...", "--"), [empty])[:2] == (None, ())
 
 
-def test_packed_passages_are_found_by_the_text_of_the_published_ones() -> None:
+def test_packed_passages_are_located_by_the_text_of_the_published_ones() -> None:
     packed = [
         chunk(0, "a", "", "Antonio Vivaldi\n", *VIVALDI[0].sentences(), parts=2),
         chunk(
@@ -90,14 +94,14 @@ def test_packed_passages_are_found_by_the_text_of_the_published_ones() -> None:
         ),
         chunk(1, "b", "", *VIVALDI[2].sentences()[2:], "\nScarlatti\nThis opera is older."),
     ]  # fmt: skip
-    question = asked(
+    question = question_of(
         triple("Antonio Vivaldi", "Vienna"),
         triple("Griselda (Vivaldi)", "Carlo Goldoni"),
         triple("Griselda (Vivaldi)", "Venice"),
         triple("Nobody", "nothing"),
     )
-    found = resolve_hops(question, Passages(packed), Passages(VIVALDI))
-    assert [(one.chunk_ids, one.rule, one.holds_answer) for one in found] == [
+    resolved_hops = resolve_hops(question, Passages(packed), Passages(VIVALDI))
+    assert [(hop.chunk_ids, hop.rule, hop.holds_answer) for hop in resolved_hops] == [
         (("a.2",), "title", True),
         (("b.1",), "title", True),
         (("a.2",), "title", True),
@@ -105,16 +109,16 @@ def test_packed_passages_are_found_by_the_text_of_the_published_ones() -> None:
     ]
 
 
-def test_a_passage_that_is_cut_is_found_by_its_sentences_and_short_ones_tell_nothing() -> None:
-    whole = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
-    cut = [
+def test_a_split_passage_is_located_by_its_sentences_but_not_by_short_ones() -> None:
+    published = chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", "He died in far Vienna.")
+    split = [
         chunk(0, "w", "W", "He was born in old Venice. ", "Yes. ", parts=2),
         chunk(0, "w", "W", "He died in far Vienna.", part=2, parts=2),
         chunk(1, "o", "O", "Yes. ", "An answer of another kind."),
     ]
-    question = asked(triple("W", "Vienna"), triple("W", "Yes"), triple("W", "1741"))
-    found = resolve_hops(question, Passages(cut), Passages([whole]))
-    assert [(one.chunk_ids, one.holds_answer) for one in found] == [
+    question = question_of(triple("W", "Vienna"), triple("W", "Yes"), triple("W", "1741"))
+    resolved_hops = resolve_hops(question, Passages(split), Passages([published]))
+    assert [(hop.chunk_ids, hop.holds_answer) for hop in resolved_hops] == [
         (("w.2",), True),
         (("w.1", "w.2"), True),
         (("w.1", "w.2"), False),
@@ -144,13 +148,13 @@ def test_pieces_are_hops_else_titles_else_texts() -> None:
     assert resolve_evidence(Question("q", "?", ("x",)), passages) == ()
 
 
-def test_alternative_titles_are_sets_of_their_own() -> None:
+def test_alternative_titles_are_separate_sets() -> None:
     question = Question(
         "q", "?", ("x",), None, ("Antonio Vivaldi",),
         alternative_titles=(("Griselda (Vivaldi)", "Griselda (Scarlatti)"),),
     )  # fmt: skip
     sets = resolve_evidence(question, Passages(VIVALDI))
-    assert [[one.chunk_ids for one in each] for each in sets] == [
+    assert [[piece.chunk_ids for piece in pieces] for pieces in sets] == [
         [("vivaldi.1", "vivaldi.2")],
         [("griselda.1",), ("scarlatti.1",)],
     ]
@@ -160,13 +164,10 @@ def test_titles_are_located_in_packed_passages() -> None:
     packed = [chunk(0, "p", "", *VIVALDI[2].sentences(), *VIVALDI[3].sentences())]
     question = Question("q", "?", ("x",), None, ("Griselda (Vivaldi)", "Griselda (Scarlatti)"))
     (pieces,) = resolve_evidence(question, Passages(packed), Passages(VIVALDI))
-    assert [one.chunk_ids for one in pieces] == [("p.1",), ("p.1",)]
+    assert [piece.chunk_ids for piece in pieces] == [("p.1",), ("p.1",)]
 
 
-def test_counts_name_the_rules_in_their_order_and_what_is_left() -> None:
+def test_counts_name_the_rules_in_their_order_and_the_unresolved_pieces() -> None:
     assert rule_counts([None, "brackets", "title", "title"]) == {
         "title": 2, "brackets": 1, "unresolved": 1,
     }  # fmt: skip
-
-
-# The published data sets

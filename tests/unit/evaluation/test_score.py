@@ -1,4 +1,4 @@
-"""Scores of runs: every question in the denominator, and what is read from records."""
+"""Scores of runs, with every question in the denominator, and the values read from records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arag_search.questions.files import Question, load_questions, questions_fing
 from arag_search.runs.folder import RECORDS_FILE, RunDescription, RunFolder
 from tests.support.records import record
 
-ASKED = (
+QUESTIONS = (
     {"id": "a", "question": "Who?", "answer": "Ann Lee", "question_type": "who",
      "supporting_titles": ["Ann", "Lee"]},
     {"id": "b", "question": "Where?", "answer": "Bath", "question_type": "where",
@@ -34,30 +34,30 @@ SEES_ANN = step("1 of 1 passage for ann\n[x.1] Ann\nAnn was a singer.", "x.1")
 SEES_BATH = step("1 of 1 passage for bath\n[y.1] Bath\nA city.", "y.1")
 
 
-def written(path: Path, *records: object) -> Path:
+def question_file(path: Path, *records: object) -> Path:
     path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     return path
 
 
 def run_of(tmp_path: Path, *records: Record, limit: int | None = None) -> Path:
-    """The folder of a run over ASKED."""
-    file = written(tmp_path / "q.jsonl", *ASKED)
+    """Write the folder of a run over QUESTIONS."""
+    file = question_file(tmp_path / "q.jsonl", *QUESTIONS)
     questions = load_questions(file)
-    described = RunDescription(
+    description = RunDescription(
         created="2026-01-01T00:00:00+00:00", preset="logical_read", index="my-index", filter=None,
         model="scripted", questions=str(file), count=len(questions), limit=limit,
         fingerprints={"questions": questions_fingerprint(questions)},
     )  # fmt: skip
-    texts = {one.id: one.text for one in questions}
-    with RunFolder(tmp_path / "run", described) as folder:
-        for one in records:
-            text = texts[one.question_id] if one.question == "?" else one.question
-            folder.append(replace(one, question=text))
+    texts = {question.id: question.text for question in questions}
+    with RunFolder(tmp_path / "run", description) as folder:
+        for stored in records:
+            text = texts[stored.question_id] if stored.question == "?" else stored.question
+            folder.append(replace(stored, question=text))
     return tmp_path / "run"
 
 
 def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
-    found = score(
+    scored = score(
         run_of(
             tmp_path,
             record("a", "Ann", SEES_ANN, explanation="She is Ann Lee.", seconds=1.0),
@@ -65,57 +65,69 @@ def test_every_question_counts_overall_and_by_type(tmp_path: Path) -> None:
             record("c", "Not found in the corpus.", seconds=2.0),
         )
     )
-    assert found.rows == (
+    assert scored.rows == (
         Row("all", 4, 0.0, pytest.approx(1 / 6), 0.25, pytest.approx(1 / 6), 1, 1, 1,
             pytest.approx(80 / 3), pytest.approx(2 / 3), 2.0),
         Row("where", 1, 0.0, 0.0, 0.0, 0.0, 0, 1, 0, 40.0, 1.0, 3.0),
         Row("who", 2, 0.0, pytest.approx(1 / 3), 0.5, 0.5, 1, 0, 0, 20.0, 0.5, 1.5),
     )  # fmt: skip
-    assert [one.status for one in found.questions] == ["answered", "failed", "answered", "missing"]
-    assert found.notes == (
+    assert [question.status for question in scored.questions] == [
+        "answered",
+        "failed",
+        "answered",
+        "missing",
+    ]
+    assert scored.notes == (
         "1 question failed and counts as 0: the same run asks again.",
         "1 question has no record yet and counts as 0: the same run asks again.",
     )
 
 
-def test_a_run_without_records_scores_nothing(tmp_path: Path) -> None:
+def test_a_run_without_records_scores_0(tmp_path: Path) -> None:
     (row, *_) = score(run_of(tmp_path)).rows
     assert row == Row("all", 4, 0, 0, 0, 0, 0, 0, 4, None, None, None)
 
 
 def test_the_last_record_of_a_question_counts(tmp_path: Path) -> None:
     folder = run_of(tmp_path, record("b", "", status="failed"), record("b", "Bath"), limit=2)
-    found = score(folder)
-    assert (found.rows[0].questions, found.rows[0].exact_match) == (2, 0.5)
-    assert found.notes == (
+    scored = score(folder)
+    assert (scored.rows[0].questions, scored.rows[0].exact_match) == (2, 0.5)
+    assert scored.notes == (
         "The run asked the first 2 of 4 questions.",
         "1 question has no record yet and counts as 0: the same run asks again.",
     )
 
 
-def test_a_record_that_answers_another_question_counts_as_none(tmp_path: Path) -> None:
-    own = replace(record("b", "Bath"), question="Where?  ")
+def test_a_record_of_another_question_is_ignored(tmp_path: Path) -> None:
+    matching = replace(record("b", "Bath"), question="Where?  ")
     other = replace(record("b", "Bath"), question="Where not?")
-    found = score(run_of(tmp_path, own, other, record("c", "1700")))
-    assert [one.status for one in found.questions] == ["missing", "answered", "answered", "missing"]
-    assert found.notes[0] == (
+    scored = score(run_of(tmp_path, matching, other, record("c", "1700")))
+    assert [question.status for question in scored.questions] == [
+        "missing",
+        "answered",
+        "answered",
+        "missing",
+    ]
+    assert scored.notes[0] == (
         "Records of another run are left out: b (another question). Run the questions again into "
         "the folder: they are asked anew."
     )
     folder = tmp_path / "run"
     (folder / RECORDS_FILE).write_bytes(other.to_line())
-    assert {one.status for one in score(folder).questions} == {"missing"}
+    assert {question.status for question in score(folder).questions} == {"missing"}
 
 
-def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
+def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_rejected(
     tmp_path: Path,
 ) -> None:
     folder = run_of(tmp_path, record("a", "Anna"))
-    other = written(tmp_path / "other.jsonl", {**ASKED[0], "answer": "Anna"}, *ASKED[1:])
-    found = score(folder, other)
-    assert found.rows[0].exact_match == 0.25
-    assert found.notes[0] == ("Scored against other questions or answers than the run was given.")
-    written(tmp_path / "q.jsonl", *ASKED[:3])
+    other = question_file(
+        tmp_path / "other.jsonl", {**QUESTIONS[0], "answer": "Anna"}, *QUESTIONS[1:]
+    )
+    scored = score(folder, other)
+    assert scored.rows[0].exact_match == 0.25
+    assert scored.notes[0] == ("Scored against other questions or answers than the run was given.")
+    question_file(tmp_path / "q.jsonl", *QUESTIONS[:3])
     with pytest.raises(RunError) as caught:
         score(folder)
     assert str(caught.value) == (
@@ -124,7 +136,7 @@ def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
         "Do: Name the file to score against with --questions."
     )
     with pytest.raises(RunError) as caught:
-        score(folder, written(tmp_path / "few.jsonl", *ASKED[1:]))
+        score(folder, question_file(tmp_path / "few.jsonl", *QUESTIONS[1:]))
     assert str(caught.value) == (
         "The questions lack some that have a record: a.\n"
         f"Where: {folder}\n"
@@ -132,7 +144,7 @@ def test_other_answers_are_scored_with_a_note_and_a_changed_file_is_refused(
     )
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         score(tmp_path)
     assert str(caught.value) == (
@@ -145,7 +157,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("format_version", 2), ("count", 0), ("limit", 0), ("limit", -1)]
 )
-def test_a_run_that_says_what_no_run_says_is_refused(
+def test_a_run_with_an_impossible_description_is_rejected(
     tmp_path: Path, field: str, value: int
 ) -> None:
     file = run_of(tmp_path) / "run.json"
@@ -159,7 +171,7 @@ def test_a_run_that_says_what_no_run_says_is_refused(
     )
 
 
-def test_a_run_that_does_not_name_its_questions_asks_for_them(tmp_path: Path) -> None:
+def test_a_run_without_the_name_of_its_questions_needs_them_as_an_argument(tmp_path: Path) -> None:
     folder = run_of(tmp_path)
     file = folder / "run.json"
     file.write_text(json.dumps({**json.loads(file.read_bytes()), "questions": ""}))
@@ -170,7 +182,7 @@ def test_a_run_that_does_not_name_its_questions_asks_for_them(tmp_path: Path) ->
         f"Where: {file}\n"
         "Do: Name the file to score against with --questions."
     )
-    assert score(folder, tmp_path / "q.jsonl").rows[0].questions == len(ASKED)
+    assert score(folder, tmp_path / "q.jsonl").rows[0].questions == len(QUESTIONS)
 
 
 # One question
@@ -190,32 +202,32 @@ def test_a_run_that_does_not_name_its_questions_asks_for_them(tmp_path: Path) ->
 def test_containment_looks_at_answer_and_explanation_but_never_at_a_refusal(
     short: str, explanation: str, contained: float
 ) -> None:
-    given = record("d", short, explanation=explanation)
-    assert score_question(Question("d", "?", ("no",)), given).contain_accuracy == contained
+    answer = record("d", short, explanation=explanation)
+    assert score_question(Question("d", "?", ("no",)), answer).contain_accuracy == contained
 
 
-def test_a_failed_question_is_worth_nothing_whatever_it_saw() -> None:
+def test_a_failed_question_scores_0_whatever_it_showed() -> None:
     question = Question("b", "?", ("Bath",), supporting_titles=("Bath",))
-    found = score_question(question, record("b", "Bath", SEES_BATH, status="failed"))
-    assert (found.exact_match, found.f1, found.contain_accuracy, found.evidence_recall) == (
+    scored = score_question(question, record("b", "Bath", SEES_BATH, status="failed"))
+    assert (scored.exact_match, scored.f1, scored.contain_accuracy, scored.evidence_recall) == (
         0, 0, 0, 0,
     )  # fmt: skip
-    assert (found.retrieved_tokens, found.steps, found.refused) == (40, 1, False)
+    assert (scored.retrieved_tokens, scored.steps, scored.refused) == (40, 1, False)
 
 
 @pytest.mark.parametrize(
     ("short", "value"), [("Not found in the corpus.", 1), ("", 1), ("Bath", 0), ("Rome", 0)]
 )
-def test_to_a_question_without_an_answer_the_refusal_is_right(short: str, value: float) -> None:
-    found = score_question(Question("b", "?", ("Bath",), answerable=False), record("b", short))
-    assert (found.exact_match, found.f1, found.contain_accuracy) == (value, value, value)
+def test_for_a_question_without_an_answer_a_refusal_is_right(short: str, value: float) -> None:
+    scored = score_question(Question("b", "?", ("Bath",), answerable=False), record("b", short))
+    assert (scored.exact_match, scored.f1, scored.contain_accuracy) == (value, value, value)
 
 
 # Titles
 
 
 def test_titles_are_read_from_the_lines_of_shown_passages() -> None:
-    seen = record(
+    shown = record(
         "q",
         "x",
         step(
@@ -229,4 +241,4 @@ def test_titles_are_read_from_the_lines_of_shown_passages() -> None:
         step("[a.2] This chunk has been read before.\n[f.1] Fay\n(next: f.2)\nText.", "a.2", "f.1"),
         step("No passage matches x."),
     )
-    assert shown_titles(seen) == {"Ann, Queen", "Carl", "Dee", "Fay"}
+    assert shown_titles(shown) == {"Ann, Queen", "Carl", "Dee", "Fay"}

@@ -1,4 +1,4 @@
-"""Overlap and recovery on trajectories that were worked by hand."""
+"""Overlap and recovery, on trajectories worked by hand."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from arag_search.evaluation.trajectories import Overlap, Recovery, asked_for, tr
 from tests.support.records import read, record, search
 
 
-def test_consecutive_searches_share_passages_and_reads_lie_between_them() -> None:
-    given = record(
+def test_consecutive_searches_share_passages_with_or_without_reads_between_them() -> None:
+    trajectory = record(
         "q", "x",
         search("a", "b", "c", "d"),
         read("a"),
         search("c", "d", "e", tool_input={"top_k": 4}),
         search("e", tool_input={"max_results": 2}, tool="hybrid_search"),
     )  # fmt: skip
-    found = trajectories([given])
+    summary = trajectories([trajectory])
     # {c, d} of {a, b, c, d} and {c, d, e}; {e} of {c, d, e} and {e}
-    assert found.overlap == Overlap(
+    assert summary.overlap == Overlap(
         pairs=2,
         empty_pairs=0,
         of_larger=pytest.approx((2 / 4 + 1 / 3) / 2),
         jaccard=pytest.approx((2 / 5 + 1 / 3) / 2),
         of_asked=pytest.approx((2 / 4 + 1 / 2) / 2),
     )
-    assert (found.records, found.searches) == (1, 3)
+    assert (summary.records, summary.searches) == (1, 3)
 
 
-def test_pairs_of_two_empty_results_are_apart_and_one_empty_result_shares_nothing() -> None:
-    found = trajectories([record("q", "x", search(), search(), search("a"), search())]).overlap
-    assert found == Overlap(2, 1, 0.0, 0.0, 0.0)
+def test_pairs_of_empty_results_are_counted_separately_and_one_empty_result_shares_nothing() -> (
+    None
+):
+    overlap = trajectories([record("q", "x", search(), search(), search("a"), search())]).overlap
+    assert overlap == Overlap(2, 1, 0.0, 0.0, 0.0)
 
 
 def test_pairs_do_not_cross_questions() -> None:
-    one, other = record("q", "x", search("a")), record("r", "x", search("a"))
-    assert trajectories([one, other]).overlap == Overlap(0, 0, None, None, None)
+    first, second = record("q", "x", search("a")), record("r", "x", search("a"))
+    assert trajectories([first, second]).overlap == Overlap(0, 0, None, None, None)
 
 
-def test_nothing_at_all_has_no_means() -> None:
-    found = trajectories([])
-    assert found.overlap == Overlap(0, 0, None, None, None)
-    assert found.recovery == Recovery(0, 0, 0, 0, 0, None, 0)
+def test_no_records_have_no_means() -> None:
+    summary = trajectories([])
+    assert summary.overlap == Overlap(0, 0, None, None, None)
+    assert summary.recovery == Recovery(0, 0, 0, 0, 0, None, 0)
 
 
-def test_recovery_counts_from_each_failed_search_to_the_next_that_finds_something() -> None:
-    given = record(
+def test_recovery_counts_from_each_failed_search_to_the_next_one_with_hits() -> None:
+    trajectory = record(
         "q", "x",
         search(tokens=0),
         search(status="error", tokens=5),
@@ -55,22 +57,20 @@ def test_recovery_counts_from_each_failed_search_to_the_next_that_finds_somethin
         search("a"),
         search(tokens=0),
     )  # fmt: skip
-    # waits: 2 and 1, then 1, then none
-    assert trajectories([given]).recovery == Recovery(
+    # The waits are 2 and 1, then 1, then none.
+    assert trajectories([trajectory]).recovery == Recovery(
         failed=4, refused=1, at_once=2, later=1, never=1, searches=pytest.approx(4 / 3), tokens=45
     )
 
 
 def test_a_call_of_an_unknown_tool_is_no_search() -> None:
-    found = trajectories([record("q", "x", search(tool="browse", status="error"), search("a"))])
-    assert (found.searches, found.recovery.failed) == (1, 0)
+    summary = trajectories([record("q", "x", search(tool="browse", status="error"), search("a"))])
+    assert (summary.searches, summary.recovery.failed) == (1, 0)
 
 
 @pytest.mark.parametrize(
-    ("asked", "size"),
+    ("arguments", "size"),
     [({}, 5), ({"top_k": 7}, 7), ({"max_results": 3}, 3), ({"top_k": "9"}, 5), ({"top_k": 0}, 5)],
 )
-def test_what_a_search_asked_for_is_5_passages_unless_it_says_so(
-    asked: dict[str, object], size: int
-) -> None:
-    assert asked_for(search("a", tool_input=asked)) == size
+def test_a_search_asks_for_5_passages_by_default(arguments: dict[str, object], size: int) -> None:
+    assert asked_for(search("a", tool_input=arguments)) == size

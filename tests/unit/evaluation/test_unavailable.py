@@ -1,4 +1,4 @@
-"""Evidence taken away: which questions are chosen, what the scope leaves, and the command."""
+"""Questions whose evidence is removed: the chosen questions, the rest of the scope, the records."""
 
 from __future__ import annotations
 
@@ -24,65 +24,65 @@ from arag_search.questions.record import plain_record
 from tests.support.passages import VIVALDI, index_of
 
 
-def asked(
+def question_with(
     id: str, answer: str, *titles: str, text: str = "Who?", answerable: bool = True
 ) -> Question:
     return Question(id, text, (answer,), "type", titles, answerable=answerable)
 
 
-VIENNA = asked("vienna", "Vienna", "Antonio Vivaldi")
-VENICE = asked("venice", "Venice", "Antonio Vivaldi")
+VIENNA = question_with("vienna", "Vienna", "Antonio Vivaldi")
+VENICE = question_with("venice", "Venice", "Antonio Vivaldi")
 
 
-def test_the_documents_with_any_evidence_are_out_of_scope_and_nothing_else_is() -> None:
-    found = take_away([VIENNA], VIVALDI)
-    assert (found.documents, found.filter) == (("vivaldi",), "NOT doc_id:vivaldi")
-    assert (found.passages, found.removed) == (5, 2)
-    index = index_of(*VIVALDI, scope=found.filter)
-    assert [one.id for one in index.scan()] == ["griselda.1", "scarlatti.1", "page.1"]
+def test_documents_with_evidence_are_out_of_scope_and_no_others() -> None:
+    result = take_away([VIENNA], VIVALDI)
+    assert (result.documents, result.filter) == (("vivaldi",), "NOT doc_id:vivaldi")
+    assert (result.passages, result.removed) == (5, 2)
+    index = index_of(*VIVALDI, scope=result.filter)
+    assert [passage.id for passage in index.scan()] == ["griselda.1", "scarlatti.1", "page.1"]
 
 
-def test_questions_whose_answer_still_stands_somewhere_are_apart() -> None:
-    found = take_away([VIENNA, VENICE], VIVALDI)
-    assert [(one.id, one.type, one.answerable) for one in found.questions] == [
+def test_questions_whose_answer_is_still_in_the_scope_have_their_own_type() -> None:
+    result = take_away([VIENNA, VENICE], VIVALDI)
+    assert [(question.id, question.type, question.answerable) for question in result.questions] == [
         ("vienna", GONE, False),
         ("venice", STILL_PRESENT, False),
     ]
-    assert (found.count(GONE), found.count(STILL_PRESENT)) == (1, 1)
-    titled = asked("scarlatti", "Scarlatti", "Antonio Vivaldi")
+    assert (result.count(GONE), result.count(STILL_PRESENT)) == (1, 1)
+    titled = question_with("scarlatti", "Scarlatti", "Antonio Vivaldi")
     assert take_away([titled], VIVALDI).questions[0].type == STILL_PRESENT
-    part = asked("part", "Ven", "Antonio Vivaldi")
+    part = question_with("part", "Ven", "Antonio Vivaldi")
     assert take_away([part], VIVALDI).questions[0].type == GONE
 
 
-def test_only_answers_that_must_be_read_are_chosen_and_the_others_counted_by_reason() -> None:
-    found = take_away(
+def test_only_answers_that_must_be_read_are_chosen_and_the_others_are_counted_by_reason() -> None:
+    result = take_away(
         [
             VIENNA,
-            asked("a", "Yes", "Antonio Vivaldi"),
-            asked("b", "Vienna", "Antonio Vivaldi", text="Venice or Vienna?"),
-            asked("c", "Vienna"),
-            asked("d", "Vienna", "Antonio Vivaldi", "Nobody"),
-            asked("e", "...", "Antonio Vivaldi"),
-            asked("f", "Vienna", "Antonio Vivaldi", answerable=False),
+            question_with("a", "Yes", "Antonio Vivaldi"),
+            question_with("b", "Vienna", "Antonio Vivaldi", text="Venice or Vienna?"),
+            question_with("c", "Vienna"),
+            question_with("d", "Vienna", "Antonio Vivaldi", "Nobody"),
+            question_with("e", "...", "Antonio Vivaldi"),
+            question_with("f", "Vienna", "Antonio Vivaldi", answerable=False),
             Question("g", "?", (), relevant_documents=(("vivaldi", 1),)),
         ],
         VIVALDI,
     )
-    assert [one.id for one in found.questions] == ["vienna"]
-    assert found.left_out == {
+    assert [question.id for question in result.questions] == ["vienna"]
+    assert result.left_out == {
         YES_NO: 1, IN_QUESTION: 1, NO_EVIDENCE: 1, UNRESOLVED: 1, NO_ANSWER: 3,
     }  # fmt: skip
 
 
-def test_a_limit_takes_the_first_and_only_their_evidence() -> None:
-    older = asked("older", "older", "Griselda (Scarlatti)")
+def test_a_limit_takes_the_first_questions_and_removes_only_their_evidence() -> None:
+    older = question_with("older", "older", "Griselda (Scarlatti)")
     assert take_away([older, VIENNA], VIVALDI, limit=1).documents == ("scarlatti",)
 
 
-def test_no_question_and_no_passage_left_are_refused() -> None:
+def test_a_choice_without_questions_or_without_passages_is_rejected() -> None:
     with pytest.raises(QuestionsError) as caught:
-        take_away([asked("a", "no", "Antonio Vivaldi")], VIVALDI)
+        take_away([question_with("a", "no", "Antonio Vivaldi")], VIVALDI)
     assert str(caught.value) == (
         "No question can be chosen.\n"
         "Where: 1: the answer is yes or no\n"

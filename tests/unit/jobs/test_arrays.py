@@ -1,4 +1,4 @@
-"""Items of a JSON array: each by itself, whatever the others are."""
+"""Items of a JSON array, each read independently of the others."""
 
 import json
 from pathlib import Path
@@ -32,8 +32,8 @@ def items(raw: bytes) -> list[Any]:
         return [record for _, record in array_records(file, 0, lambda _: None)]
 
 
-def good(raw: str) -> list[Any]:
-    """The items, with None for each that is bad."""
+def items_or_none(raw: str) -> list[Any]:
+    """Return the items, with None for each bad one."""
     return [None if isinstance(item, SourceError) else item for item in items(raw.encode())]
 
 
@@ -44,12 +44,12 @@ def good(raw: str) -> list[Any]:
     st.booleans(),
 )
 def test_every_array_is_read_as_python_reads_it(
-    given: list[Any], block: int, indent: int | None, ascii: bool
+    array: list[Any], block: int, indent: int | None, ascii: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "BLOCK_BYTES", max(block, 4))
-        found = items(json.dumps(given, indent=indent, ensure_ascii=ascii).encode())
-    assert found == given
+        records = items(json.dumps(array, indent=indent, ensure_ascii=ascii).encode())
+    assert records == array
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_every_array_is_read_as_python_reads_it(
     ],
 )
 def test_a_bad_item_does_not_hide_the_others(raw: str, expected: list[Any]) -> None:
-    assert good(raw) == expected
+    assert items_or_none(raw) == expected
 
 
-def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
+def test_the_problem_of_a_bad_item_names_its_number() -> None:
     raw = b'[{"text": "a"}, {"text" "b"}, {"text": "\xff"}, , {"text": "e"}]'
     source = source_of("c.json", raw)
     assert problems(source) == [
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "what", "after"),
+    ("raw", "problem", "after"),
     [
         ('["0:a", "1:b"', "The array is not closed: the file ends before that.", 1),
         ('["0:a", {"b": ["c', "The array is not closed: the file ends before that.", 1),
@@ -99,10 +99,10 @@ def test_what_is_wrong_with_an_item_is_said_with_its_number() -> None:
         ('["0:a", "1:b"], "2:c"]', "There is more after the end of the array.", 2),
     ],
 )
-def test_where_the_rest_cannot_be_read_that_is_said(raw: str, what: str, after: int) -> None:
+def test_an_array_whose_rest_cannot_be_read_is_an_error(raw: str, problem: str, after: int) -> None:
     with pytest.raises(SourceError) as caught:
         documents(source_of("c.json", raw))
     assert str(caught.value) == (
-        f"{what}\nWhere: c.json, after item {after}\n"
+        f"{problem}\nWhere: c.json, after item {after}\n"
         "Do: Correct the file; nothing after this can be read."
     )

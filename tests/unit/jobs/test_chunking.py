@@ -1,4 +1,4 @@
-"""Sentences and chunks: nothing lost, nothing too long."""
+"""Sentences and chunks: no text is lost, and no chunk is too long."""
 
 import pytest
 from hypothesis import example, given
@@ -28,14 +28,16 @@ def sentences(text: str) -> list[str]:
 @example("G.\u2028 Mahler")
 @example(" \n ")
 def test_sentences_partition_the_text_and_none_is_only_white_space(text: str) -> None:
-    found = sentences(text)
-    assert "".join(found) == text
-    assert all(not sentence.isspace() for sentence in found) or text.isspace()
+    parts = sentences(text)
+    assert "".join(parts) == text
+    assert all(not sentence.isspace() for sentence in parts) or text.isspace()
 
 
 @given(TEXTS, st.integers(16, 60), st.booleans())
 @example("(" + "Open. " * 1500, 40, False)
-def test_chunks_joined_are_the_normalised_text(text: str, chunk_tokens: int, whole: bool) -> None:
+def test_the_chunks_of_a_text_join_to_the_normalised_text(
+    text: str, chunk_tokens: int, whole: bool
+) -> None:
     document = Document("d", "Title", text, whole=whole)
     chunks, tokens = cut(document, shard=2, number=7, chunk_tokens=chunk_tokens)
     assert "".join(chunk.content for chunk in chunks) == nfc(text)
@@ -61,18 +63,18 @@ def test_sentences_are_those_a_reader_would_see() -> None:
     ]
 
 
-def test_an_unclosed_parenthesis_does_not_swallow_the_pages_after_it() -> None:
+def test_an_unclosed_parenthesis_does_not_join_the_pages_after_it_into_one_sentence() -> None:
     text = "See below (as follows. " + "This is one sentence of the page. " * 900
-    found = sentences(text)
-    assert len(found) == 901
-    assert max(map(len, found)) < 100
+    parts = sentences(text)
+    assert len(parts) == 901
+    assert max(map(len, parts)) < 100
 
 
 def test_a_text_without_an_end_is_cut_into_windows() -> None:
-    found = sentences("word " * 3000)
-    assert "".join(found) == "word " * 3000
-    assert max(map(len, found)) <= WINDOW_CHARACTERS
-    assert all(sentence.endswith(" ") for sentence in found)
+    windows = sentences("word " * 3000)
+    assert "".join(windows) == "word " * 3000
+    assert max(map(len, windows)) <= WINDOW_CHARACTERS
+    assert all(sentence.endswith(" ") for sentence in windows)
 
 
 def test_lines_of_a_long_list_are_sentences() -> None:
@@ -89,7 +91,7 @@ def test_chunks_are_filled_with_whole_sentences() -> None:
     assert tokens == sum(count_tokens(chunk.content) for chunk in chunks)
 
 
-def test_a_long_sentence_is_cut_at_a_blank_and_a_word_without_one_where_it_must_be() -> None:
+def test_a_long_sentence_is_cut_at_a_blank_and_a_word_without_blanks_at_the_limit() -> None:
     words = "wordless " * 100
     chunks, _ = cut(
         Document("d", "", words, sentence_ends=(900,)), shard=0, number=0, chunk_tokens=16
@@ -101,13 +103,13 @@ def test_a_long_sentence_is_cut_at_a_blank_and_a_word_without_one_where_it_must_
     assert len(chunks) > 5
 
 
-def test_given_sentences_are_kept() -> None:
+def test_sentences_of_the_source_are_preserved() -> None:
     document = Document("d", "", "One. Two. Three.", sentence_ends=(10, 16))
     chunks, _ = cut(document, shard=0, number=0, chunk_tokens=100)
     assert [chunk.sentences() for chunk in chunks] == [["One. Two. ", "Three."]]
 
 
-def test_a_chunk_that_came_cut_keeps_its_id_and_puts_surplus_sentences_into_its_last() -> None:
+def test_a_pre_chunked_passage_keeps_its_id_and_merges_surplus_sentences_into_its_last() -> None:
     text = "No. " * (MAX_SENTENCES + 10)
     ends = tuple(range(4, len(text) + 1, 4))
     chunks, _ = cut(
@@ -124,7 +126,7 @@ def test_a_document_of_only_a_title_is_one_empty_chunk() -> None:
     assert tokens == 0
 
 
-def test_more_chunks_than_an_ordinal_can_number_are_refused() -> None:
+def test_more_chunks_than_an_ordinal_can_number_are_rejected() -> None:
     with pytest.raises(BuildError) as caught:
         ordinal_of(0, 0, 1 << 15)
     assert str(caught.value) == (

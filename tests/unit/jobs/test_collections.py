@@ -1,4 +1,4 @@
-"""KILT, DPR and BEIR: what retrieval research shares, read as it is."""
+"""KILT, DPR and BEIR: collections of retrieval research, read as published."""
 
 import gzip
 import json
@@ -74,7 +74,7 @@ def test_an_article_of_kilt_is_a_document_with_readable_headings() -> None:
     ]
 
 
-def test_kilt_may_be_packed_and_be_an_array() -> None:
+def test_kilt_may_be_compressed_or_an_array() -> None:
     source = source_of("k.json.gz", gzip.compress(lines(ARTICLE, ARTICLE).encode()))
     assert [document.id for document in documents(source)] == ["731", "731"]
     assert documents(source_of("k.json", json.dumps([ARTICLE]), "kilt"))[0].id == "731"
@@ -123,7 +123,7 @@ def test_columns_are_found_by_name_and_others_are_metadata() -> None:
 
 def test_three_columns_without_names_are_id_text_and_title() -> None:
     source = source_of("p.tsv", "1\tBody\tTitle\n\n2\tMore\tTitle", "dpr")
-    assert [(each.id, each.title, each.text) for each in documents(source)] == [
+    assert [(document.id, document.title, document.text) for document in documents(source)] == [
         ("1", "Title", "Body"),
         ("2", "Title", "More"),
     ]
@@ -150,7 +150,7 @@ def test_a_bad_row_is_named_with_its_line_and_the_next_is_read() -> None:
     assert resumes(source)
 
 
-def test_a_quote_that_is_not_closed_ends_the_reading() -> None:
+def test_an_unclosed_quote_ends_the_reading() -> None:
     source = source_of("p.tsv", 'id\ttext\ttitle\n1\ta\tT\n2\t"b\tT\n3\tc\tT\n')
     with pytest.raises(SourceError) as caught:
         documents(source)
@@ -166,7 +166,7 @@ def test_a_field_may_be_longer_than_the_csv_module_allows_by_itself() -> None:
     assert len(documents(source)[0].text) == 600_000
 
 
-def test_documents_and_passages_that_came_cut_are_not_mixed() -> None:
+def test_documents_and_pre_chunked_passages_are_not_mixed() -> None:
     Path("p.tsv").write_text(table(ROWS))
     Path("k.json").write_text(lines(ARTICLE))
     with pytest.raises(SourceError) as caught:
@@ -211,7 +211,7 @@ def test_a_folder_with_another_corpus_file_stays_a_folder_of_text() -> None:
         documents(source_at("notes", "beir"))
 
 
-def test_a_folder_without_a_corpus_or_with_two_is_not_of_beir() -> None:
+def test_a_folder_without_a_corpus_or_with_two_is_no_beir_folder() -> None:
     Path("nf").mkdir()
     with pytest.raises(SourceError) as caught:
         source_at("nf", "beir")

@@ -1,4 +1,4 @@
-"""The registry of source formats, and what is derived from it."""
+"""The registry of source formats, and the lists derived from it."""
 
 import typing
 

@@ -1,4 +1,4 @@
-"""The MCP server as a client in the same process meets it."""
+"""The MCP server, as a client in the same process sees it."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ IN_FULL = "[scarlatti.1] Griselda (Scarlatti)\n(year: 1721)\nThis opera is older
 READ_BEFORE = "[scarlatti.1] This chunk has been read before."
 
 
-async def refused(client: ClientSession, name: str, **arguments: object) -> str:
-    """The text of a result that is marked as an error."""
+async def error_text(client: ClientSession, name: str, **arguments: object) -> str:
+    """Call a tool and return the text of its result, which must be marked as an error."""
     result = await client.call_tool(name, arguments)
     assert result.isError
     return text_of(result)
 
 
-async def failed(client: ClientSession, name: str, **arguments: object) -> types.ErrorData:
-    """The protocol's error for a call."""
+async def call_error(client: ClientSession, name: str, **arguments: object) -> types.ErrorData:
+    """Return the protocol's error for a call."""
     with pytest.raises(McpError) as raised:
         await client.call_tool(name, arguments)
     return raised.value.error
 
 
-async def unread(client: ClientSession, address: str) -> types.ErrorData:
-    """The protocol's error for an address."""
+async def resource_error(client: ClientSession, address: str) -> types.ErrorData:
+    """Return the protocol's error for an address."""
     with pytest.raises(McpError) as raised:
         await client.read_resource(AnyUrl(address))
     return raised.value.error
 
 
 async def contents(client: ClientSession, address: str) -> str:
-    (found,) = (await client.read_resource(AnyUrl(address))).contents
-    assert isinstance(found, types.TextResourceContents)
-    assert found.mimeType == "text/plain"
-    return found.text
+    (resource,) = (await client.read_resource(AnyUrl(address))).contents
+    assert isinstance(resource, types.TextResourceContents)
+    assert resource.mimeType == "text/plain"
+    return resource.text
 
 
 # Tools
 
 
-def test_the_tools_are_those_of_the_preset_as_the_agent_sees_them_and_reset() -> None:
+def test_the_tools_are_those_that_an_agent_with_the_preset_sees_and_reset() -> None:
     served = LocalServer()
 
     async def talk(client: ClientSession) -> None:
@@ -73,69 +73,70 @@ def test_the_tools_are_those_of_the_preset_as_the_agent_sees_them_and_reset() ->
             assert tool.annotations is not None
             assert tool.annotations.readOnlyHint is True
             assert tool.annotations.openWorldHint is False
-        found = tools["logical_search"]
-        assert found.description is not None
-        assert found.description.endswith(
+        search_tool = tools["logical_search"]
+        assert search_tool.description is not None
+        assert search_tool.description.endswith(
             "Fields of this index: title, content, doc_id, year (number), lang (keyword)."
         )
-        assert found.inputSchema["required"] == ["query"]
-        assert "index" not in found.inputSchema["properties"]
+        assert search_tool.inputSchema["required"] == ["query"]
+        assert "index" not in search_tool.inputSchema["properties"]
         assert tools["reset"].inputSchema["properties"] == {}
 
     served.serve(talk)
 
 
-def test_a_search_and_a_read_answer_with_text_and_with_numbers_apart() -> None:
+def test_a_search_and_a_read_answer_with_text_and_with_numbers_in_the_metadata() -> None:
     async def talk(client: ClientSession) -> None:
-        found = await client.call_tool("logical_search", {"query": "opera AND older"})
-        assert text_of(found) == (
+        result = await client.call_tool("logical_search", {"query": "opera AND older"})
+        assert text_of(result) == (
             "1 of 1 passage for (opera AND older)\n[scarlatti.1] Griselda (Scarlatti)\n"
             "This opera is older.\nFull text: chunk_read."
         )
-        assert found.structuredContent is None  # or clients would show that instead
-        assert found.meta is not None
-        numbers = found.meta["arag_search"]
+        # Clients would show structured content instead of the text.
+        assert result.structuredContent is None
+        assert result.meta is not None
+        numbers = result.meta["arag_search"]
         assert (numbers["status"], numbers["ids"], numbers["total"]) == ("ok", ["scarlatti.1"], 1)
         assert text_of(await client.call_tool("chunk_read", READ)) == IN_FULL
 
     LocalServer().serve(talk)
 
 
-def test_two_sessions_do_not_share_what_was_read_and_reset_forgets_it() -> None:
+def test_two_sessions_have_separate_read_sets_and_reset_clears_one() -> None:
     served = LocalServer()
 
     async def main() -> None:
-        async with served.client() as one, served.client() as two:
-            assert text_of(await one.call_tool("chunk_read", READ)) == IN_FULL
-            assert text_of(await one.call_tool("chunk_read", READ)) == READ_BEFORE
-            assert text_of(await two.call_tool("chunk_read", READ)) == IN_FULL
-            await one.call_tool("reset", {})
-            assert text_of(await one.call_tool("chunk_read", READ)) == IN_FULL
-            assert text_of(await two.call_tool("chunk_read", READ)) == READ_BEFORE
+        async with served.client() as first, served.client() as second:
+            assert text_of(await first.call_tool("chunk_read", READ)) == IN_FULL
+            assert text_of(await first.call_tool("chunk_read", READ)) == READ_BEFORE
+            assert text_of(await second.call_tool("chunk_read", READ)) == IN_FULL
+            await first.call_tool("reset", {})
+            assert text_of(await first.call_tool("chunk_read", READ)) == IN_FULL
+            assert text_of(await second.call_tool("chunk_read", READ)) == READ_BEFORE
 
     served.run(main)
 
 
-def test_what_a_model_got_wrong_is_a_result_with_the_whole_message() -> None:
+def test_a_mistake_of_a_model_is_a_result_with_the_whole_message() -> None:
     async def talk(client: ClientSession) -> None:
-        assert await refused(client, "logical_search", query="a OR NOT opera") == (
+        assert await error_text(client, "logical_search", query="a OR NOT opera") == (
             'Query not run: 1 problem.\n1. column 6, "NOT opera": a NOT cannot be an alternative '
             "of OR; alone it matches nearly every passage. Write AND NOT, or a space before NOT.\n"
             "Write: (a AND NOT opera)"
         )
-        assert await refused(client, "logical_search", top_k=99, limit=3) == (
+        assert await error_text(client, "logical_search", top_k=99, limit=3) == (
             'Tool not run: 3 problems.\n1. argument "limit": there is no such argument. Arguments: '
             "query, default_operator, top_k, offset, granularity.\n"
             '2. argument "query" is missing. Allowed: a string.\n'
             '3. argument "top_k", 99. Allowed: a whole number from 1 to 20.'
         )
-        assert await refused(client, "chunk_read", chunk_ids=["gone.1"]) == (
+        assert await error_text(client, "chunk_read", chunk_ids=["gone.1"]) == (
             'No chunk has the id "gone.1". Ids stand in brackets in search replies.'
         )
-        assert await refused(client, "find") == (
+        assert await error_text(client, "find") == (
             'Tool not run: there is no tool "find". Tools: logical_search, chunk_read, reset.'
         )
-        assert await refused(client, "reset", now=True) == (
+        assert await error_text(client, "reset", now=True) == (
             'Tool not run: 1 problem.\n1. argument "now": there is no such argument. Arguments: '
             "none."
         )
@@ -146,18 +147,18 @@ def test_what_a_model_got_wrong_is_a_result_with_the_whole_message() -> None:
 # Failures
 
 
-def test_an_engine_that_dies_is_an_error_of_the_protocol_and_serves_again_when_it_returns(
+def test_an_engine_failure_is_a_protocol_error_until_the_engine_recovers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = MoodyEngine()
 
     async def talk(client: ClientSession) -> None:
         engine.failure = DOWN
-        error = await failed(client, "logical_search", query="opera")
+        error = await call_error(client, "logical_search", query="opera")
         assert error.code == types.INTERNAL_ERROR
         assert error.message == ("No node answers.\nWhere: http://127.0.0.1:9200\nDo: Start it.")
         assert error.data == "UnavailableError"
-        assert (await unread(client, "arag://memory/chunk/page.1")).message == error.message
+        assert (await resource_error(client, "arag://memory/chunk/page.1")).message == error.message
         engine.failure = None
         assert not (await client.call_tool("logical_search", {"query": "opera"})).isError
 
@@ -165,12 +166,14 @@ def test_an_engine_that_dies_is_an_error_of_the_protocol_and_serves_again_when_i
     assert "No node answers." in caplog.text
 
 
-def test_a_fault_of_ours_shows_no_traceback_to_clients(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_the_server_shows_no_traceback_to_clients(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     engine = MoodyEngine()
     engine.failure = ZeroDivisionError("secret of the inside")
 
     async def talk(client: ClientSession) -> None:
-        error = await failed(client, "logical_search", query="opera")
+        error = await call_error(client, "logical_search", query="opera")
         assert error.message == (
             "The request failed unexpectedly (ZeroDivisionError).\n"
             "Do: The server's log has the cause: report it."
@@ -183,15 +186,17 @@ def test_a_fault_of_ours_shows_no_traceback_to_clients(caplog: pytest.LogCapture
 # Many calls
 
 
-def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> None:
+def test_sixteen_concurrent_calls_are_all_answered_and_only_the_allowed_number_run_at_once() -> (
+    None
+):
     engine = MoodyEngine()
     served = LocalServer(engine)
     texts: list[str] = []
 
     async def talk(client: ClientSession) -> None:
         async def ask() -> None:
-            found = await client.call_tool("logical_search", {"query": "opera AND older"})
-            texts.append(text_of(found))
+            result = await client.call_tool("logical_search", {"query": "opera AND older"})
+            texts.append(text_of(result))
 
         engine.gate.clear()
         async with anyio.create_task_group() as group:
@@ -206,21 +211,21 @@ def test_sixteen_calls_at_once_are_all_answered_and_no_more_run_than_may() -> No
     assert engine.most_at_work == AT_ONCE
 
 
-def test_the_guide_says_how_many_calls_there_may_be_and_how_long() -> None:
+def test_the_guide_states_the_limits_on_calls_and_their_timeout() -> None:
     assert (
         f"{AT_ONCE} calls run at once, {WAITING} more wait, and each call times out after "
         f"{TIMEOUT_S:g} s."
     ) in " ".join(guide_text("arag_search/mcp_server/README.md").split())
 
 
-def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_given_up() -> None:
+def test_a_call_beyond_the_queue_is_rejected_and_a_slow_call_times_out() -> None:
     engine = MoodyEngine()
     served = LocalServer(engine, workers=Workers(at_once=1, waiting=1, timeout_s=0.2))
     messages: list[str] = []
 
     async def talk(client: ClientSession) -> None:
         async def ask() -> None:
-            messages.append((await failed(client, "logical_search", query="opera")).message)
+            messages.append((await call_error(client, "logical_search", query="opera")).message)
 
         engine.gate.clear()
         async with anyio.create_task_group() as group:
@@ -238,7 +243,7 @@ def test_a_call_that_finds_no_place_is_refused_and_one_that_takes_too_long_is_gi
     assert messages == [busy, slow, slow]
 
 
-def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place() -> None:
+def test_a_cancelled_call_returns_at_once_reads_nothing_and_frees_its_worker() -> None:
     engine = MoodyEngine()
     served = LocalServer(engine, workers=Workers(at_once=1))
 
@@ -247,7 +252,7 @@ def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place
         messages: list[str] = []
 
         async def read() -> None:
-            messages.append((await failed(client, "chunk_read", **READ)).message)
+            messages.append((await call_error(client, "chunk_read", **READ)).message)
 
         async with anyio.create_task_group() as group:
             group.start_soon(read)
@@ -262,30 +267,30 @@ def test_a_cancelled_call_is_not_waited_for_has_read_nothing_and_frees_its_place
     served.serve(talk)
 
 
-def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
+def test_a_client_that_disconnects_during_a_call_leaves_no_session_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = MoodyEngine()
     served = LocalServer(engine, workers=Workers(timeout_s=0.3))
     sessions: list[weakref.ref[Session]] = []
 
-    class Noted(Session):
+    class WatchedSession(Session):
         def __init__(self) -> None:
             super().__init__()
             sessions.append(weakref.ref(self))
 
-    monkeypatch.setattr("arag_search.mcp_server.protocol.Session", Noted)
+    monkeypatch.setattr("arag_search.mcp_server.protocol.Session", WatchedSession)
 
     async def main() -> None:
         engine.gate.clear()
-        async with served.client() as stays:
-            async with anyio.create_task_group() as group, served.client() as goes:
-                group.start_soon(goes.call_tool, "chunk_read", READ)
+        async with served.client() as staying:
+            async with anyio.create_task_group() as group, served.client() as leaving:
+                group.start_soon(leaving.call_tool, "chunk_read", READ)
                 await until(lambda: engine.at_work == 1)
                 group.cancel_scope.cancel()
             engine.gate.set()
             await until(lambda: served.workers.busy == 0)
-            assert text_of(await stays.call_tool("chunk_read", READ)) == IN_FULL
+            assert text_of(await staying.call_tool("chunk_read", READ)) == IN_FULL
             await until(lambda: gc.collect() >= 0 and sessions[1]() is None)
             assert sessions[0]() is not None
 
@@ -295,7 +300,7 @@ def test_a_client_that_vanishes_in_the_middle_of_a_call_leaves_nothing_behind(
 # Several indexes
 
 
-def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -> None:
+def test_with_several_indexes_a_call_names_an_index_and_each_index_has_its_own_read_set() -> None:
     other = MemoryEngine((chunk(0, "scarlatti", "Another", "The same id."),), metadata={})
     served = LocalServer(MoodyEngine(), other)
 
@@ -311,18 +316,18 @@ def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -
             "memory: Fields of this index: title, content, doc_id, year (number), lang (keyword).",
             "other: Fields of this index: title, content, doc_id.",
         ]
-        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
-        assert text_of(read) == IN_FULL
-        read = await client.call_tool("chunk_read", {**READ, "index": "other"})
-        assert text_of(read) == "[scarlatti.1] Another\nThe same id."
-        read = await client.call_tool("chunk_read", {**READ, "index": "memory"})
-        assert text_of(read) == READ_BEFORE
+        result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(result) == IN_FULL
+        result = await client.call_tool("chunk_read", {**READ, "index": "other"})
+        assert text_of(result) == "[scarlatti.1] Another\nThe same id."
+        result = await client.call_tool("chunk_read", {**READ, "index": "memory"})
+        assert text_of(result) == READ_BEFORE
 
     served.serve(talk)
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("arguments", "problem"),
     [
         ({}, 'argument "index" is missing.'),
         ({"index": "Memory"}, 'argument "index", "Memory".'),
@@ -330,11 +335,11 @@ def test_with_several_indexes_a_call_names_one_and_each_has_its_own_read_set() -
         ({"index": None}, 'argument "index", null.'),
     ],
 )
-def test_an_index_that_is_not_there_is_refused_with_the_names(
-    given: dict[str, object], problem: str
+def test_an_unknown_index_is_rejected_with_the_known_names(
+    arguments: dict[str, object], problem: str
 ) -> None:
     async def talk(client: ClientSession) -> None:
-        assert await refused(client, "chunk_read", chunk_ids=["page.1"], **given) == (
+        assert await error_text(client, "chunk_read", chunk_ids=["page.1"], **arguments) == (
             f'Tool not run: 1 problem.\n1. {problem} Allowed: "memory" or "other".'
         )
 
@@ -346,11 +351,11 @@ def test_an_index_that_is_not_there_is_refused_with_the_names(
 
 def test_chunks_and_documents_have_addresses() -> None:
     ids = ("a b/ü%?#.", "..", "x" * 300)
-    chunks = [chunk(at, one, "", f"Text {at}.") for at, one in enumerate(ids, 10)]
+    chunks = [chunk(at, doc_id, "", f"Text {at}.") for at, doc_id in enumerate(ids, 10)]
 
     async def talk(client: ClientSession) -> None:
         templates = (await client.list_resource_templates()).resourceTemplates
-        assert [one.uriTemplate for one in templates] == [
+        assert [template.uriTemplate for template in templates] == [
             "arag://memory/chunk/{id}",
             "arag://memory/document/{id}",
         ]
@@ -371,28 +376,28 @@ def test_chunks_and_documents_have_addresses() -> None:
         assert (await contents(client, f"arag://memory/chunk/{'x' * 300}.1")).endswith("Text 12.")
         assert (await contents(client, "arag://memory/chunk/...1")).endswith("Text 11.")
         for steps in ("..", "%2E%2E"):
-            error = await unread(client, f"arag://memory/document/{steps}")
+            error = await resource_error(client, f"arag://memory/document/{steps}")
             assert error.message.startswith("There is nothing at this address.")
 
     LocalServer(MoodyEngine((*VIVALDI, *chunks))).serve(talk)
 
 
-def test_an_address_with_nothing_behind_it_is_a_clear_error() -> None:
+def test_an_address_without_a_chunk_or_document_is_a_clear_error() -> None:
     async def talk(client: ClientSession) -> None:
-        error = await unread(client, "arag://memory/chunk/gone.1")
+        error = await resource_error(client, "arag://memory/chunk/gone.1")
         assert (error.code, error.message) == (
             -32002,
             'No chunk has the id "gone.1".\nWhere: memory\n'
             "Allowed: ids as searches show them in brackets\nDo: Search first, and copy the id.",
         )
-        error = await unread(client, "arag://memory/document/gone")
+        error = await resource_error(client, "arag://memory/document/gone")
         assert (error.code, error.message.splitlines()[0]) == (
             -32002,
             'No document has the id "gone".',
         )
         for address in ("arag://memory/chunk/%FF", "arag://memory/document/" + "x" * 3_000):
-            assert (await unread(client, address)).code == -32002
-        error = await unread(client, "arag://elsewhere/chunk/page.1")
+            assert (await resource_error(client, address)).code == -32002
+        error = await resource_error(client, "arag://elsewhere/chunk/page.1")
         assert (error.code, error.message) == (
             types.INVALID_PARAMS,
             "There is nothing at this address.\nWhere: arag://elsewhere/chunk/page.1\n"
@@ -403,15 +408,15 @@ def test_an_address_with_nothing_behind_it_is_a_clear_error() -> None:
     LocalServer().serve(talk)
 
 
-def test_addresses_obey_the_scope_and_a_long_document_is_bounded() -> None:
+def test_addresses_obey_the_scope_and_a_long_document_is_truncated() -> None:
     long = [
         chunk(9, "long", "Long", f"Part {part}. " * 500, part=part, parts=30, year=1)
         for part in range(1, 31)
     ]
 
     async def talk(client: ClientSession) -> None:
-        assert (await unread(client, "arag://memory/chunk/vivaldi.1")).code == -32002
-        assert (await unread(client, "arag://memory/document/vivaldi")).code == -32002
+        assert (await resource_error(client, "arag://memory/chunk/vivaldi.1")).code == -32002
+        assert (await resource_error(client, "arag://memory/document/vivaldi")).code == -32002
         text = await contents(client, "arag://memory/document/long")
         assert len(text) < 60_000
         *_, left_out, last = text.splitlines()
@@ -446,20 +451,20 @@ def test_the_instructions_of_the_preset_are_a_prompt() -> None:
     LocalServer().serve(talk)
 
 
-def test_a_client_is_told_who_serves_and_how_to_begin() -> None:
+def test_a_client_gets_the_name_of_the_server_and_instructions() -> None:
     served = LocalServer(preset=changed_preset(PRESET, {"tools": ["keyword_search"]}, "test"))
 
     async def talk(client: ClientSession) -> None:
-        told = await client.initialize()
-        assert told.serverInfo.name == "arag-search"
-        assert told.instructions is not None
+        greeting = await client.initialize()
+        assert greeting.serverInfo.name == "arag-search"
+        assert greeting.instructions is not None
         assert (
             "What was read is not shown again. Call reset when a new question begins, or to read a "
             "passage again that you no longer have."
-        ) in told.instructions
-        assert told.capabilities.tools is not None
-        assert told.capabilities.prompts is not None
-        assert told.capabilities.resources is not None
+        ) in greeting.instructions
+        assert greeting.capabilities.tools is not None
+        assert greeting.capabilities.prompts is not None
+        assert greeting.capabilities.resources is not None
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == ["keyword_search", "reset"]
 

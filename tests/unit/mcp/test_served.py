@@ -1,4 +1,4 @@
-"""Which indexes a server serves, and under which names."""
+"""The indexes that a server serves, and their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.passages import VIVALDI, index_of
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("locations", "named"),
     [
         (["my-index"], {"my-index": "my-index"}),
         (["/data/my index/"], {"my-index": "/data/my index/"}),
@@ -25,20 +25,20 @@ from tests.support.passages import VIVALDI, index_of
         (["/"], {"index": "/"}),
     ],
 )
-def test_an_index_is_named_by_the_caller_or_after_its_place(
-    given: list[str], found: dict[str, str]
+def test_an_index_is_named_by_the_caller_or_after_its_location(
+    locations: list[str], named: dict[str, str]
 ) -> None:
-    assert named_locations(given) == found
+    assert named_locations(locations) == named
 
 
-def test_a_relative_folder_is_named_after_where_it_is(
+def test_a_relative_folder_is_named_after_its_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert named_locations(["."]) == {tmp_path.name: "."}
 
 
-def test_two_indexes_of_one_name_are_refused() -> None:
+def test_two_indexes_with_the_same_name_are_rejected() -> None:
     with pytest.raises(ArgumentError) as raised:
         named_locations(["a/Wiki", "b/wiki"])
     assert str(raised.value) == (
@@ -51,7 +51,7 @@ def test_two_indexes_of_one_name_are_refused() -> None:
     assert str(raised.value).startswith('The index "wiki" has no location.\nWhere: wiki=\n')
 
 
-def test_a_preset_that_the_index_cannot_serve_is_refused() -> None:
+def test_a_preset_that_the_index_cannot_serve_is_rejected() -> None:
     index = index_of(*VIVALDI)
     with pytest.raises(NotServedError):
         ServedIndex.of("memory", index, load_preset("arag_full"))
@@ -63,9 +63,7 @@ def test_a_preset_that_the_index_cannot_serve_is_refused() -> None:
     )
 
 
-def test_tools_are_taken_from_a_preset_or_named_and_show_passages_whole_where_none_reads_them() -> (
-    None
-):
+def test_tools_come_from_a_preset_or_a_list_and_show_whole_passages_without_a_read_tool() -> None:
     assert served_preset(None, None) == load_preset("logical_read")
     assert served_preset("arag_full", None) == load_preset("arag_full")
     named = served_preset(None, "keyword_search, chunk_read")
@@ -81,7 +79,7 @@ def test_tools_are_taken_from_a_preset_or_named_and_show_passages_whole_where_no
         assert raised.value.where == "--tools"
 
 
-def test_descriptions_share_their_lines_and_name_the_index_of_the_others() -> None:
+def test_merged_descriptions_share_equal_lines_and_name_the_index_of_the_others() -> None:
     assert merged_description({"a": "One.\nTwo.", "b": "One.\nTwo."}) == "One.\nTwo."
     merged = merged_description({"a": "One.\n\nX: 1.", "b": "One.\n\nX: 2."})
     assert merged == "One.\n\na: X: 1.\nb: X: 2."

@@ -1,4 +1,4 @@
-"""The analyser against examples worked by rule, and against the real one."""
+"""The analyser, compared with examples worked out by its rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from arag_search.query.analysis import Token, fold, terms, tokens
 
-# What the rules say, worked by hand.
+# Examples of the rules, worked by hand
 
 
 def test_words_are_lower_case_letters_and_digits() -> None:
@@ -20,23 +20,23 @@ def test_stop_words_are_kept() -> None:
     assert terms("The Who") == ["the", "who"]
 
 
-def test_marks_that_hold_letters_together() -> None:
+def test_some_marks_join_letters() -> None:
     assert terms("don't St.Maurice a:b l·l k‧k") == ["don't", "st.maurice", "a:b", "l·l", "k‧k"]
     assert terms("don’t ‘tis rock‘n’roll") == ["don’t", "tis", "rock‘n’roll"]
     assert terms("a,b a;b a..b a.'b a-b a/b a@b") == ["a", "b"] * 7
     assert terms("U.S.A. 'quoted' :x: .com") == ["u.s.a", "quoted", "x", "com"]
 
 
-def test_marks_that_hold_digits_together() -> None:
+def test_some_marks_join_digits() -> None:
     assert terms("1,000.50 3'4 5;6 7’8 9․9") == ["1,000.50", "3'4", "5;6", "7’8", "9․9"]
     assert terms("10:30 1..2 1.-2") == ["10", "30", "1", "2", "1", "2"]
 
 
-def test_a_mark_between_a_letter_and_a_digit_parts_them() -> None:
+def test_a_mark_between_a_letter_and_a_digit_separates_them() -> None:
     assert terms("a.1 1.a v1.2b2.c3.4") == ["a", "1", "1", "a", "v1.2b2", "c3.4"]
 
 
-def test_connectors_join_letters_digits_and_katakana_but_are_no_word() -> None:
+def test_connectors_join_letters_digits_and_katakana_but_are_no_word_alone() -> None:
     assert terms("snake_case _private_ __1__ a\u202fb x‿y") == [
         *("snake_case", "_private_", "__1__", "a\u202fb", "x‿y"),
     ]
@@ -98,7 +98,7 @@ def test_a_zwj_before_an_emoji_belongs_to_it() -> None:
     assert terms("\u200d😀 \u200da") == ["\u200d😀", "a"]
 
 
-def test_two_regional_indicators_are_one_token_and_one_is_none() -> None:
+def test_two_regional_indicators_are_a_token_and_a_single_one_is_not() -> None:
     assert terms("🇩🇪🇫🇷🇩 🇩") == ["🇩🇪", "🇫🇷"]
 
 
@@ -124,7 +124,7 @@ def test_fold_keeps_the_number_of_characters() -> None:
     assert len(fold(every)) == len(every)
 
 
-def test_places_are_code_points_of_the_text_as_given() -> None:
+def test_positions_are_code_points_of_the_original_text() -> None:
     assert tokens("😀 Élan vital, 𐐀x") == [
         *(Token("😀", 0, 1), Token("élan", 2, 6), Token("vital", 7, 12), Token("𐐨x", 14, 16)),
     ]
@@ -138,7 +138,7 @@ def test_a_long_word_is_cut_after_255_utf_16_units() -> None:
     assert [(t.start, t.end) for t in tokens("é " + "a" * 256)] == [(0, 1), (2, 257), (257, 258)]
 
 
-def test_what_a_cut_leaves_over_is_read_anew() -> None:
+def test_the_rest_of_a_cut_word_is_analysed_as_new_text() -> None:
     assert terms("a" * 254 + ".b") == ["a" * 254, "b"]
     assert terms("a" + "\u0301" * 300 + "b") == ["a" + "\u0301" * 254, "b"]
     assert terms("_" * 300 + "a") == ["_" * 254 + "a"]
@@ -146,10 +146,7 @@ def test_what_a_cut_leaves_over_is_read_anew() -> None:
     assert terms("a" * 254 + "😀" * 2) == ["a" * 254, "😀", "😀"]
 
 
-def test_lone_surrogates_are_between_words() -> None:
+def test_lone_surrogates_separate_words() -> None:
     assert tokens("a\ud83db \udc00") == [Token("a", 0, 1), Token("b", 2, 3)]
     assert tokens("\ud83d" * 300) == []
     assert fold("A\ud83d") == "a\ud83d"
-
-
-# What Lucene says.

@@ -37,15 +37,15 @@ _FRENCH = st.lists(
 
 
 def mixes(text: str) -> list[str]:
-    """The text with every mix of apostrophes."""
+    """Return the text with every mix of apostrophes."""
     places = [at for at, character in enumerate(text) if character in APOSTROPHES]
-    made: list[str] = []
+    spelled: list[str] = []
     for mix in itertools.product(APOSTROPHES, repeat=len(places)):
         characters = list(text)
         for at, apostrophe in zip(places, mix, strict=True):
             characters[at] = apostrophe
-        made.append("".join(characters))
-    return made
+        spelled.append("".join(characters))
+    return spelled
 
 
 @settings(max_examples=examples(300))
@@ -64,37 +64,41 @@ def test_the_spellings_of_a_leaf_are_the_tokens_of_every_mix(text: str) -> None:
 def test_every_mix_in_a_text_is_found_marked_shown_counted_and_excluded(
     text: str, random: Random
 ) -> None:
-    asked = random.choice(mixes(text))
-    there = [random.choice(mixes(text)) for _ in range(3)]
+    query_text = random.choice(mixes(text))
+    texts = [random.choice(mixes(text)) for _ in range(3)]
     chunks = [
-        chunk(n, str(n), "", "Nothing here. ", f"{text} is here.") for n, text in enumerate(there)
+        chunk(n, str(n), "", "Nothing here. ", f"{text} is here.") for n, text in enumerate(texts)
     ]
     index = index_of(*chunks, chunk(9, "9", "", "Nothing at all."))
     engine = index.engine
-    leaf, everything = Phrase(asked), Term("nothing")
-    found = {"0.1", "1.1", "2.1"}
-    assert {hit.id for hit in engine.search(SearchRequest(leaf)).hits} == found
-    rest = engine.search(SearchRequest(all_of(everything, Not(leaf)))).hits
-    assert [hit.id for hit in rest] == ["9.1"]
+    leaf, everything = Phrase(query_text), Term("nothing")
+    expected = {"0.1", "1.1", "2.1"}
+    assert {hit.id for hit in engine.search(SearchRequest(leaf)).hits} == expected
+    excluded_hits = engine.search(SearchRequest(all_of(everything, Not(leaf)))).hits
+    assert [hit.id for hit in excluded_hits] == ["9.1"]
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:
-        result = index.logical_search(f'"{asked}"', granularity=granularity)
-        assert {(hit.id, hit.sentences) for hit in result.hits} == {(name, (1,)) for name in found}
-    page = engine.keyword_search(KeywordRequest((asked,)))
-    assert {(hit.id, hit.score) for hit in page.hits} == {(name, len(asked)) for name in found}
-    explained = index.keyword_search([asked], explain=True).hits
-    assert all(hit.explanation[0].scores == {"content": len(asked)} for hit in explained)  # type: ignore[index]
-    for mix in there:
+        result = index.logical_search(f'"{query_text}"', granularity=granularity)
+        assert {(hit.id, hit.sentences) for hit in result.hits} == {
+            (name, (1,)) for name in expected
+        }
+    page = engine.keyword_search(KeywordRequest((query_text,)))
+    assert {(hit.id, hit.score) for hit in page.hits} == {
+        (name, len(query_text)) for name in expected
+    }
+    explained = index.keyword_search([query_text], explain=True).hits
+    assert all(hit.explanation[0].scores == {"content": len(query_text)} for hit in explained)  # type: ignore[index]
+    for mix in texts:
         assert marks(f"- {mix} -", [leaf], "content") == [(2, 2 + len(mix))]
 
 
-def test_every_mix_begins_with_a_prefix() -> None:
-    for asked in mixes("rock'n'r"):
-        for there in mixes("rock'n'roll"):
-            assert marks(there, [Prefix(asked)], "content") == [(0, len(there))]
+def test_every_mix_of_a_word_matches_every_mix_of_its_prefix() -> None:
+    for prefix in mixes("rock'n'r"):
+        for text in mixes("rock'n'roll"):
+            assert marks(text, [Prefix(prefix)], "content") == [(0, len(text))]
 
 
-def test_keywords_with_many_apostrophes_are_refused_and_outer_ones_do_not_count() -> None:
+def test_keywords_with_many_apostrophes_are_rejected_and_outer_ones_do_not_count() -> None:
     with pytest.raises(ArgumentError, match="many apostrophes within words"):
         checked_keywords(["it's " * 8])
     assert checked_keywords(["'it' " * 8])

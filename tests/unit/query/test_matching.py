@@ -1,4 +1,4 @@
-"""What text leaves match, token by token."""
+"""Matches of text leaves, token by token."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_leaf_matches_these_runs_of_tokens(leaf: TextLeaf, runs: list[tuple[in
 @pytest.mark.parametrize(
     "leaf", [Term("it's"), Term("COVID-19"), Phrase("it's opera", slop=3), Prefix("it's")]
 )
-def test_a_leaf_matches_what_one_of_its_spellings_matches(leaf: TextLeaf) -> None:
+def test_a_leaf_matches_where_any_of_its_spellings_matches(leaf: TextLeaf) -> None:
     pattern = Pattern.of(leaf)
     parts = list(pattern.alternatives())
     assert len(parts) == len(leaf.spellings)
@@ -56,7 +56,7 @@ _POSITIONS = st.lists(
 
 @given(_POSITIONS, st.integers(0, 6))
 @settings(max_examples=examples(80))
-def test_loose_matches_hold_every_choice_of_distinct_positions_within_the_slop(
+def test_loose_matches_include_every_choice_of_distinct_positions_within_the_slop(
     positions: list[list[int]], slop: int
 ) -> None:
     def spread(match: tuple[int, ...]) -> int:

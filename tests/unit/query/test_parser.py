@@ -1,4 +1,4 @@
-"""Query text to tree: what is read as what, what is refused, and in which words."""
+"""The parser of queries: the trees of query texts, and the messages for rejected ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ READ_AS = [
     (r"\: \" \AND", r"\AND"),
     (r"a\:b \AND", r"(a\:b OR \AND)"),
     ("a b AND c", "(a OR (b AND c))"),
-    # where a NOT reaches
+    # scope of NOT
     ("a OR b AND NOT c", "(a OR (b AND NOT c))"),
     ("a b AND NOT c", "(a OR (b AND NOT c))"),
     ("a OR b NOT c", "((a OR b) AND NOT c)"),
@@ -165,13 +165,13 @@ DEFAULT_AND = [
 
 
 @pytest.mark.parametrize(("query", "understood"), READ_AS)
-def test_a_query_is_read_as_the_table_says(query: str, understood: str) -> None:
+def test_a_query_is_understood_as_the_table_says(query: str, understood: str) -> None:
     assert parse(query, SCHEMA).understood == understood
     assert parse(understood, SCHEMA).tree == parse(query, SCHEMA).tree
 
 
 @pytest.mark.parametrize(("query", "understood", "note"), NOTED)
-def test_what_is_not_plain_is_noted(query: str, understood: str, note: str) -> None:
+def test_ambiguous_text_gets_a_note(query: str, understood: str, note: str) -> None:
     parsed = parse(query, SCHEMA)
     assert parsed.understood == understood
     assert parsed.notes == (note,)
@@ -184,11 +184,11 @@ def test_a_space_can_mean_and(query: str, understood: str) -> None:
 
 def bad_queries() -> list[tuple[str, str]]:
     blocks = (TABLES / "bad_queries.txt").read_text(encoding="utf-8").strip().split("\n\n")
-    return [(query, message) for query, message in (one.split("\n", 1) for one in blocks)]
+    return [(query, message) for query, message in (block.split("\n", 1) for block in blocks)]
 
 
 @pytest.mark.parametrize(("query", "message"), bad_queries())
-def test_a_bad_query_is_refused_in_these_words(query: str, message: str) -> None:
+def test_a_bad_query_is_rejected_with_this_message(query: str, message: str) -> None:
     schema = Schema({"year": "number"}) if query.startswith("vivaldi OR") else SCHEMA
     with pytest.raises(QueryError) as caught:
         parse(query, schema)
@@ -196,13 +196,13 @@ def test_a_bad_query_is_refused_in_these_words(query: str, message: str) -> None
     assert caught.value.mended is None or parse(caught.value.mended, schema).tree
 
 
-def test_each_blank_query_is_refused() -> None:
+def test_a_blank_query_is_rejected() -> None:
     for query in ("", "   ", "\n\t"):
         with pytest.raises(QueryError, match="the query is empty"):
             parse(query, SCHEMA)
 
 
-def test_the_limits_are_refused_with_their_numbers() -> None:
+def test_queries_beyond_the_limits_are_rejected_with_the_numbers() -> None:
     cases = {
         "a" * 2_001: "the query has 2,001 characters; at most 2,000 are read. "
         "Write a shorter query, or several.",
@@ -230,7 +230,7 @@ def test_the_limits_are_refused_with_their_numbers() -> None:
         assert caught.value.mended is None
 
 
-def test_at_the_limits_a_query_is_read() -> None:
+def test_a_query_at_the_limits_is_accepted() -> None:
     parse("a" * 2_000, SCHEMA)
     parse(" ".join(f"w{n}" for n in range(64)), SCHEMA)
     parse("aaa* bbb* ccc* ddd*", SCHEMA)
@@ -239,13 +239,13 @@ def test_at_the_limits_a_query_is_read() -> None:
     parse("(" * 12 + "a" + ")" * 12, SCHEMA)
 
 
-def test_all_problems_come_in_one_pass_in_order_of_place() -> None:
+def test_all_problems_are_reported_at_once_in_order_of_column() -> None:
     with pytest.raises(QueryError) as caught:
         parse('a~ OR vi* OR author:x OR "" OR year:z OR b^0', SCHEMA)
     assert [problem.column for problem in caught.value.problems] == [1, 7, 14, 26, 37, 43]
 
 
-def test_without_operators_they_are_refused_and_spaces_are_printed() -> None:
+def test_without_operators_they_are_rejected_and_spaces_are_printed() -> None:
     assert parse('a "b c" title:d^2', SCHEMA, operators=False).understood == ('(a "b c" title:d^2)')
     with pytest.raises(QueryError) as caught:
         parse("a AND b NOT c -d !(e f) || g", SCHEMA, operators=False)
@@ -271,7 +271,7 @@ def test_without_an_index_other_fields_are_noted() -> None:
     )
 
 
-def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
+def test_a_scope_is_of_metadata_and_may_consist_of_nots_alone() -> None:
     assert parse_scope("lang:en -year:1678", SCHEMA) == Scope(
         (parse("lang:en AND NOT year:1678", SCHEMA).tree,)
     )
@@ -290,18 +290,18 @@ def test_a_scope_is_metadata_and_may_be_nots_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["<a href=javascript:x>", "a=b:c", "x+y:(a OR b)", 'é&:"a b"'])
-def test_what_can_be_no_name_of_a_field_is_unknown_where_no_index_is(text: str) -> None:
+def test_text_that_cannot_name_a_field_is_an_unknown_field_without_an_index(text: str) -> None:
     with pytest.raises(QueryError, match="there is no field"):
         parse(text, ANY_SCHEMA)
 
 
-def test_an_unknown_field_in_a_scope_is_told_the_fields_of_filters() -> None:
+def test_an_unknown_field_in_a_scope_is_rejected_with_the_fields_of_filters() -> None:
     with pytest.raises(QueryError) as caught:
         parse_scope("author:goldoni", SCHEMA)
     assert "Fields: doc_id, year (number), lang (keyword), published (date)." in str(caught.value)
 
 
-def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
+def test_an_invalid_tree_cannot_be_built() -> None:
     a, b = Term("a"), Term("b")
     wrong = [
         lambda: Or((a, Not(b))),  # type: ignore[arg-type]
@@ -333,7 +333,7 @@ def test_a_tree_that_would_be_refused_cannot_be_made() -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(st.data())
-def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
+def test_every_tree_parses_back_from_its_text(data: st.DataObject) -> None:
     tree = data.draw(strategies.trees(awkward=True))
     assert parse(str(tree), strategies.SCHEMA, limits=False).tree == tree
     assert parse(str(tree), strategies.SCHEMA, limits=False, default_operator="AND").tree == tree
@@ -357,7 +357,7 @@ def test_every_tree_reads_back_from_its_text(data: st.DataObject) -> None:
     st.booleans(),
     st.booleans(),
 )  # fmt: skip
-def test_no_text_raises_anything_but_its_problems(
+def test_any_text_either_parses_or_raises_a_query_error(
     text: str, operators: bool, default_and: bool
 ) -> None:
     default = "AND" if default_and else "OR"
@@ -370,13 +370,13 @@ def test_no_text_raises_anything_but_its_problems(
             parse(error.mended, SCHEMA, operators=operators, default_operator=default)
         return
     assert render(parsed.tree, operators) == parsed.understood
-    again = parse(
+    reparsed = parse(
         parsed.understood, SCHEMA, operators=operators, default_operator=default, limits=False
     )
-    assert again.tree == parsed.tree
+    assert reparsed.tree == parsed.tree
 
 
-def test_a_megabyte_of_text_is_refused_before_it_is_scanned() -> None:
+def test_a_megabyte_of_text_is_rejected_before_it_is_scanned() -> None:
     with pytest.raises(QueryError) as caught:
         parse('"vivaldi\ud800(' * 100_000, SCHEMA)
     assert [problem.message for problem in caught.value.problems] == [
@@ -385,7 +385,7 @@ def test_a_megabyte_of_text_is_refused_before_it_is_scanned() -> None:
     ]
 
 
-def test_many_problems_are_counted_after_twenty() -> None:
+def test_problems_after_the_twentieth_are_only_counted() -> None:
     with pytest.raises(QueryError) as caught:
         parse("vi* " * 30, SCHEMA)
     assert len(caught.value.problems) == 30

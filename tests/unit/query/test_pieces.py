@@ -12,7 +12,7 @@ from tests.support.strategies import trees
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "expected"),
     [
         ("vivaldi", "word:vivaldi"),
         ('"four seasons"~2^3', 'phrase:"four seasons" weight:~2^3'),
@@ -28,20 +28,20 @@ from tests.support.strategies import trees
         (r"a\:b", r"word:a\:b"),
     ],
 )
-def test_a_piece_is_told_by_its_kind(query: str, told: str) -> None:
+def test_pieces_have_their_kinds(query: str, expected: str) -> None:
     text = parse(query).understood
-    shown = [f"{kind}:{one}" for kind, one in pieces(text) if kind != "blank"]
-    assert " ".join(shown) == told
+    labels = [f"{kind}:{piece}" for kind, piece in pieces(text) if kind != "blank"]
+    assert " ".join(labels) == expected
 
 
 @given(trees())
-def test_the_pieces_joined_are_the_text(tree: object) -> None:
+def test_the_pieces_of_a_query_join_to_its_text(tree: object) -> None:
     text = str(tree)
-    assert "".join(one.text for one in pieces(text)) == text
+    assert "".join(piece.text for piece in pieces(text)) == text
 
 
-def test_a_text_that_is_no_query_is_cut_into_pieces_all_the_same() -> None:
+def test_a_text_that_is_no_query_is_also_split_into_pieces() -> None:
     for text in ("", '"', "a \\", "(((", "x: ^~", "\u202e AND"):
-        assert "".join(one.text for one in pieces(text)) == text
+        assert "".join(piece.text for piece in pieces(text)) == text
         with pytest.raises(QueryError):
             parse(text)

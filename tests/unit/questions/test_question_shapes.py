@@ -1,4 +1,4 @@
-"""Records of every published shape, with the evidence that they name."""
+"""Records of every published format, with the evidence that they name."""
 
 from __future__ import annotations
 
@@ -66,22 +66,22 @@ KILT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def read(tmp_path: Path, *records: dict[str, Any]) -> tuple[Question, ...]:
+def load(tmp_path: Path, *records: dict[str, Any]) -> tuple[Question, ...]:
     path = tmp_path / "q.json"
     path.write_text(json.dumps(records), encoding="utf-8")
     return load_questions(path)
 
 
-def refused(tmp_path: Path, *records: dict[str, Any]) -> str:
+def rejection(tmp_path: Path, *records: dict[str, Any]) -> str:
     with pytest.raises(QuestionsError) as caught:
-        read(tmp_path, *records)
+        load(tmp_path, *records)
     return str(caught.value).replace(str(tmp_path), "")
 
 
-def test_musique_gives_its_decomposition_with_the_paragraphs_that_hold_each_step(
+def test_musique_gives_its_decomposition_with_the_supporting_paragraph_of_each_step(
     tmp_path: Path,
 ) -> None:
-    (question,) = read(tmp_path, MUSIQUE)
+    (question,) = load(tmp_path, MUSIQUE)
     assert question.hops == HOPS
     assert question.supporting_titles == ("Griselda", "Vivaldi")
     assert question.supporting_passages == (
@@ -91,7 +91,7 @@ def test_musique_gives_its_decomposition_with_the_paragraphs_that_hold_each_step
     assert question.answers == ("Vienna", "Wien")
 
 
-def test_musique_without_paragraphs_takes_titles_a_step_and_the_text_with_the_answer(
+def test_musique_without_paragraphs_uses_the_title_of_each_step_and_the_text_with_its_answer(
     tmp_path: Path,
 ) -> None:
     steps = {name: value for name, value in MUSIQUE.items() if name != "paragraphs"}
@@ -101,11 +101,11 @@ def test_musique_without_paragraphs_takes_titles_a_step_and_the_text_with_the_an
         {"title": "Vivaldi", "text": "Died in Vienna."},
         {"title": "Griselda", "text": "By Vivaldi."},
     ]
-    assert read(tmp_path, steps)[0].hops == HOPS
+    assert load(tmp_path, steps)[0].hops == HOPS
     del steps["supporting"]
-    assert [one.text for one in read(tmp_path, steps)[0].hops] == [None, None]
+    assert [hop.text for hop in load(tmp_path, steps)[0].hops] == [None, None]
     steps["decomposition_support"] = ["Griselda"]
-    assert refused(tmp_path, steps) == (
+    assert rejection(tmp_path, steps) == (
         'The field "decomposition_support" is ["Griselda"].\n'
         "Where: /q.json, record 1\n"
         "Allowed: 2 titles, one a step\n"
@@ -113,24 +113,26 @@ def test_musique_without_paragraphs_takes_titles_a_step_and_the_text_with_the_an
     )
 
 
-def test_an_unanswerable_question_of_musique_is_told_from_its_twin(tmp_path: Path) -> None:
-    steps = [{**one, "paragraph_support_idx": None} for one in MUSIQUE["question_decomposition"]]
+def test_an_unanswerable_question_of_musique_gets_an_id_that_differs_from_its_twin(
+    tmp_path: Path,
+) -> None:
+    steps = [{**step, "paragraph_support_idx": None} for step in MUSIQUE["question_decomposition"]]
     twin = {**MUSIQUE, "answerable": False, "question_decomposition": steps}
     for records in ([MUSIQUE, twin], [twin, MUSIQUE]):
-        found = {one.id: one for one in read(tmp_path, *records)}
-        assert found["2hop__1_2"].answerable
-        assert not found["2hop__1_2__unanswerable"].answerable
-        assert [one.title for one in found["2hop__1_2__unanswerable"].hops] == [None, None]
+        by_id = {question.id: question for question in load(tmp_path, *records)}
+        assert by_id["2hop__1_2"].answerable
+        assert not by_id["2hop__1_2__unanswerable"].answerable
+        assert [hop.title for hop in by_id["2hop__1_2__unanswerable"].hops] == [None, None]
     assert read_questions(tmp_path / "q.json").notes == (
         '1 unanswerable question has the id of an answerable twin, to which "__unanswerable" was '
         "added.",
     )
-    assert refused(tmp_path, twin, twin).startswith('The id "2hop__1_2" is duplicated.\n')
+    assert rejection(tmp_path, twin, twin).startswith('The id "2hop__1_2" is duplicated.\n')
 
 
-def test_a_step_whose_paragraph_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_step_whose_paragraph_is_missing_is_rejected(tmp_path: Path) -> None:
     steps = [{**MUSIQUE["question_decomposition"][0], "paragraph_support_idx": 9}]
-    assert refused(tmp_path, {**MUSIQUE, "question_decomposition": steps}) == (
+    assert rejection(tmp_path, {**MUSIQUE, "question_decomposition": steps}) == (
         'The field "paragraph_support_idx" is 9.\n'
         "Where: /q.json, record 1, question_decomposition 1\n"
         'Allowed: the "idx" of one of the paragraphs, or null\n'
@@ -139,7 +141,7 @@ def test_a_step_whose_paragraph_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_hotpotqa_gives_sentences_titles_and_the_passages_with_them(tmp_path: Path) -> None:
-    (question,) = read(tmp_path, HOTPOT)
+    (question,) = load(tmp_path, HOTPOT)
     assert question.supporting_sentences == (
         GoldSentence("Vivaldi", 1),
         GoldSentence("Griselda", 0),
@@ -153,7 +155,7 @@ def test_hotpotqa_gives_sentences_titles_and_the_passages_with_them(tmp_path: Pa
     assert question.hops == ()
 
 
-def test_hotpotqa_in_columns_says_the_same(tmp_path: Path) -> None:
+def test_hotpotqa_in_columns_gives_the_same_question(tmp_path: Path) -> None:
     columns = {
         **HOTPOT,
         "supporting_facts": {"title": ["Vivaldi", "Griselda", "Vivaldi"], "sent_id": [1, 0, 0]},
@@ -162,18 +164,18 @@ def test_hotpotqa_in_columns_says_the_same(tmp_path: Path) -> None:
             "sentences": [["He. ", "Died."], ["A city."], ["Opera."]],
         },
     }
-    assert read(tmp_path, columns) == read(tmp_path, HOTPOT)
+    assert load(tmp_path, columns) == load(tmp_path, HOTPOT)
     columns["supporting_facts"] = {"title": ["Vivaldi"], "sent_id": []}
     assert 'Allowed: a list of [title, sentence number], or {"title": [], "sent_id": []}' in (
-        refused(tmp_path, columns)
+        rejection(tmp_path, columns)
     )
 
 
-def test_2wikimultihopqa_gives_triples_as_hops_told_by_the_supporting_passages(
+def test_2wikimultihopqa_gives_triples_as_hops_with_the_titles_of_supporting_passages(
     tmp_path: Path,
 ) -> None:
     triples = [["Griselda", "composer", "Vivaldi"], ["Antonio Vivaldi", "place of death", "Vienna"]]
-    (question,) = read(tmp_path, {**HOTPOT, "evidences": triples})
+    (question,) = load(tmp_path, {**HOTPOT, "evidences": triples})
     assert question.hops == (
         Hop(None, "Griselda", "composer", "Vivaldi", "Griselda", None),
         Hop(None, "Antonio Vivaldi", "place of death", "Vienna", None, None),
@@ -187,14 +189,14 @@ def test_graphrag_bench_gives_its_source_and_its_evidence_as_texts(tmp_path: Pat
         "question_type": "Fact Retrieval", "evidence": ["Ann came.", " "],
         "evidence_relations": "Ann, came",
     }  # fmt: skip
-    (question,) = read(tmp_path, record)
+    (question,) = load(tmp_path, record)
     assert question.source == "Novel-30752"
     assert question.supporting_passages == (GoldPassage(None, "Ann came."),)
     assert read_questions(tmp_path / "q.json").shapes == {"A-RAG or GraphRAG-Bench": 1}
 
 
-def test_kilt_gives_answers_pages_and_sets_of_titles_any_of_which_would_do(tmp_path: Path) -> None:
-    assert read(tmp_path, KILT) == (
+def test_kilt_gives_answers_pages_and_alternative_sets_of_titles(tmp_path: Path) -> None:
+    assert load(tmp_path, KILT) == (
         Question(
             "k",
             "Where did Vivaldi die?",
@@ -207,14 +209,14 @@ def test_kilt_gives_answers_pages_and_sets_of_titles_any_of_which_would_do(tmp_p
 
 
 def test_kilt_without_answers_names_the_parts_that_have_them(tmp_path: Path) -> None:
-    assert refused(tmp_path, {**KILT, "output": [KILT["output"][2]]}) == (
+    assert rejection(tmp_path, {**KILT, "output": [KILT["output"][2]]}) == (
         "No output has an answer.\n"
         "Where: /q.json, record 1\n"
         'Allowed: "output": [{"answer": "...", "provenance": [...]}, ...]\n'
         "Do: Use a part of the task that is published with answers, train or dev."
     )
     blind = {name: value for name, value in KILT.items() if name != "output"}
-    assert refused(tmp_path, blind).startswith('The record has no "output".\n')
+    assert rejection(tmp_path, blind).startswith('The record has no "output".\n')
 
 
 def test_hops_and_passages_can_be_written_plainly(tmp_path: Path) -> None:
@@ -225,7 +227,7 @@ def test_hops_and_passages_can_be_written_plainly(tmp_path: Path) -> None:
         "supporting_passages": [{"text": "By Vivaldi."}],
         "supporting_sentences": [["Griselda", 0]], "answerable": False,
     }  # fmt: skip
-    (question,) = read(tmp_path, record)
+    (question,) = load(tmp_path, record)
     assert question.hops == HOPS[:1]
     assert question.supporting_titles == ("Griselda",)
     assert question.supporting_passages == (GoldPassage(None, "By Vivaldi."),)
@@ -249,9 +251,9 @@ def test_wrong_evidence_is_shown_with_what_is_allowed(
     tmp_path: Path, field: str, value: object, allowed: str
 ) -> None:
     record = {"id": "p", "question": "?", "answer": "a", field: value}
-    shown = json.dumps(value, separators=(",", ":"))
-    assert refused(tmp_path, record) == (
-        f'The field "{field}" is {shown}.\n'
+    printed = json.dumps(value, separators=(",", ":"))
+    assert rejection(tmp_path, record) == (
+        f'The field "{field}" is {printed}.\n'
         "Where: /q.json, record 1\n"
         f"Allowed: {allowed}\n"
         "Do: Mend the record."
@@ -260,7 +262,7 @@ def test_wrong_evidence_is_shown_with_what_is_allowed(
 
 def test_a_hop_without_an_answer_names_its_place(tmp_path: Path) -> None:
     record = {"id": "p", "question": "?", "answer": "a", "hops": [{"answer": "a"}, {"title": "T"}]}
-    assert refused(tmp_path, record) == (
+    assert rejection(tmp_path, record) == (
         'The record has no "answer".\n'
         'Where: /q.json, record 1, hops 2, with the fields ["title"]\n'
         "Allowed: steps of answer"
@@ -288,7 +290,7 @@ MUTABLE = (MUSIQUE, HOTPOT, KILT, {"id": "p", "question": "?", "answer": "a"})
 
 
 @given(record=st.sampled_from(MUTABLE), changes=st.dictionaries(st.sampled_from(KEYS), VALUES))
-def test_whatever_a_record_holds_it_is_read_or_refused(
+def test_any_record_is_either_read_or_rejected(
     record: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     try:
@@ -315,32 +317,32 @@ def beir(folder: Path, qrels: str = "q1\td1\t2\nq1\td2\t0\nq3\td1\t1\n", *parts:
     return folder
 
 
-def beir_refused(path: Path) -> str:
+def beir_rejection(path: Path) -> str:
     with pytest.raises(QuestionsError) as caught:
         load_questions(path)
     return str(caught.value).replace(str(path), "B")
 
 
-def test_a_folder_of_beir_gives_the_queries_that_were_judged(tmp_path: Path) -> None:
-    read = read_questions(beir(tmp_path / "b"))
-    assert read.questions == (
+def test_a_beir_folder_gives_the_queries_with_judgements(tmp_path: Path) -> None:
+    beir_file = read_questions(beir(tmp_path / "b"))
+    assert beir_file.questions == (
         Question("q1", "Who?", (), relevant_documents=(("d1", 2), ("d2", 0))),
         Question("q3", "Caf\u00e9?", (), relevant_documents=(("d1", 1),)),
     )
-    assert read.notes == ("The judgements are test.tsv of 3 queries; there are no answers.",)
+    assert beir_file.notes == ("The judgements are test.tsv of 3 queries; there are no answers.",)
 
 
-def test_of_several_parts_of_beir_test_is_taken_or_the_one_that_is_named(tmp_path: Path) -> None:
+def test_of_several_beir_parts_the_named_one_or_test_is_read(tmp_path: Path) -> None:
     folder = beir(tmp_path / "b", "q2\td\t1\n", "dev", "train")
-    assert beir_refused(folder) == (
+    assert beir_rejection(folder) == (
         "The folder has several parts: dev.tsv, train.tsv.\n"
         "Where: B/qrels\n"
         "Allowed: a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv files\n"
         "Do: Name the file of one."
     )
-    assert [one.id for one in load_questions(folder / "qrels" / "dev.tsv")] == ["q2"]
+    assert [question.id for question in load_questions(folder / "qrels" / "dev.tsv")] == ["q2"]
     beir(folder)
-    assert [one.id for one in load_questions(folder)] == ["q1", "q3"]
+    assert [question.id for question in load_questions(folder)] == ["q1", "q3"]
 
 
 @pytest.mark.parametrize(
@@ -357,18 +359,20 @@ def test_of_several_parts_of_beir_test_is_taken_or_the_one_that_is_named(tmp_pat
         ),
     ],
 )
-def test_wrong_judgements_name_their_place(tmp_path: Path, qrels: str, message: str) -> None:
-    assert beir_refused(beir(tmp_path / "b", qrels)).startswith(message)
+def test_wrong_judgements_are_reported_with_their_line(
+    tmp_path: Path, qrels: str, message: str
+) -> None:
+    assert beir_rejection(beir(tmp_path / "b", qrels)).startswith(message)
 
 
-def test_judgements_without_their_head_and_folders_of_other_things_are_refused(
+def test_judgements_without_a_header_and_folders_without_questions_are_rejected(
     tmp_path: Path,
 ) -> None:
     folder = beir(tmp_path / "b")
     (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
-    assert beir_refused(folder).startswith('The first line is "q1\\td1\\t1".\n')
+    assert beir_rejection(folder).startswith('The first line is "q1\\td1\\t1".\n')
     (folder / "qrels" / "test.tsv").unlink()
-    assert beir_refused(folder) == (
+    assert beir_rejection(folder) == (
         "The folder holds no questions.\n"
         "Where: B\n"
         "Allowed: a file, or a folder with queries.jsonl and qrels/*.tsv, or one of these .tsv "

@@ -1,4 +1,4 @@
-"""Files of questions: every shape that people have, and what is said of files that are none."""
+"""Files of questions: the formats that are read, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from arag_search.questions.files import (
 PLAIN = {"id": "q1", "question": "Who wrote Griselda?", "answer": "Vivaldi"}
 
 
-def written(tmp_path: Path, *records: object) -> Path:
+def question_file(tmp_path: Path, *records: object) -> Path:
     path = tmp_path / "q.jsonl"
-    lines = (one if isinstance(one, str) else json.dumps(one) for one in records)
+    lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-def refused(path: Path) -> str:
+def rejection(path: Path) -> str:
     with pytest.raises(QuestionsError) as caught:
         load_questions(path)
     return str(caught.value).replace(str(path), "q").replace(ALLOWED, "...")
@@ -58,16 +58,16 @@ def test_the_sample_questions_have_aliases_titles_and_evidence() -> None:
 
 
 def test_a_question_needs_id_question_and_answer_alone(tmp_path: Path) -> None:
-    assert load_questions(written(tmp_path, PLAIN)) == (
+    assert load_questions(question_file(tmp_path, PLAIN)) == (
         Question("q1", "Who wrote Griselda?", ("Vivaldi",)),
     )
 
 
 def test_an_array_is_read_like_lines(tmp_path: Path) -> None:
     records = [PLAIN, {**PLAIN, "id": 2}]
-    lines = load_questions(written(tmp_path, *records))
-    assert load_questions(written(tmp_path, json.dumps(records, indent=2))) == lines
-    assert [one.id for one in lines] == ["q1", "2"]
+    lines = load_questions(question_file(tmp_path, *records))
+    assert load_questions(question_file(tmp_path, json.dumps(records, indent=2))) == lines
+    assert [question.id for question in lines] == ["q1", "2"]
 
 
 def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None
         "question_type": "2hop",
         "evidence": ["Ann was there."],
     }
-    assert load_questions(written(tmp_path, json.dumps([record]))) == (
+    assert load_questions(question_file(tmp_path, json.dumps([record]))) == (
         Question(
             "m-1",
             "Who?",
@@ -92,14 +92,14 @@ def test_an_arag_file_is_read_with_evidence_that_is_text(tmp_path: Path) -> None
 
 
 def test_evidence_that_is_a_string_is_no_chain(tmp_path: Path) -> None:
-    (question,) = load_questions(written(tmp_path, {**PLAIN, "evidence": "a text"}))
+    (question,) = load_questions(question_file(tmp_path, {**PLAIN, "evidence": "a text"}))
     assert (question.evidence, question.hops) == ((), ())
     assert question.supporting_passages == (GoldPassage(None, "a text"),)
 
 
 def test_null_is_like_an_absent_field(tmp_path: Path) -> None:
     record = {**PLAIN, "question_type": None, "type": "x", "answer_aliases": None, "evidence": None}
-    assert load_questions(written(tmp_path, record))[0].type == "x"
+    assert load_questions(question_file(tmp_path, record))[0].type == "x"
 
 
 def test_gold_titles_are_the_supporting_ones_else_the_subjects() -> None:
@@ -110,7 +110,7 @@ def test_gold_titles_are_the_supporting_ones_else_the_subjects() -> None:
 
 
 def test_texts_are_nfc(tmp_path: Path) -> None:
-    (question,) = load_questions(written(tmp_path, {**PLAIN, "answer": "Cafe\u0301"}))
+    (question,) = load_questions(question_file(tmp_path, {**PLAIN, "answer": "Cafe\u0301"}))
     assert question.answers == ("Caf\u00e9",)
 
 
@@ -118,27 +118,29 @@ def test_texts_are_nfc(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_does_not_depend_on_the_form_of_the_file(tmp_path: Path) -> None:
-    lines = load_questions(written(tmp_path, PLAIN))
+    lines = load_questions(question_file(tmp_path, PLAIN))
     other = {"_id": "q1", "answer": ["Vivaldi"], "question": "Who wrote Griselda?", "source": "x"}
-    array = load_questions(written(tmp_path, json.dumps([other], indent=1)))
+    array = load_questions(question_file(tmp_path, json.dumps([other], indent=1)))
     assert questions_fingerprint(lines) == questions_fingerprint(array)
 
 
 @pytest.mark.parametrize(
     "change", [{"id": "q2"}, {"question": "Who?"}, {"answer": "Zeno"}, {"type": "x"}]
 )
-def test_the_fingerprint_changes_with_what_is_known(tmp_path: Path, change: dict[str, str]) -> None:
-    before = questions_fingerprint(load_questions(written(tmp_path, PLAIN)))
-    after = questions_fingerprint(load_questions(written(tmp_path, {**PLAIN, **change})))
+def test_the_fingerprint_changes_with_the_question_its_answer_and_its_type(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
+    before = questions_fingerprint(load_questions(question_file(tmp_path, PLAIN)))
+    after = questions_fingerprint(load_questions(question_file(tmp_path, {**PLAIN, **change})))
     assert before != after
 
 
-def test_the_fingerprint_of_a_run_ignores_the_evidence_that_only_the_other_covers(
+def test_the_fingerprint_of_questions_ignores_evidence_that_only_the_evidence_fingerprint_covers(
     tmp_path: Path,
 ) -> None:
-    """Runs and results of before remain those of their questions."""
-    plain = load_questions(written(tmp_path, PLAIN))
-    marked = load_questions(written(tmp_path, {**PLAIN, "hops": [{"answer": "Vivaldi"}]}))
+    """Check that earlier runs and results still belong to their questions."""
+    plain = load_questions(question_file(tmp_path, PLAIN))
+    marked = load_questions(question_file(tmp_path, {**PLAIN, "hops": [{"answer": "Vivaldi"}]}))
     assert questions_fingerprint(plain) == questions_fingerprint(marked)
     assert questions_fingerprint(plain) == (
         "a932a27225d45644543b8bde727de05de0a57ca2f272d7679a20268779105407"
@@ -146,32 +148,35 @@ def test_the_fingerprint_of_a_run_ignores_the_evidence_that_only_the_other_cover
     assert evidence_fingerprint(plain) != evidence_fingerprint(marked)
 
 
-# What is refused
+# Rejected files
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "[]"])
-def test_a_file_without_questions_is_refused(tmp_path: Path, text: str) -> None:
-    assert refused(written(tmp_path, text)) == "There are no questions.\nWhere: q\nAllowed: ..."
+def test_a_file_without_questions_is_rejected(tmp_path: Path, text: str) -> None:
+    assert (
+        rejection(question_file(tmp_path, text))
+        == "There are no questions.\nWhere: q\nAllowed: ..."
+    )
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refused(tmp_path / "none.jsonl") == (
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert rejection(tmp_path / "none.jsonl") == (
         "The questions cannot be read (No such file or directory).\n"
         "Where: q\n"
         "Allowed: a file of JSON lines, or of one JSON array"
     )
 
 
-def test_an_id_that_stands_twice_names_both_places(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, PLAIN, "", {**PLAIN, "question": "Other?"})) == (
+def test_a_duplicate_id_is_reported_with_both_lines(tmp_path: Path) -> None:
+    assert rejection(question_file(tmp_path, PLAIN, "", {**PLAIN, "question": "Other?"})) == (
         'The id "q1" is duplicated.\n'
         "Where: q, line 3, and q, line 1\n"
         "Do: Give each question an id of its own."
     )
 
 
-def test_absent_fields_are_named_together_with_those_that_are_there(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, PLAIN, {"question": "Who?", "gold": "Ann"})) == (
+def test_missing_fields_are_named_together_with_the_present_ones(tmp_path: Path) -> None:
+    assert rejection(question_file(tmp_path, PLAIN, {"question": "Who?", "gold": "Ann"})) == (
         'The record has no "id", no "answer".\n'
         'Where: q, line 2, with the fields ["question","gold"]\n'
         "Allowed: ..."
@@ -179,7 +184,7 @@ def test_absent_fields_are_named_together_with_those_that_are_there(tmp_path: Pa
 
 
 def test_a_line_that_is_not_json_names_file_and_line(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, PLAIN, "Who wrote Griselda?")) == (
+    assert rejection(question_file(tmp_path, PLAIN, "Who wrote Griselda?")) == (
         "The line is not JSON (unexpected character, expected a JSON value: "
         "line 1 column 1 (char 0)).\n"
         "Where: q, line 2\n"
@@ -188,13 +193,13 @@ def test_a_line_that_is_not_json_names_file_and_line(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_no_object_is_shown(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, json.dumps([PLAIN, "0:a chunk of a corpus"]))) == (
+    assert rejection(question_file(tmp_path, json.dumps([PLAIN, "0:a chunk of a corpus"]))) == (
         'The record is "0:a chunk of a corpus".\nWhere: q, record 2\nAllowed: ...'
     )
 
 
 def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, {"id": "a", "title": "T", "text": "Text."})) == (
+    assert rejection(question_file(tmp_path, {"id": "a", "title": "T", "text": "Text."})) == (
         'The record has no "question", no "answer".\n'
         'Where: q, line 1, with the fields ["id","title","text"]\n'
         "Allowed: ..."
@@ -202,7 +207,7 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "shown", "allowed"),
+    ("field", "value", "printed", "allowed"),
     [
         ("id", True, "true", "a string or a whole number"),
         ("id", " ", '" "', "a string or a whole number"),
@@ -219,10 +224,10 @@ def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_field_is_shown_with_what_is_allowed(
-    tmp_path: Path, field: str, value: object, shown: str, allowed: str
+    tmp_path: Path, field: str, value: object, printed: str, allowed: str
 ) -> None:
-    assert refused(written(tmp_path, {**PLAIN, field: value})) == (
-        f'The field "{field}" is {shown}.\n'
+    assert rejection(question_file(tmp_path, {**PLAIN, field: value})) == (
+        f'The field "{field}" is {printed}.\n'
         "Where: q, line 1\n"
         f"Allowed: {allowed}\n"
         "Do: Mend the record."

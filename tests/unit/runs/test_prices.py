@@ -1,4 +1,4 @@
-"""Price lists, what calls cost, and cost limits that can be kept."""
+"""Price lists, the costs of calls, and enforceable cost limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arag_search.runs.prices import Price, Prices, check_cost_limit
 FORM = "model: {prompt: USD per million tokens, completion: USD per million tokens}"
 
 
-def loaded(folder: Path, text: str) -> Prices:
+def load(folder: Path, text: str) -> Prices:
     file = folder / "prices.yaml"
     file.write_text(text, encoding="utf-8")
     return Prices.load(file)
@@ -21,13 +21,13 @@ def loaded(folder: Path, text: str) -> Prices:
 
 def problems(folder: Path, text: str) -> str:
     with pytest.raises(ConfigError) as raised:
-        loaded(folder, text)
+        load(folder, text)
     assert raised.value.where == str(folder / "prices.yaml")
     return raised.value.what
 
 
 def test_a_cost_is_tokens_times_usd_per_million(tmp_path: Path) -> None:
-    prices = loaded(
+    prices = load(
         tmp_path, "small: {prompt: 0.25, completion: 2}\nfree: {prompt: 0, completion: 0}"
     )
     assert prices.by_model == {"small": Price(0.25, 2.0), "free": Price(0.0, 0.0)}
@@ -48,7 +48,7 @@ e: 3
 good: {prompt: 1, completion: 1}
 """
     with pytest.raises(ConfigError) as raised:
-        loaded(tmp_path, text)
+        load(tmp_path, text)
     assert str(raised.value) == (
         "The price list has 8 problems.\n"
         "1. a.completion is missing\n"
@@ -65,27 +65,27 @@ good: {prompt: 1, completion: 1}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "prices"])
-def test_a_price_list_without_models_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_price_list_without_models_is_rejected(tmp_path: Path, text: str) -> None:
     assert problems(tmp_path, text) == "The price list holds no models."
 
 
-def test_a_price_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+def test_a_price_beyond_the_range_of_floats_is_rejected(tmp_path: Path) -> None:
     price = 10**400
     assert problems(tmp_path, f"a: {{prompt: {price}, completion: 1}}") == (
         f"The price list has 1 problem.\n1. a.prompt is {price}, not 0 or above"
     )
 
 
-def test_a_model_that_is_priced_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_price_of_a_model_is_rejected(tmp_path: Path) -> None:
     line = "small: {prompt: 1, completion: 2}\n"
     assert problems(tmp_path, line + line) == (
         "The price list gives small, small.completion, small.prompt twice."
     )
-    twice = "small: {prompt: 1, prompt: 2, completion: 2}"
-    assert problems(tmp_path, twice) == "The price list gives small.prompt twice."
+    duplicate = "small: {prompt: 1, prompt: 2, completion: 2}"
+    assert problems(tmp_path, duplicate) == "The price list gives small.prompt twice."
 
 
-def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_price_list_that_is_no_yaml_or_missing_is_rejected(tmp_path: Path) -> None:
     assert problems(tmp_path, "a: {prompt: 1").startswith("The price list is not YAML: while ")
     assert problems(tmp_path, "a: 2024-13-45") == (
         "The price list is not YAML: month must be in 1..12."
@@ -97,11 +97,11 @@ def test_a_price_list_that_is_no_yaml_or_not_there_is_refused(tmp_path: Path) ->
     assert raised.value.what == "The price list cannot be read (No such file or directory)."
 
 
-def test_a_cost_limit_with_a_price_is_kept() -> None:
+def test_a_cost_limit_with_a_price_is_accepted() -> None:
     check_cost_limit(0.5, Prices({"small": Price(1, 2)}), "small")
 
 
-def test_a_cost_limit_without_a_price_is_refused() -> None:
+def test_a_cost_limit_without_a_price_is_rejected() -> None:
     with pytest.raises(ConfigError) as no_list:
         check_cost_limit(0.5, None, "small")
     assert str(no_list.value) == (

@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a text."""
+"""The places of the words of a query in a text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from arag_search.search.marking import marks
 TEXT = "Antonio Vivaldi's Four Seasons. The seasons, of Vivaldi; a librettist 𝒳 wrote."
 
 
-def found(query: str, field: str = "content", text: str = TEXT) -> list[str]:
-    leaves = [one for one in positive_leaves(parse(query).tree) if isinstance(one, TextLeaf)]
+def marked_texts(query: str, field: str = "content", text: str = TEXT) -> list[str]:
+    leaves = [leaf for leaf in positive_leaves(parse(query).tree) if isinstance(leaf, TextLeaf)]
     return [text[start:end] for start, end in marks(text, leaves, field)]  # pyright: ignore
 
 
@@ -35,16 +35,16 @@ def found(query: str, field: str = "content", text: str = TEXT) -> list[str]:
         ("vivaldi’s", ["Vivaldi's"]),
     ],
 )
-def test_places_are_those_that_the_query_finds(query: str, marked: list[str]) -> None:
-    assert found(query) == marked
+def test_marks_are_the_matches_of_the_query(query: str, marked: list[str]) -> None:
+    assert marked_texts(query) == marked
 
 
-def test_a_title_is_marked_by_leaves_of_titles_and_of_no_field() -> None:
-    assert found("title:seasons AND vivaldi AND content:four", "title") == [
+def test_a_title_is_marked_by_title_leaves_and_leaves_without_a_field() -> None:
+    assert marked_texts("title:seasons AND vivaldi AND content:four", "title") == [
         "Seasons", "seasons", "Vivaldi"
     ]  # fmt: skip
 
 
-def test_an_empty_text_and_no_leaves_have_no_places() -> None:
+def test_an_empty_text_and_no_leaves_have_no_marks() -> None:
     assert marks("", [], "content") == []
-    assert found("vivaldi", text="") == []
+    assert marked_texts("vivaldi", text="") == []

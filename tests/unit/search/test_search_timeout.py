@@ -1,4 +1,4 @@
-"""A query whose execution takes too long is stopped, on every engine, and gives nothing.
+"""Time limits of searches: a query that takes too long is stopped and gives no result.
 
 No test measures time: each query would run for minutes if it were not stopped.
 """
@@ -19,10 +19,10 @@ from arag_search.tools.logical_search import LogicalSearch
 from tests.support.lucene_indexes import METADATA, chunk
 
 
-def test_memory_stops_between_documents() -> None:
+def test_the_memory_engine_stops_between_documents() -> None:
     engine = MemoryEngine([chunk(n, "a b " * 50) for n in range(2_000)], metadata=METADATA)
     past = Deadline(1e-9)
-    for act in (
+    for call in (
         lambda: engine.search(SearchRequest(Phrase("a b"), deadline=past)),
         lambda: engine.search(SearchRequest(Term("a"), granularity="sentence", deadline=past)),
         lambda: engine.counts([(Term("a"), "chunk")], None, past),
@@ -31,7 +31,7 @@ def test_memory_stops_between_documents() -> None:
         lambda: engine.keyword_search(KeywordRequest(("a",), matching="substring", deadline=past)),
     ):
         with pytest.raises(QueryTimeoutError):
-            act()
+            call()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_memory_stops_between_documents() -> None:
         ("query_phase_execution_exception", "Result window is too large", False),
     ],
 )
-def test_the_ways_in_which_opensearch_says_that_time_was_up_are_known(
+def test_every_form_of_a_timeout_from_opensearch_is_recognised(
     kind: str, reason: str, is_timeout: bool
 ) -> None:
     cause = {"type": kind, "reason": reason}
@@ -51,11 +51,11 @@ def test_the_ways_in_which_opensearch_says_that_time_was_up_are_known(
     assert (isinstance(fault.error, QueryTimeoutError), fault.retryable) == (is_timeout, False)
     shards = {"total": 1, "successful": 0, "failed": 1, "failures": [{"reason": cause}]}
     for answer in ({"_shards": shards}, {"_shards": {}, "timed_out": is_timeout}):
-        found = fault_of_answer(answer, "http://h")
-        assert isinstance(found and found.error, QueryTimeoutError) is is_timeout
+        fault = fault_of_answer(answer, "http://h")
+        assert isinstance(fault and fault.error, QueryTimeoutError) is is_timeout
 
 
-# What is said
+# Messages
 
 
 def in_memory(text: str, timeout_s: float | None = 1e-9) -> Index:
@@ -63,7 +63,7 @@ def in_memory(text: str, timeout_s: float | None = 1e-9) -> Index:
     return Index(engine, "memory", search_timeout_s=timeout_s)
 
 
-def test_a_person_gets_an_error_of_four_parts_and_a_model_one_that_says_what_to_narrow() -> None:
+def test_a_person_gets_an_error_in_four_parts_and_a_model_one_with_advice() -> None:
     index = in_memory("a b c")
     with pytest.raises(QueryTimeoutError) as caught:
         index.logical_search('a "a b c"~7')
@@ -97,7 +97,7 @@ def test_the_advice_names_the_costliest_clause(query: str, advice: str) -> None:
     assert narrowing(parse(query.replace(" vi*", "")).tree).startswith(advice)
 
 
-def test_a_limit_of_nothing_is_refused() -> None:
+def test_a_time_limit_must_be_positive_and_finite() -> None:
     for timeout_s in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ArgumentError, match="The time limit of a search"):
             open_index("nowhere", search_timeout_s=timeout_s)

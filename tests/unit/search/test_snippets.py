@@ -1,4 +1,4 @@
-"""Which sentences of a chunk are shown for a query."""
+"""The sentences of a chunk that are shown for a query."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VIVALDI = hit_of(
 )
 
 
-def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
+def shown_sentences(query: str, hit: Hit = VIVALDI) -> list[int]:
     return Snippets(parse(query, SCHEMA).tree).choose(hit)
 
 
@@ -50,11 +50,11 @@ def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
     [
         ("griselda", [0, 4]),
         ("opera", [1, 2, 4]),
-        ("opera OR libretto", [1, 2, 3]),  # 2 holds both; of the others the earlier ones
+        ("opera OR libretto", [1, 2, 3]),  # 2 has both; of the others the earlier ones are shown
         ("opera OR libretto OR griselda", [0, 2, 4]),  # 2 and 4 hold two; then the first
-        ("opera opera^3 content:opera OR libretto", [1, 2, 3]),  # one leaf, said three times
+        ("opera opera^3 content:opera OR libretto", [1, 2, 3]),  # the same leaf three times
         ('"antonio vivaldi"', [0]),
-        ('"vivaldi antonio"', [0]),  # as a phrase nowhere: its parts
+        ('"vivaldi antonio"', [0]),  # the phrase occurs nowhere: its parts
         ('"vivaldi antonio"~2', [0]),
         ('"griselda antonio"~4', [0]),
         ("librett*", [2, 3]),
@@ -76,22 +76,22 @@ def chosen(query: str, hit: Hit = VIVALDI) -> list[int]:
     ],
 )
 def test_the_best_three_sentences_are_shown_in_text_order(query: str, sentences: list[int]) -> None:
-    assert chosen(query) == sorted(sentences)
+    assert shown_sentences(query) == sorted(sentences)
 
 
 def test_a_word_that_the_analyser_splits_is_a_phrase() -> None:
     hit = hit_of("The 19 cases of covid. ", "COVID-19 came later.")
-    assert chosen("COVID-19", hit) == [1]
-    assert chosen("covid-20", hit) == [0, 1]  # only a part of it, in both
+    assert shown_sentences("COVID-19", hit) == [1]
+    assert shown_sentences("covid-20", hit) == [0, 1]  # only a part of it occurs, in both
 
 
 def test_at_sentence_granularity_all_matching_sentences_are_shown() -> None:
     hit = hit_of("a. ", "b. ", "c. ", "d. ", "e.", matched=(0, 1, 3, 4))
-    assert chosen("nothing", hit) == [0, 1, 3, 4]
+    assert shown_sentences("nothing", hit) == [0, 1, 3, 4]
 
 
 def test_a_chunk_without_text_has_no_snippet() -> None:
-    assert chosen("opera", hit_of()) == []
+    assert shown_sentences("opera", hit_of()) == []
     assert keyword_sentences(hit_of(), ["opera"], "token") == []
     assert keyword_sentences(hit_of(), ["opera"], "substring") == []
 
@@ -113,7 +113,7 @@ def test_a_chunk_without_text_has_no_snippet() -> None:
         ([" of the "], "substring", [2, 5]),
     ],
 )
-def test_keywords_show_all_sentences_that_hold_one(
+def test_all_sentences_with_a_keyword_are_shown(
     keywords: list[str], matching: Matching, sentences: list[int]
 ) -> None:
     assert keyword_sentences(VIVALDI, keywords, matching) == sentences
@@ -131,7 +131,7 @@ def test_keywords_show_all_sentences_that_hold_one(
         ([0, 1, 2], "a. b. c."),
     ],
 )
-def test_gaps_are_written_as_dots(shown: list[int], text: str) -> None:
+def test_gaps_between_sentences_are_written_as_dots(shown: list[int], text: str) -> None:
     assert join_sentences(["a. ", "b.\n", "c."], shown) == text
 
 
@@ -189,27 +189,37 @@ _ODD = st.text(st.sampled_from("ab1א .,'’-_(é\u0301\u200d東カ😀\u05d0\""
     st.integers(0, 2),
 )
 @settings(max_examples=examples(150))
-def test_leaves_occur_where_the_tokens_of_a_sentence_hold_them(
+def test_leaves_occur_in_the_sentences_whose_tokens_match(
     sentences: list[str], texts: list[str], slop: int
 ) -> None:
     text = Sentences("".join(sentences), tuple(itertools.accumulate(map(len, sentences))))
     tokens = [analysis.terms(sentence) for sentence in sentences]
-    for each in texts:
-        words = Phrase(each).spellings
+    for leaf_text in texts:
+        words = Phrase(leaf_text).spellings
         phrase = {
             number
-            for number, found in enumerate(tokens)
-            if any(found[at : at + len(w)] == list(w) for w in words for at in range(len(found)))
+            for number, sentence_tokens in enumerate(tokens)
+            if any(
+                sentence_tokens[at : at + len(w)] == list(w)
+                for w in words
+                for at in range(len(sentence_tokens))
+            )
         }
-        assert text.matching(Pattern.of(Phrase(each))) == phrase
-        assert text.matching(Pattern.of(Term(each))) == phrase
+        assert text.matching(Pattern.of(Phrase(leaf_text))) == phrase
+        assert text.matching(Pattern.of(Term(leaf_text))) == phrase
         slop = slop if len(words[0]) > 1 else 0
-        loose = {n for n, found in enumerate(tokens) if any(within(found, w, slop) for w in words)}
-        assert text.matching(Pattern.of(Phrase(each, slop))) == loose
-        if is_prefix(each):
-            starts = tuple(spelling[0] for spelling in Prefix(each).spellings)
-            assert text.matching(Pattern.of(Prefix(each))) == {
-                n for n, found in enumerate(tokens) if any(t.startswith(starts) for t in found)
+        loose = {
+            n
+            for n, sentence_tokens in enumerate(tokens)
+            if any(within(sentence_tokens, w, slop) for w in words)
+        }
+        assert text.matching(Pattern.of(Phrase(leaf_text, slop))) == loose
+        if is_prefix(leaf_text):
+            starts = tuple(spelling[0] for spelling in Prefix(leaf_text).spellings)
+            assert text.matching(Pattern.of(Prefix(leaf_text))) == {
+                n
+                for n, sentence_tokens in enumerate(tokens)
+                if any(t.startswith(starts) for t in sentence_tokens)
             }
 
 

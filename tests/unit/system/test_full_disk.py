@@ -1,4 +1,4 @@
-"""What writers do where the disk is full: they name the file, and keep the old one."""
+"""Writers on a full disk: they name the file, and keep the old one."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ from arag_search.vectors.storage.files import link_or_copy, write_file
 from arag_search.vectors.storage.stale import Difference, write_difference
 
 
-def test_a_file_that_cannot_be_written_whole_is_named_and_the_old_one_stays(
+def test_a_failed_atomic_write_names_the_file_and_keeps_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int) -> None:
@@ -54,7 +54,7 @@ def write_changes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_cluster, write_vectors, write_changes])
-def test_every_file_that_is_written_whole_is_named_and_the_old_one_stays(
+def test_every_failed_write_names_its_file_and_keeps_the_old_one(
     tmp_path: Path, write: Callable[[Path], None]
 ) -> None:
     write(tmp_path)
@@ -66,7 +66,7 @@ def test_every_file_that_is_written_whole_is_named_and_the_old_one_stays(
     assert path.read_bytes() == before
 
 
-def test_a_copy_that_does_not_fit_is_not_left_in_part(
+def test_a_copy_that_does_not_fit_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_links(source: Path, target: Path) -> None:

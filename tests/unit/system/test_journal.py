@@ -1,4 +1,4 @@
-"""Files that lines are appended to: nothing that somebody else wrote is lost by it."""
+"""Files of appended lines: appending never loses what another program wrote."""
 
 import json
 import os
@@ -28,13 +28,13 @@ from tests.support.openai_asking import QUESTION
 from tests.support.records import record
 
 
-def keep_record(path: Path) -> None:
+def write_record(path: Path) -> None:
     file = RecordsFile(path)
     file.append(record("q1", "Vienna"))
     file.close()
 
 
-def keep_reply(path: Path) -> None:
+def write_reply(path: Path) -> None:
     model = RecordingModel(ScriptedModel([ModelReply("Answer: Vienna")]), path)
     try:
         model.reply(QUESTION)
@@ -42,12 +42,12 @@ def keep_reply(path: Path) -> None:
         model.close()
 
 
-def keep_verdict(path: Path) -> None:
+def write_verdict(path: Path) -> None:
     VerdictCache(path).put("k1", "q1", "correct", "")
 
 
 GRISELDA = Chunk("g.1", "g", "Griselda", "By Vivaldi.", 1, 1, ordinal_of(0, 0, 0), (11,), {})
-WRITERS = [keep_record, keep_reply, keep_verdict]
+WRITERS = [write_record, write_reply, write_verdict]
 FOREIGN = [
     b"a note of mine\n",
     b"a note of mine",
@@ -65,15 +65,15 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "target"
 
 
-def appended(write: Callable[[Path], None], path: Path) -> list[Any]:
-    """What is in a file of lines after one more was written."""
+def append_and_read(write: Callable[[Path], None], path: Path) -> list[Any]:
+    """Append a line to a file and return all its records."""
     write(path)
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize("foreign", FOREIGN)
-def test_a_last_line_that_we_did_not_write_is_refused_and_stays(
+def test_a_foreign_last_line_is_an_error_and_stays(
     target: Path, write: Callable[[Path], None], foreign: bytes
 ) -> None:
     for before in (b"", b"another line\n"):
@@ -85,67 +85,67 @@ def test_a_last_line_that_we_did_not_write_is_refused_and_stays(
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_link_and_what_is_no_file_are_refused_and_their_content_stays(
+def test_links_and_special_files_are_rejected_and_their_content_stays(
     tmp_path: Path, target: Path, write: Callable[[Path], None]
 ) -> None:
     write(target)
-    whole = target.read_bytes()
+    content = target.read_bytes()
     (tmp_path / "link").symlink_to(target)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
-    for name, why in (
+    for name, reason in (
         ("link", "it is a symbolic link"),
         ("dangling", "it is a symbolic link"),
         ("pipe", "it is no plain file"),
     ):
-        if (name, write) == ("pipe", keep_verdict):
-            continue  # a file of verdicts is read first, and a pipe gives none
-        with pytest.raises(AragError, match=why):
+        if (name, write) == ("pipe", write_verdict):
+            continue  # the cache reads the file first, and a pipe has no content
+        with pytest.raises(AragError, match=reason):
             write(tmp_path / name)
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == content
     assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_what_a_crash_left_of_a_line_is_cut_off_and_a_whole_line_is_ended(
+def test_a_torn_last_line_is_removed_and_a_whole_one_gets_its_line_end(
     target: Path, write: Callable[[Path], None]
 ) -> None:
     write(target)
     line = target.read_bytes()
     for torn in (line[: len(line) // 2], line[:1], line[:9], b"\0" * 5000, line[:30] + b"\0\0\n"):
         target.write_bytes(line + torn)
-        assert len(appended(write, target)) == 2
+        assert len(append_and_read(write, target)) == 2
     target.write_bytes(line + line[:-1])
-    assert len(appended(write, target)) == 3
+    assert len(append_and_read(write, target)) == 3
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_line_that_does_not_fit_leaves_the_others_whole(
+def test_a_line_that_does_not_fit_leaves_the_other_lines_intact(
     target: Path, write: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(target)
-    whole = target.read_bytes()
+    content = target.read_bytes()
 
-    def half(descriptor: int, data: bytes) -> int:
-        return written(descriptor, data[: len(data) // 2])
+    def half_write(descriptor: int, data: bytes) -> int:
+        return whole_write(descriptor, data[: len(data) // 2])
 
-    written = os.write
-    monkeypatch.setattr(os, "write", half)
+    whole_write = os.write
+    monkeypatch.setattr(os, "write", half_write)
     with pytest.raises(RunError, match="the disk took a part of it"):
         write(target)
-    assert target.read_bytes() == whole
+    assert target.read_bytes() == content
 
 
-def test_records_of_a_run_that_are_a_link_are_refused(tmp_path: Path, target: Path) -> None:
+def test_a_records_file_that_is_a_link_is_rejected(tmp_path: Path, target: Path) -> None:
     questions = [Question("q0", "Who wrote Griselda?", ("Vivaldi",))]
-    asked = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
+    arguments = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
     out = tmp_path / "out"
-    run(*asked, OfflineModel(), out)
+    run(*arguments, OfflineModel(), out)
     target.write_bytes(b'{"mine": 1}\nmy last line\n')
     (out / "records.jsonl").unlink()
     (out / "records.jsonl").symlink_to(target)
     with pytest.raises(RunError) as caught:
-        run(*asked, OfflineModel(), out)
+        run(*arguments, OfflineModel(), out)
     assert str(caught.value) == (
         "Records cannot be written (it is a symbolic link).\n"
         f"Where: {out / 'records.jsonl'}\n"
@@ -156,7 +156,7 @@ def test_records_of_a_run_that_are_a_link_are_refused(tmp_path: Path, target: Pa
     (out / "records.jsonl").unlink()
     (out / "records.jsonl").write_bytes(b"my last line\n")
     with pytest.raises(RunError) as caught:
-        run(*asked, OfflineModel(), out)
+        run(*arguments, OfflineModel(), out)
     assert str(caught.value) == (
         "The last line is no record, nor what is left of one.\n"
         f"Where: {out / 'records.jsonl'}\n"
@@ -166,15 +166,15 @@ def test_records_of_a_run_that_are_a_link_are_refused(tmp_path: Path, target: Pa
     assert (out / "records.jsonl").read_bytes() == b"my last line\n"
 
 
-def test_a_whole_last_record_without_its_line_end_counts(tmp_path: Path) -> None:
+def test_a_complete_last_record_without_its_line_end_counts(tmp_path: Path) -> None:
     questions = [Question("q0", "Who wrote Griselda?", ("Vivaldi",))]
-    asked = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
-    run(*asked, OfflineModel(), tmp_path)
+    arguments = Index(MemoryEngine([GRISELDA]), "memory"), questions, load_preset("logical_read")
+    run(*arguments, OfflineModel(), tmp_path)
     path = tmp_path / "records.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    assert run(*asked, OfflineModel(), tmp_path).tally.asked == 0
-    assert path.read_bytes() == whole
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    assert run(*arguments, OfflineModel(), tmp_path).tally.asked == 0
+    assert path.read_bytes() == content
     assert set(read_records(tmp_path).by_id) == {"q0"}
 
 
@@ -194,9 +194,9 @@ def count_verdicts(path: Path) -> int:
 
 @pytest.mark.parametrize(
     ("write", "count"),
-    [(keep_record, count_records), (keep_reply, count_replies), (keep_verdict, count_verdicts)],
+    [(write_record, count_records), (write_reply, count_replies), (write_verdict, count_verdicts)],
 )
-def test_readers_count_a_whole_last_line_without_its_end_and_not_a_torn_one(
+def test_readers_count_a_complete_last_line_without_its_end_but_not_a_torn_one(
     tmp_path: Path, write: Callable[[Path], None], count: Callable[[Path], int]
 ) -> None:
     path = tmp_path / "records.jsonl"
@@ -208,7 +208,7 @@ def test_readers_count_a_whole_last_line_without_its_end_and_not_a_torn_one(
     assert count(path) == 0
 
 
-def test_a_link_beside_a_file_that_is_replaced_is_not_followed(
+def test_a_link_with_the_temporary_name_of_a_replaced_file_is_not_followed(
     tmp_path: Path, target: Path
 ) -> None:
     target.write_bytes(b"mine")

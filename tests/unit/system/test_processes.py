@@ -1,4 +1,4 @@
-"""Processes and cores, with and without what only Linux has: ``/proc``, ``sched_getaffinity``."""
+"""Processes and cores, with and without the /proc and sched_getaffinity that only Linux has."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.fixture(params=["proc", "ps", "neither"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What tells of processes: ``/proc``, ``ps`` as on macOS, or nothing but their numbers."""
+    """Set the source about processes: ``/proc``, ``ps`` as on macOS, or only their numbers."""
     if request.param == "ps" and shutil.which("ps") is None:
         pytest.skip("there is no ps")
     if request.param != "proc":
@@ -50,7 +50,7 @@ def test_a_process_runs_until_it_has_ended(sleeper: "subprocess.Popen[bytes]") -
     assert start_of(sleeper.pid) is None
 
 
-def test_a_number_that_another_process_has_now_is_not_taken_for_it(
+def test_a_process_id_that_another_process_reuses_is_not_mistaken_for_the_first(
     system: str, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     started = start_of(sleeper.pid)
@@ -68,7 +68,7 @@ def test_a_zombie_does_not_run(sleeper: "subprocess.Popen[bytes]") -> None:
     os.kill(sleeper.pid, signal.SIGKILL)
     last = time.monotonic() + 10
     while start_of(sleeper.pid) is not None and time.monotonic() < last:
-        time.sleep(0.01)  # nobody waits for it meanwhile
+        time.sleep(0.01)  # no process waits for the zombie meanwhile
     assert start_of(sleeper.pid) is None
     assert sleeper.returncode is None
 
@@ -86,13 +86,13 @@ def test_the_start_of_a_process_is_the_same_in_all_time_zones(
 
 
 @pytest.mark.usefixtures("system")
-def test_a_builder_is_at_work_as_long_as_its_process_runs(
+def test_a_builder_is_running_as_long_as_its_process_runs(
     sleeper: "subprocess.Popen[bytes]",
 ) -> None:
     builder = {**this_builder(), "process": sleeper.pid, "started": start_of(sleeper.pid)}
     assert is_running(builder)
     assert not is_running({**builder, "started": ""})
-    assert not is_running(this_builder())  # this process may resume what it began itself
+    assert not is_running(this_builder())  # a process may resume its own build
     sleeper.kill()
     sleeper.wait()
     assert not is_running(builder)
@@ -100,7 +100,7 @@ def test_a_builder_is_at_work_as_long_as_its_process_runs(
     assert not is_running({**builder, "machine": "another", "seen": time.time() - 1000})
 
 
-def test_cores_are_counted_where_the_system_does_not_say_which_are_ours(
+def test_cores_are_counted_on_systems_without_affinity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)

@@ -1,4 +1,4 @@
-"""How far long work is, in plain lines and as a bar."""
+"""The progress of long work, in plain lines and as a bar."""
 
 import io
 import sys
@@ -45,14 +45,14 @@ def test_slow_work_is_counted_by_the_minute(clock: list[float]) -> None:
     ]
 
 
-def test_plain_lines_are_quiet_between_two_of_them_and_for_short_stages(
+def test_no_plain_line_is_printed_within_the_interval_or_for_short_stages(
     clock: list[float],
 ) -> None:
     stream = io.StringIO()
     progress = PlainProgress(stream, interval_s=60)
     progress.begin("documents", 400)
-    for done in range(100):
-        progress.update(done, done)
+    for count in range(100):
+        progress.update(count, count)
     progress.stage("reading passages", 3, 9)
     assert stream.getvalue() == ""
     clock[0] += 61
@@ -77,7 +77,7 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> _Terminal:
     return terminal
 
 
-def test_a_terminal_gets_one_bar_that_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_bar_that_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _terminal(monkeypatch)
     progress = TerminalProgress()
     progress.note("before")
@@ -105,5 +105,5 @@ def test_a_terminal_shows_a_stage_that_comes_before_the_work(
     assert "25%" in text
 
 
-def test_times_are_said_in_words() -> None:
+def test_durations_are_written_with_units() -> None:
     assert [duration(seconds) for seconds in (59, 200, 7500)] == ["59 s", "3 min 20 s", "2 h 5 min"]

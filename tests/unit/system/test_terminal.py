@@ -1,4 +1,4 @@
-"""What a corpus, a model or a server wrote does not reach a terminal as commands to it."""
+"""Text of a corpus, a model or a server does not reach a terminal as commands."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from arag_search.system.terminal import visible
 from tests.support.terminal import COMMANDS, OBEYED
 
 
-@pytest.mark.parametrize("what", OBEYED)
-def test_every_character_that_a_terminal_obeys_is_written_out(what: str) -> None:
-    assert not COMMANDS.search(visible(OBEYED[what]))
+@pytest.mark.parametrize("name", OBEYED)
+def test_every_control_character_of_a_terminal_is_escaped(name: str) -> None:
+    assert not COMMANDS.search(visible(OBEYED[name]))
 
 
-def test_text_that_gives_no_commands_stays_as_it_is() -> None:
+def test_text_without_commands_is_unchanged() -> None:
     text = "Il Vero,\tatto 2\nקול עברי \u200f ‘l’art’ 𝄞 e\u0301"
     assert visible(text) == text
     assert visible("two\r\nlines") == "two\nlines"

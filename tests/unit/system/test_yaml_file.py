@@ -1,4 +1,4 @@
-"""Files of YAML: they make no objects, refer to nothing, and cost no more than they hold."""
+"""Files of YAML: they create no objects, use no references, and are read at bounded cost."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ LOADERS: tuple[Callable[[Path], object], ...] = (Prices.load, lambda path: load_
         "!!python/module:os",
     ],
 )
-def test_a_tag_of_python_makes_no_object_and_runs_nothing(
+def test_a_python_tag_creates_no_object_and_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Callable[[Path], object], value: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_a_tag_of_python_makes_no_object_and_runs_nothing(
         "- &a [*a]",
     ],
 )
-def test_a_file_that_refers_to_itself_is_refused(
+def test_a_file_that_refers_to_itself_is_rejected(
     tmp_path: Path, load: Callable[[Path], object], text: str
 ) -> None:
     file = tmp_path / "file.yaml"
@@ -60,7 +60,7 @@ def test_a_file_that_refers_to_itself_is_refused(
 
 
 def bomb(levels: int) -> str:
-    """Nine aliases a level: 9 to the power of ``levels`` values."""
+    """Write nine aliases per level, which expand to 9 to the power of ``levels`` values."""
     lines = ["a: &l0 {prompt: 1, completion: 1}"]
     for level in range(levels):
         lines.append(f"b{level}: &l{level + 1} [{', '.join([f'*l{level}'] * 9)}]")
@@ -68,13 +68,13 @@ def bomb(levels: int) -> str:
 
 
 @pytest.mark.parametrize("text", [bomb(9), "a: &a {prompt: 1}\nb: *a\n", "a: &a [*a]\nb: 1\nc: 2"])
-def test_aliases_are_refused_before_they_are_followed(tmp_path: Path, text: str) -> None:
+def test_aliases_are_rejected_before_they_are_followed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
-    for what, read in (("price list", Prices.load), ("suite", load_suite)):
+    for kind, load in (("price list", Prices.load), ("suite", load_suite)):
         with pytest.raises(ConfigError) as caught:
-            read(file)
-        assert str(caught.value).startswith(f"The {what} has an alias, *")
+            load(file)
+        assert str(caught.value).startswith(f"The {kind} has an alias, *")
         assert str(caught.value).endswith(
             f"\nWhere: {file}\nAllowed: every value written out where it belongs\n"
             "Do: Replace the alias by what it stands for."
@@ -102,7 +102,7 @@ class Key(str):
         return super().__hash__()
 
 
-def test_keys_that_repeat_are_found_without_comparing_each_with_each() -> None:
+def test_duplicate_keys_are_found_without_comparing_all_pairs() -> None:
     keys = [Key(f"model-{number}") for number in range(2_000)]
     assert repeated([*keys, keys[7], Key("model-3")]) == ["model-3", "model-7"]
     assert Key.compared < 20_000
@@ -117,7 +117,7 @@ def test_keys_that_repeat_are_found_without_comparing_each_with_each() -> None:
         ("1e400", ""),
     ],
 )
-def test_numbers_without_end_are_refused(tmp_path: Path, number: str, problem: str) -> None:
+def test_excessively_long_numbers_are_rejected(tmp_path: Path, number: str, problem: str) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(f"m: {{prompt: {number}, completion: 2}}\n")
     with pytest.raises(ConfigError) as caught:

@@ -20,9 +20,9 @@ from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, index_of, random_chunks
 
 
-def test_python_code_gets_whole_results_and_errors_instead_of_texts(index: Index) -> None:
-    found = index.chunk_read(["vivaldi.2", "page.1"])
-    assert [(one.chunk.id, one.previous_id, one.next_id) for one in found] == [
+def test_python_code_gets_result_objects_and_exceptions_instead_of_texts(index: Index) -> None:
+    reads = index.chunk_read(["vivaldi.2", "page.1"])
+    assert [(read.chunk.id, read.previous_id, read.next_id) for read in reads] == [
         ("vivaldi.2", "vivaldi.1", None),
         ("page.1", None, None),
     ]
@@ -68,10 +68,13 @@ def test_a_chunk_that_was_read_before_costs_nothing(read: ChunkRead) -> None:
     result = read.run({"chunk_ids": ["page.1"]}, read_set)
     assert result.text == "[page.1] This chunk has been read before."
     assert (result.status, result.ids, result.retrieved_tokens) == ("ok", ("page.1",), 0)
-    assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6  # another question
+    # Another question has a read set of its own.
+    assert read.run({"chunk_ids": ["page.1"]}).retrieved_tokens == 6
 
 
-def test_unknown_ids_are_named_and_an_error_only_if_all_are(read: ChunkRead) -> None:
+def test_unknown_ids_are_named_and_are_an_error_only_if_all_ids_are_unknown(
+    read: ChunkRead,
+) -> None:
     result = read.run({"chunk_ids": ["page", "page.1", "[page.1]"]})
     assert result.text == (
         "[page.1]\nA page without a title.\n"
@@ -119,7 +122,7 @@ def test_ids_are_looked_up_in_nfc() -> None:
         ),
     ],
 )
-def test_a_read_that_cannot_be_done_is_an_error(
+def test_an_impossible_read_is_an_error(
     read: ChunkRead, arguments: dict[str, object], message: str
 ) -> None:
     result = read.run(arguments)
@@ -159,35 +162,35 @@ def test_a_long_chunk_is_read_in_several_calls_and_then_marked() -> None:
     sentences = [f"Sentence {number} is about an opera by {'la ' * 9}. " for number in range(40)]
     tool = ChunkRead(index_of(chunk(0, "d", "Long", *sentences)), max_result_tokens=200)
     read_set = ReadSet()
-    shown, first, steps = "", 1, 0
+    text, first, steps = "", 1, 0
     while True:
         result = tool.run({"chunk_ids": ["d.1"], "from_sentence": first}, read_set)
         steps += 1
         assert result.result_tokens <= 200
         body = result.text.splitlines()[1]
-        shown += body + " "
+        text += body + " "
         assert result.retrieved_tokens == count_tokens("Long") + count_tokens(body)
         if "d.1" in read_set.read:
             break
-        go_on = re.fullmatch(
+        continuation = re.fullmatch(
             r'Shown up to sentence (\d+) of 40\. Go on: chunk_ids \["d\.1"\], '
             r"from_sentence (\d+)\.",
             result.text.splitlines()[-1],
         )
-        assert go_on
-        assert int(go_on[1]) == int(go_on[2]) - 1 == read_set.sentences_read["d.1"]
-        first = int(go_on[2])
+        assert continuation
+        assert int(continuation[1]) == int(continuation[2]) - 1 == read_set.sentences_read["d.1"]
+        first = int(continuation[2])
     assert steps > 3
-    assert shown == "".join(sentences)
-    again = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
-    assert again.text == "[d.1] This chunk has been read before."
+    assert text == "".join(sentences)
+    repeated = tool.run({"chunk_ids": ["d.1"], "from_sentence": 5}, read_set)
+    assert repeated.text == "[d.1] This chunk has been read before."
 
 
-def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_shown() -> None:
+def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_are_shown() -> None:
     chunks = [chunk(n, f"d{n}", "", "la " * length) for n, length in enumerate((90, 90, 9, 200))]
     tool = ChunkRead(index_of(*chunks), max_result_tokens=200)
     read_set = ReadSet()
-    result = tool.run({"chunk_ids": [one.id for one in chunks] + ["nope"]}, read_set)
+    result = tool.run({"chunk_ids": [passage.id for passage in chunks] + ["nope"]}, read_set)
     assert result.text == (
         f"[d0.1]\n{('la ' * 90).strip()}\n[d2.1]\n{('la ' * 9).strip()}\n"
         'Not shown for want of room: chunk_ids ["d1.1", "d3.1"].\n'
@@ -195,7 +198,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_shown() ->
     )
     assert result.ids == ("d0.1", "d2.1")
     assert read_set.read == {"d0.1", "d2.1"}
-    result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first costs no room
+    result = tool.run({"chunk_ids": ["d0.1", "d3.1"]}, read_set)  # the first passage needs no room
     assert result.ids == ("d0.1", "d3.1")
     assert result.text.startswith("[d0.1] This chunk has been read before.\n[d3.1]\nla la")
 
@@ -205,7 +208,7 @@ def test_chunks_that_do_not_fit_are_named_and_shorter_ones_after_them_shown() ->
 def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: int) -> None:
     chunks = random_chunks(random)
     tool = ChunkRead(index_of(*chunks), max_result_tokens=bound)
-    ids = random.sample([one.id for one in chunks], k=min(len(chunks), 12))
+    ids = random.sample([passage.id for passage in chunks], k=min(len(chunks), 12))
     result = tool.run({"chunk_ids": [*ids, "nope"]})
     assert count_tokens(result.text) == result.result_tokens <= bound
     assert result.retrieved_tokens < result.result_tokens
@@ -215,8 +218,8 @@ def test_every_read_keeps_the_bound_and_reads_to_the_end(random: Random, bound: 
             result = tool.run({"chunk_ids": [chunk_id], "from_sentence": first}, read_set)
             assert result.result_tokens <= bound
             assert result.ids == (chunk_id,)
-            found = re.search(r"from_sentence (\d+)\.$", result.text)
-            assert found or chunk_id in read_set.read
-            if found:
-                assert int(found[1]) > first
-                first = int(found[1])
+            continuation = re.search(r"from_sentence (\d+)\.$", result.text)
+            assert continuation or chunk_id in read_set.read
+            if continuation:
+                assert int(continuation[1]) > first
+                first = int(continuation[1])

@@ -1,4 +1,4 @@
-"""The registry of tools: what it says of a tool is true of its class."""
+"""The registry of tools: each entry agrees with the class of its tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arag_search.tools.search import SearchTool
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
-def test_a_registered_tool_has_a_class_of_its_name(tool: RegisteredTool) -> None:
+def test_a_registered_tool_has_a_class_with_its_name(tool: RegisteredTool) -> None:
     assert tool.tool_class.name == tool.name
     assert issubclass(tool.tool_class, SearchTool) == (tool.name in SEARCH_TOOLS)
 
@@ -20,6 +20,6 @@ def test_a_registered_tool_has_a_description_file(name: str) -> None:
     assert describe(name)
 
 
-def test_tools_search_or_read_and_have_short_names_of_their_own() -> None:
+def test_tools_search_or_read_and_have_distinct_short_names() -> None:
     assert sorted(READ_TOOLS) == ["chunk_read"]
     assert len({tool.short_name for tool in TOOLS.values()}) == len(TOOLS)

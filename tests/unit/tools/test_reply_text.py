@@ -25,10 +25,10 @@ from tests.support.passages import VIVALDI, index_of, random_chunks
 
 def test_a_search_shows_passages_with_title_and_text(logical: LogicalSearch) -> None:
     reply = logical.run({"query": "venice", "top_k": 1}).text
-    (shown,) = passages_in(reply)
-    assert shown.id in ("vivaldi.1", "griselda.1")
-    assert "Venice" in shown.text
-    assert "part" not in shown.title
+    (passage,) = passages_in(reply)
+    assert passage.id in ("vivaldi.1", "griselda.1")
+    assert "Venice" in passage.text
+    assert "part" not in passage.title
     assert offers_more(reply)
     assert not offers_more(logical.run({"query": "goldoni"}).text)
     assert passages_in(logical.run({"query": "nowhere"}).text) == []
@@ -42,8 +42,8 @@ def test_a_read_shows_no_more_than_title_and_text(read: ChunkRead) -> None:
             "vivaldi.2", "Antonio Vivaldi", "He died in Vienna. Vivaldi's music was forgotten."
         )
     ]
-    again = read.run({"chunk_ids": ["vivaldi.2", "page.1"]}, read_set).text
-    assert [one.id for one in passages_in(again, of_read=True)] == ["page.1"]
+    repeated = read.run({"chunk_ids": ["vivaldi.2", "page.1"]}, read_set).text
+    assert [passage.id for passage in passages_in(repeated, of_read=True)] == ["page.1"]
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,18 @@ def test_a_passage_shown_before_has_no_text(index: Index) -> None:
     tool = LogicalSearch(index, style=ReplyStyle(full_text=True, suppress_shown=True))
     read_set = ReadSet()
     tool.run({"query": "goldoni"}, read_set)
-    (shown,) = passages_in(tool.run({"query": "goldoni"}, read_set).text)
-    assert shown == ShownPassage("griselda.1", "Griselda (Vivaldi)", "")
+    (passage,) = passages_in(tool.run({"query": "goldoni"}, read_set).text)
+    assert passage == ShownPassage("griselda.1", "Griselda (Vivaldi)", "")
 
 
-def test_a_line_of_the_corpus_passes_for_no_header_where_the_ids_are_known() -> None:
+def test_a_line_of_the_corpus_is_not_taken_for_a_header_if_the_ids_are_known() -> None:
     reply = "1 of 1 passage for a\n[a.1] A\nOne.\n[b.1] Two.\nMore: of this"
     assert len(passages_in(reply)) == 2
-    (shown,) = passages_in(reply, ids=["a.1"])
-    assert shown.text == "One.\n[b.1] Two.\nMore: of this"
+    (passage,) = passages_in(reply, ids=["a.1"])
+    assert passage.text == "One.\n[b.1] Two.\nMore: of this"
 
 
-def test_an_id_may_hold_brackets_where_the_ids_are_known() -> None:
+def test_an_id_may_contain_brackets_if_the_ids_are_known() -> None:
     reply = "2 of 2 passages for a\n[a[1]] A, part 1 of 2\nOne.\n[b] c] B\nTwo.\n[a[1]]close"
     assert passages_in(reply, ids=["a[1]", "b] c"]) == [
         ShownPassage("a[1]", "A", "One."), ShownPassage("b] c", "B", "Two.\n[a[1]]close")
@@ -80,7 +80,7 @@ def test_an_id_may_hold_brackets_where_the_ids_are_known() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) -> None:
+def test_parsed_passages_have_the_tokens_that_the_tool_counts(seed: int) -> None:
     random = Random(seed)
     index = index_of(*random_chunks(random))
     style = ReplyStyle(
@@ -91,17 +91,19 @@ def test_the_tokens_of_what_is_read_are_those_that_the_tool_counts(seed: int) ->
         (KeywordSearch(index, style=style), {"keywords": ["opera"]}),
     ):
         result = tool.run(arguments)
-        shown = passages_in(result.text, ids=result.ids)
-        assert [one.id for one in shown] == list(result.ids)
-        counted = sum(count_tokens(one.title) + count_tokens(one.text) for one in shown)
+        passages = passages_in(result.text, ids=result.ids)
+        assert [passage.id for passage in passages] == list(result.ids)
+        counted = sum(
+            count_tokens(passage.title) + count_tokens(passage.text) for passage in passages
+        )
         assert counted == result.retrieved_tokens
 
 
-def test_the_sample_of_passages_is_read_whole() -> None:
+def test_the_sample_passages_are_read_whole() -> None:
     with index_of(*VIVALDI) as index:
         tool = LogicalSearch(index, style=ReplyStyle(full_text=True))
         result = tool.run({"query": "vivaldi OR opera OR page", "top_k": 5})
-        texts = {one.id: one.content for one in VIVALDI}
-        assert {one.id: one.text for one in passages_in(result.text)} == {
-            one: texts[one] for one in result.ids
+        contents = {chunk.id: chunk.content for chunk in VIVALDI}
+        assert {passage.id: passage.text for passage in passages_in(result.text)} == {
+            id: contents[id] for id in result.ids
         }

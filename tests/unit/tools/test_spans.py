@@ -1,5 +1,5 @@
-"""Where passages are in replies: told by the tools, kept in records, and read from there by all who
-judge or show them, whatever the passages hold."""
+"""The places of passages in replies: tools report them, records store them, and evaluation and
+pages read them from the records, whatever the passages contain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.support.records import record
 
 
 def expected_text(chunk: Chunk, span: PassageSpan) -> str:
-    """The sentences of a passage that a span says are shown, as any reply writes them."""
+    """Return the sentences of a passage that a span covers, joined as in a reply."""
     numbers = [number - 1 for number in span.sentences or ()]
     return join_sentences(chunk.sentences(), numbers)
 
@@ -58,15 +58,15 @@ def unspaced(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """A text without white space, and without the marks of what is left out around it."""
+    """Return a text without white space and without the marks of omissions at its ends."""
     return unspaced(text).removeprefix("...").removesuffix("...")
 
 
 def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
-    """A result says of each passage what stands at its place."""
+    """Check that a result describes each passage as its text shows it."""
     assert [span.id for span in result.passages] == list(result.ids)
     for span in result.passages:
-        chunk, shown = chunks[span.id], span.text_in(result.text)
+        chunk, shown_text = chunks[span.id], span.text_in(result.text)
         assert span.title == chunk.title
         header = result.text[span.start :].partition("\n")[0]
         if span.left_out == "read":
@@ -74,19 +74,19 @@ def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
         else:
             assert header.startswith(f"[{span.id}] {shown_title(chunk.title)}".rstrip())
         if span.left_out is not None:
-            assert (shown, span.sentences, span.whole) == ("", (), False)
+            assert (shown_text, span.sentences, span.whole) == ("", (), False)
             continue
         content = chunk.content.strip()
-        assert span.whole == (unspaced(shown) == unspaced(content))
+        assert span.whole == (unspaced(shown_text) == unspaced(content))
         expected = bare(expected_text(chunk, span))
-        assert expected.startswith(bare(shown))
-        if not shown.endswith("..."):
-            assert expected == bare(shown)
+        assert expected.startswith(bare(shown_text))
+        if not shown_text.endswith("..."):
+            assert expected == bare(shown_text)
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.booleans(), st.sampled_from((200, 700, 4000)))
 @settings(max_examples=examples(60))
-def test_a_result_says_where_each_passage_is_whatever_the_passages_hold(
+def test_a_result_gives_the_place_of_each_passage_whatever_the_passages_contain(
     random: Random, full_text: bool, bound: int
 ) -> None:
     chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
@@ -96,8 +96,8 @@ def test_a_result_says_where_each_passage_is_whatever_the_passages_hold(
     read_set = ReadSet()
     for query in ("opera", "goldoni", "opera OR venice"):
         check_result(search.run({"query": query, "top_k": 20}, read_set), chunks)
-        found = search.run({"query": query, "granularity": "sentence"}, read_set)
-        check_result(found, chunks)
+        result = search.run({"query": query, "granularity": "sentence"}, read_set)
+        check_result(result, chunks)
     for first in (1, 2, 1):
         ids = [random.choice(list(chunks))] if first > 1 else list(chunks)
         result = read.run({"chunk_ids": [*ids, "nope"], "from_sentence": 1}, read_set)
@@ -106,25 +106,25 @@ def test_a_result_says_where_each_passage_is_whatever_the_passages_hold(
 
 
 def passages_of_a_page(step: Step) -> list[tuple[str, str]]:
-    """Ids and texts of the passages of a step as a page shows them."""
+    """Return the ids and texts of the passages of a step as a page shows them."""
     texts = Texts()
-    (told,) = Steps(texts, ANY_SCHEMA).of(record("q", "x", step))
+    (viewed,) = Steps(texts, ANY_SCHEMA).of(record("q", "x", step))
     all_texts = texts.all()
     return [
         (passage["id"], "" if "text" not in passage else all_texts[passage["text"]])
-        for passage in told["passages"]
+        for passage in viewed["passages"]
     ]
 
 
 @given(st.integers(0, 1_000_000).map(Random))
 @settings(max_examples=examples(40))
-def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
+def test_evidence_and_pages_show_what_tools_returned_whatever_the_passages_contain(
     random: Random,
 ) -> None:
     chunks = {chunk.id: chunk for chunk in hostile_chunks(random)}
-    made = random_record(index_of(*chunks.values()), random, list(chunks))
-    stored = Record.from_json(json.loads(made.to_line()))
-    assert stored == made
+    original = random_record(index_of(*chunks.values()), random, list(chunks))
+    stored = Record.from_json(json.loads(original.to_line()))
+    assert stored == original
     assert not stored.is_read_from_text
     returned = [
         {span.id: span.text_in(step.tool_output) for span in step.passages or ()}
@@ -146,21 +146,21 @@ def test_evidence_and_pages_show_what_was_returned_whatever_the_passages_hold(
             shown = [place for place, texts in enumerate(returned) if id in texts]
             assert sighting.visible == (visible[0] if visible else None)
             assert sighting.shown == (shown[0] if shown else None)
-    searched = [step for step in stored.trajectory if not step.is_read]
-    assert shown_titles(record("q", "x", *searched)) == {
-        chunks[span.id].title for step in searched for span in step.passages or ()
+    search_step = [step for step in stored.trajectory if not step.is_read]
+    assert shown_titles(record("q", "x", *search_step)) == {
+        chunks[span.id].title for step in search_step for span in step.passages or ()
     } - {""}
 
 
-# Lines of passages that look like ours
+# Lines of passages that look like lines of a reply
 
 
-def searched(*chunks: Chunk, query: str = "opera", **options: Any) -> Step:
-    """The step of a search over these passages."""
-    return asked_of(index_of(*chunks), "logical_search", {"query": query}, **options)
+def search_step(*chunks: Chunk, query: str = "opera", **options: Any) -> Step:
+    """Return the step of a search over these passages."""
+    return last_step(index_of(*chunks), "logical_search", {"query": query}, **options)
 
 
-def asked_of(index: Index, tool: str, arguments: dict[str, Any], repeat: int = 1) -> Step:
+def last_step(index: Index, tool: str, arguments: dict[str, Any], repeat: int = 1) -> Step:
     script = [calls(call(tool, f"c{at}", **arguments)) for at in range(repeat)]
     model = ScriptedModel([*script, ModelReply("Answer: x")])
     return Agent(index, load_preset("logical_read"), model).ask("Who?").trajectory[-1]
@@ -178,20 +178,20 @@ def asked_of(index: Index, tool: str, arguments: dict[str, Any], repeat: int = 1
         "Note: Antonio Vivaldi",
     ],
 )
-def test_a_line_of_a_passage_that_looks_like_ours_is_its_text_and_no_title(line: str) -> None:
+def test_a_line_of_a_passage_that_looks_like_a_reply_line_is_text_and_no_title(line: str) -> None:
     passage = replace(chunk(0, "d", "Opera", f"An opera.\n{line}\nThe end."), id="d.1")
     other = replace(chunk(1, "e", "Tune", "An opera too."), id="0")
-    step = searched(passage, other)
+    step = search_step(passage, other)
     assert {"d.1", "0"} == {section.id for section in step.shown_passages()}
     assert ShownPassage("d.1", "Opera", f"An opera.\n{line}\nThe end.") in step.shown_passages()
-    asked_for = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
-    ((sighting,),) = sightings_by_title(asked_for, record("q", "x", step))
+    question = Question("q", "?", ("x",), supporting_titles=("Antonio Vivaldi",))
+    ((sighting,),) = sightings_by_title(question, record("q", "x", step))
     assert sighting.shown is None
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\x85", "\v", "\f", "\r"])
 def test_a_line_feed_alone_ends_a_line(end: str) -> None:
-    step = searched(chunk(0, "d", "Opera", f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."))
+    step = search_step(chunk(0, "d", "Opera", f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."))
     (section,) = step.shown_passages()
     assert section.text == f"An opera.{end}[d.1] Vivaldi{end}More: offset=1."
     older = replace(step, passages=None)
@@ -207,24 +207,24 @@ def test_a_line_feed_alone_ends_a_line(end: str) -> None:
         "This chunk has been read before.",
     ],
 )
-def test_a_title_is_met_whatever_its_length_and_its_end(title: str) -> None:
-    wanted = Question("q", "?", ("x",), supporting_titles=(title,))
-    step = searched(chunk(0, "d", title, "An opera."))
-    ((sighting,),) = sightings_by_title(wanted, record("q", "x", step))
+def test_a_title_is_recognised_whatever_its_length_and_its_end(title: str) -> None:
+    question = Question("q", "?", ("x",), supporting_titles=(title,))
+    step = search_step(chunk(0, "d", title, "An opera."))
+    ((sighting,),) = sightings_by_title(question, record("q", "x", step))
     assert sighting.shown == 0
 
 
 def test_the_nudge_of_the_loop_is_no_evidence() -> None:
     with index_of(*VIVALDI) as index:
-        step = asked_of(index, "chunk_read", {"chunk_ids": ["page.1"]}, repeat=4)
+        step = last_step(index, "chunk_read", {"chunk_ids": ["page.1"]}, repeat=4)
         assert step.tool_output.endswith(NOTHING_NEW)
-        step = asked_of(index, "logical_search", {"query": "opera"}, repeat=4)
+        step = last_step(index, "logical_search", {"query": "opera"}, repeat=4)
         assert step.tool_output.endswith(NOTHING_NEW)
     text = f"1 of 1 passage for x\n[a.1] A\nOpera.\n{NOTHING_NEW}"
-    told = Step(1, "logical_search", {}, text, "", "ok", ("a.1",), 1, 9, 9, 0.1)
+    nudged = Step(1, "logical_search", {}, text, "", "ok", ("a.1",), 1, 9, 9, 0.1)
     pieces = [[EvidencePiece("A", ("a.1",), "title", "3")]]
     for passages in (None, (PassageSpan("a.1", "A", 21, 29, 35, (1,), True),)):
-        step = replace(told, passages=passages)
+        step = replace(nudged, passages=passages)
         assert [section.text for section in step.shown_passages()] == ["Opera."]
         assert sightings_by_passage(pieces, record("q", "x", step))[0][0].visible is None
 
@@ -232,7 +232,7 @@ def test_the_nudge_of_the_loop_is_no_evidence() -> None:
 # Bounds, and records that do not fit
 
 
-def test_spans_of_a_text_that_is_cut_end_with_it() -> None:
+def test_spans_of_a_truncated_text_are_clipped_to_it() -> None:
     spans = (PassageSpan("a", "A", 0, 6, 10, (1,), True), PassageSpan("b", "B", 11, 17, 30, (1,)))
     assert clipped(spans, 30) == spans
     assert clipped(spans, 20) == (spans[0], replace(spans[1], end=20, whole=False))
@@ -243,16 +243,16 @@ def test_spans_of_a_text_that_is_cut_end_with_it() -> None:
 @pytest.mark.parametrize(
     "changes", [{"start": -1}, {"start": 3}, {"end": 99}, {"text_start": 1}, {"id": "b"}]
 )
-def test_a_record_whose_passages_do_not_fit_its_text_is_refused(changes: dict[str, Any]) -> None:
+def test_a_record_whose_passages_do_not_fit_its_text_is_rejected(changes: dict[str, Any]) -> None:
     from arag_search.errors import RunError
 
     span = PassageSpan("a", "A", 5, 11, 16, (1,), True)
     step = Step(1, "x", {}, "head\n[a] A\nOpera", "", "ok", ("a",), 1, 9, 9, 0.1, (span,))
-    written = record("q", "x", step).to_json()
-    assert Record.from_json(written).trajectory == (step,)
-    written["trajectory"][0]["passages"][0].update(changes)
+    record_json = record("q", "x", step).to_json()
+    assert Record.from_json(record_json).trajectory == (step,)
+    record_json["trajectory"][0]["passages"][0].update(changes)
     with pytest.raises(RunError, match=r"^A record cannot be read: trajectory\.0"):
-        Record.from_json(written)
+        Record.from_json(record_json)
 
 
 @pytest.mark.parametrize(
@@ -261,12 +261,12 @@ def test_a_record_whose_passages_do_not_fit_its_text_is_refused(changes: dict[st
         (27, True, "1 of 27 hits"),
         (1_000, False, "1 of more than 1,000 hits"),
         (1_000, True, "1 of 1,000 hits"),
-        (1_000, None, "1 of 1,000 or more hits"),  # older records do not tell
+        (1_000, None, "1 of 1,000 or more hits"),  # older records do not say
         (27, None, "1 of 27 hits"),
         (None, None, "1 nearest"),
     ],
 )
-def test_a_total_that_was_cut_off_is_not_shown_as_the_number_of_hits(
+def test_a_total_that_stopped_at_its_limit_is_not_shown_as_the_number_of_hits(
     total: int | None, is_exact: bool | None, text: str
 ) -> None:
     step = Step(

@@ -28,10 +28,10 @@ def test_the_longest_snippets_are_shortened_first() -> None:
         chunk(0, "short", "", "An opera about nothing. ", "A second opera."),
         chunk(1, "long", "", *long),
     )
-    whole = LogicalSearch(index).run({"query": "opera"})
+    full_reply = LogicalSearch(index).run({"query": "opera"})
     tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
-    assert whole.result_tokens < MIN_RESULT_TOKENS
-    assert tool.run({"query": "opera"}).text == whole.text
+    assert full_reply.result_tokens < MIN_RESULT_TOKENS
+    assert tool.run({"query": "opera"}).text == full_reply.text
     tool.max_result_tokens = 110
     tool.style = ReplyStyle(max_result_tokens=110)
     assert tool.run({"query": "opera"}).text == (
@@ -48,15 +48,15 @@ def test_hits_that_do_not_fit_are_dropped_from_the_end_and_named() -> None:
     index = index_of(*(chunk(n, f"d{n}", "", "opera " + "la " * 300) for n in range(20)))
     tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=MIN_RESULT_TOKENS))
     result = tool.run({"query": "opera", "top_k": 20})
-    shown = len(result.ids)
-    assert 4 <= shown < 20
-    assert result.ids == tuple(f"d{number}.1" for number in range(shown))
+    count = len(result.ids)
+    assert 4 <= count < 20
+    assert result.ids == tuple(f"d{number}.1" for number in range(count))
     lines = result.text.splitlines()
-    assert lines[0] == f"{shown} of 20 passages for opera"
+    assert lines[0] == f"{count} of 20 passages for opera"
     assert re.fullmatch(
-        rf"Not shown for want of room: \[d{shown}\.1\], .* and \d+ more\.", lines[-2]
+        rf"Not shown for want of room: \[d{count}\.1\], .* and \d+ more\.", lines[-2]
     )
-    assert lines[-1] == f"More: offset={shown}. Full text: chunk_read."
+    assert lines[-1] == f"More: offset={count}. Full text: chunk_read."
     tool = LogicalSearch(index, style=ReplyStyle(max_result_tokens=450))
     result = tool.run({"query": "opera", "top_k": 20})
     dropped = ", ".join(f"[d{number}.1]" for number in range(len(result.ids), 20))
@@ -71,14 +71,14 @@ def test_a_giant_sentence_is_cut() -> None:
     assert result.text.endswith("la la ...\nFull text: chunk_read.")
 
 
-def test_a_long_title_is_cut_and_counts_as_it_is_shown() -> None:
+def test_a_long_title_is_truncated_and_its_shown_tokens_count() -> None:
     title = "The opera " + "of the opera " * 200
     result = LogicalSearch(index_of(chunk(0, "d", title, "opera"))).run({"query": "opera"})
     _, header, body, _ = result.text.splitlines()
-    shown = header.removeprefix("[d.1] ")
-    assert shown.endswith("opera of ...")
-    assert shown == cut_to(title, MAX_TITLE_TOKENS)
-    assert result.retrieved_tokens == count_tokens(shown) + count_tokens(body)
+    shown_title = header.removeprefix("[d.1] ")
+    assert shown_title.endswith("opera of ...")
+    assert shown_title == cut_to(title, MAX_TITLE_TOKENS)
+    assert result.retrieved_tokens == count_tokens(shown_title) + count_tokens(body)
 
 
 def test_the_query_and_the_notes_leave_room_for_hits() -> None:
@@ -104,15 +104,15 @@ def test_problems_are_cut_to_the_bound_and_the_mended_query_stays(index: Index) 
     assert result.text.startswith("Tool not run: 51 problems.\n")
 
 
-def test_a_bound_that_is_too_small_is_refused(index: Index) -> None:
+def test_a_bound_that_is_too_small_is_rejected(index: Index) -> None:
     with pytest.raises(ArgumentError) as caught:
         ChunkRead(index, max_result_tokens=199)
     assert str(caught.value) == "max_result_tokens is 199.\nAllowed: 200 or more"
 
 
 def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
-    """Title and body of each passage as the text has them. No content here holds a line break."""
-    found: dict[str, tuple[str, str]] = {}
+    """Return title and body of each passage in the text. No content here has a line break."""
+    blocks: dict[str, tuple[str, str]] = {}
     lines = result.text.splitlines()
     for chunk_id in result.ids:
         (at,) = (n for n, line in enumerate(lines) if f"{line} ".startswith(f"[{chunk_id}] "))
@@ -120,8 +120,8 @@ def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
         title = re.sub(r"(^|, )part \d of \d$", "", title)
         after = lines[at + 1] if at + 1 < len(lines) else ""
         is_text = not after.startswith(("[", "More: ", "Full text: ", "Not shown for want"))
-        found[chunk_id] = title, after if is_text else ""
-    return found
+        blocks[chunk_id] = title, after if is_text else ""
+    return blocks
 
 
 @given(
@@ -134,7 +134,7 @@ def written_blocks(result: ToolResult) -> dict[str, tuple[str, str]]:
 def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_what_it_shows(
     random: Random, bound: int, full_text: bool, chunk_read: bool
 ) -> None:
-    chunks = {one.id: one for one in random_chunks(random)}
+    chunks = {chunk.id: chunk for chunk in random_chunks(random)}
     style = ReplyStyle(full_text=full_text, chunk_read=chunk_read, max_result_tokens=bound)
     index = index_of(*chunks.values())
     searches: tuple[tuple[Tool, dict[str, object]], ...] = (
@@ -184,7 +184,7 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
     assert FULL.bound == 12_000
 
 
-def test_full_passages_are_whole_or_not_there_but_for_the_first() -> None:
+def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
     long = "opera " + "la " * 120
     index = index_of(*(chunk(number, f"d{number}", "", long) for number in range(3)))
     style = ReplyStyle(full_text=True, chunk_read=False, max_result_tokens=300)
@@ -202,7 +202,7 @@ def test_full_passages_are_whole_or_not_there_but_for_the_first() -> None:
     assert not read_set.shown
 
 
-def test_a_passage_that_was_shown_in_full_is_not_shown_again_where_that_is_asked(
+def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
     index: Index, read: ChunkRead
 ) -> None:
     read_set = ReadSet()
@@ -223,8 +223,8 @@ def test_a_passage_that_was_shown_in_full_is_not_shown_again_where_that_is_asked
     assert read_set.read == {"vivaldi.2"}
     blocks = written_blocks(result)
     assert blocks["griselda.1"] == ("Griselda (Vivaldi)", "")
-    again = LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
-    assert "(shown before)" not in again.text
+    unsuppressed = LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
+    assert "(shown before)" not in unsuppressed.text
 
 
 def test_a_search_does_not_mark_as_read(logical: LogicalSearch) -> None:

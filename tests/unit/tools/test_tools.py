@@ -1,4 +1,4 @@
-"""What a search shows, and how arguments are checked."""
+"""The replies of searches, and the checks of arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_logical_search_shows_query_hits_snippets_and_how_to_get_more(
     )
 
 
-def test_notes_stand_under_the_first_line(logical: LogicalSearch) -> None:
+def test_notes_are_under_the_first_line(logical: LogicalSearch) -> None:
     result = logical.run({"query": "premiere and opera", "top_k": 1})
     assert result.text == (
         "1 of 2 passages for (premiere OR and OR opera)\n"
@@ -79,7 +79,7 @@ def test_notes_stand_under_the_first_line(logical: LogicalSearch) -> None:
         ),
     ],
 )
-def test_the_first_and_the_last_line_say_where_in_the_hits_this_is(
+def test_the_first_and_the_last_line_give_the_place_among_the_hits(
     logical: LogicalSearch, arguments: dict[str, object], first_line: str, last_line: str
 ) -> None:
     lines = logical.run(arguments).text.splitlines()
@@ -105,10 +105,11 @@ def test_totals_are_counted_up_to_a_thousand_and_beyond_for_a_single_clause() ->
         {"query": "opera", "top_k": 20, "offset": 980}
     )
     assert result.text.splitlines()[0] == "Passages 981 to 1000 of 1,001 for opera"
-    assert result.text.splitlines()[-1] == "Full text: chunk_read."  # 1000 cannot be asked for
+    # An offset of 1000 is not allowed, so that no further page is offered.
+    assert result.text.splitlines()[-1] == "Full text: chunk_read."
 
 
-def test_an_offset_past_the_end_is_empty_and_says_where_the_end_is(
+def test_an_offset_past_the_end_gives_no_hits_and_names_the_end(
     logical: LogicalSearch, keyword: KeywordSearch
 ) -> None:
     result = logical.run({"query": "vivaldi", "offset": 3})
@@ -120,7 +121,7 @@ def test_an_offset_past_the_end_is_empty_and_says_where_the_end_is(
     assert result.text == "Only 3 passages match vivaldi; offset must be below 3."
 
 
-def test_what_matches_nothing_is_taken_apart(logical: LogicalSearch) -> None:
+def test_a_query_without_hits_is_explained_clause_by_clause(logical: LogicalSearch) -> None:
     result = logical.run({"query": '"antonio vivaldi" AND title:librettist'})
     assert result.text == (
         'No passage matches ("antonio vivaldi" AND title:librettist).\n'
@@ -168,7 +169,7 @@ def test_keywords_are_scored_and_shown_as_in_the_paper(keyword: KeywordSearch) -
     )
 
 
-def test_keywords_that_are_nowhere_or_nothing(keyword: KeywordSearch) -> None:
+def test_keywords_without_hits_or_without_tokens_give_no_passage(keyword: KeywordSearch) -> None:
     assert keyword.run({"keywords": ["operetta"]}).text == 'No passage matches "operetta".'
     assert keyword.run({"keywords": ["..."]}).text == (
         'No passage matches "...".\nNote: "..." holds nothing to search.'
@@ -184,7 +185,7 @@ def test_substring_matching_finds_parts_of_words(index: Index) -> None:
     ]
 
 
-def test_a_title_cannot_pass_for_another_line_of_the_reply() -> None:
+def test_a_title_cannot_imitate_another_line_of_the_reply() -> None:
     index = index_of(chunk(0, "d", "Opera\n[x.1] Fake\tTitle", "A forgery."))
     result = LogicalSearch(index).run({"query": "forgery"})
     assert result.text.splitlines()[1] == "[d.1] Opera [x.1] Fake Title"
@@ -250,7 +251,7 @@ def test_a_title_cannot_pass_for_another_line_of_the_reply() -> None:
                      "offset."]),
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_all_answered_with_name_value_and_what_is_allowed(
+def test_all_wrong_arguments_are_reported_with_name_value_and_what_is_allowed(
     keyword: KeywordSearch, arguments: object, problems: list[str]
 ) -> None:
     result = keyword.run(arguments)
@@ -269,7 +270,7 @@ def test_choices_are_named(logical: LogicalSearch) -> None:
     )
 
 
-def test_hidden_arguments_are_refused_and_not_described() -> None:
+def test_hidden_arguments_are_rejected_and_not_described() -> None:
     tool = LogicalSearch(index_of(*VIVALDI, sentences=False), operators=False)
     assert list(tool.parameters["properties"]) == ["query", "top_k", "offset"]
     assert "granularity" not in tool.description
@@ -380,8 +381,8 @@ def test_the_other_descriptions_are_short_too(keyword: KeywordSearch, read: Chun
 
 
 def test_whole_passages_are_shown_at_sentence_granularity_too(index: Index) -> None:
-    found = index.logical_search("libretto", granularity="sentence", top_k=1)
-    assert "Venice" not in found.hits[0].content
+    result = index.logical_search("libretto", granularity="sentence", top_k=1)
+    assert "Venice" not in result.hits[0].content
     tool = LogicalSearch(index, style=ReplyStyle(full_text=True, chunk_read=False))
     reply = tool.run({"query": "libretto", "granularity": "sentence"}).text
     assert "Griselda is an opera by Antonio Vivaldi. Its premiere was in Venice." in reply

@@ -1,4 +1,4 @@
-"""Where the vectors of an index lie."""
+"""The folder of the vectors of an index."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from arag_search.errors import ArgumentError
 from arag_search.vectors.storage.place import VECTORS_VARIABLE, vectors_root
 
 
-def test_vectors_lie_where_is_said_else_where_the_environment_says_else_in_the_index(
+def test_the_folder_of_vectors_is_the_argument_else_the_variable_else_inside_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(VECTORS_VARIABLE, raising=False)
@@ -22,7 +22,7 @@ def test_vectors_lie_where_is_said_else_where_the_environment_says_else_in_the_i
     assert vectors_root("http://localhost:9200/name", Path("here")) == Path("here")
 
 
-def test_an_index_on_a_server_wants_to_be_told_where_its_vectors_are(
+def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(VECTORS_VARIABLE, raising=False)

@@ -1,4 +1,4 @@
-"""Presets whose tools search by vectors: what they ask, what is on record, what is refused."""
+"""Presets whose tools search by vectors: their requests, their records and their errors."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def index() -> Index:
     return vector_index(*VIVALDI)
 
 
-def calling(tool: str, **arguments: object) -> ScriptedModel:
-    """Calls a tool once, then answers."""
+def calling_model(tool: str, **arguments: object) -> ScriptedModel:
+    """Return a model that calls a tool once and then answers."""
 
     def script(request: ModelRequest) -> ModelReply:
         usage = Usage(1, 1, "endpoint")
@@ -73,9 +73,9 @@ def test_these_presets_need_vectors() -> None:
 def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, shows: str) -> None:
     near = {"q": (1, 0, 0), **{f"Near {n}.": (1, 0.1, 0) for n in range(20)}}
     encoder = TableEncoder(near)
-    rest = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ") for n in range(20)]
-    index = vector_index(*rest, encoder=encoder)
-    record = Agent(index, load_preset(preset), calling(tool, query="q")).ask("q")
+    passages = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ") for n in range(20)]
+    index = vector_index(*passages, encoder=encoder)
+    record = Agent(index, load_preset(preset), calling_model(tool, query="q")).ask("q")
     assert record.failure is None
     step = record.trajectory[0]
     assert (step.status, len(step.hit_ids), step.total_hits) == ("ok", 5, None)
@@ -87,28 +87,28 @@ def test_a_preset_shows_sentences_or_whole_passages(preset: str, tool: str, show
 def test_hybrid_search_ranks_by_the_vectors_that_the_preset_names(index: Index) -> None:
     preset = load_preset("agentic_hybrid")
     for unit in ("passage", "sentence"):
-        made = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
-        assert isinstance(made, HybridSearch)
-        assert made.vectors == unit
+        tool = tools_of(preset.model_copy(update={"vectors": unit}), index)["hybrid_search"]
+        assert isinstance(tool, HybridSearch)
+        assert tool.vectors == unit
     other = preset.model_copy(update={"vectors": "sentence"})
     assert other.fingerprint != preset.fingerprint
 
 
-# One retrieval, no loop
+# One retrieval without a loop
 
 
 def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) -> None:
-    model = calling("none")
+    model = calling_model("none")
     record = Agent(index, load_preset("naive_rag"), model).ask(QUESTION)
     assert len(model.requests) == 1
     request = model.requests[0]
     assert request.tools == ()
-    assert [one.role for one in request.messages] == ["system", "user"]
-    found = index.naive_embedding_search(QUESTION)
+    assert [message.role for message in request.messages] == ["system", "user"]
+    results = index.naive_embedding_search(QUESTION)
     lines = request.messages[1].content.splitlines()
     assert lines[:3] == [QUESTION, "", f'5 nearest passages for "{QUESTION}"']
     assert [line.split("]")[0][1:] for line in lines if line.startswith("[")] == [
-        hit.id for hit in found.hits
+        hit.id for hit in results.hits
     ]
     assert (record.answer_short, record.cited_ids, record.wrong_ids) == (
         "Carlo Goldoni",
@@ -122,21 +122,21 @@ def test_naive_rag_gives_the_nearest_passages_with_the_question(index: Index) ->
     )
     step = record.trajectory[0]
     assert step.tool_input == {"query": QUESTION, "top_k": 5}
-    assert step.hit_ids == tuple(hit.id for hit in found.hits)
+    assert step.hit_ids == tuple(hit.id for hit in results.hits)
     assert record.total_retrieved_tokens == step.retrieved_tokens > 50
 
 
-def test_naive_rag_retrieves_once_also_where_a_question_is_carried_on(index: Index) -> None:
-    agent = Agent(index, load_preset("naive_rag"), calling("none"))
+def test_naive_rag_retrieves_once_even_if_a_question_is_resumed(index: Index) -> None:
+    agent = Agent(index, load_preset("naive_rag"), calling_model("none"))
     state = agent.start(QUESTION)
     agent.resume(state)
-    again = State.from_json(state.to_json())
-    assert len(agent.resume(again).trajectory) == 1
-    assert again.messages[1] == state.messages[1]
+    resumed = State.from_json(state.to_json())
+    assert len(agent.resume(resumed).trajectory) == 1
+    assert resumed.messages[1] == state.messages[1]
 
 
 def test_a_question_longer_than_a_query_is_cut_for_the_retrieval(index: Index) -> None:
-    model = calling("none")
+    model = calling_model("none")
     question = f"{QUESTION} {'Mind this. ' * 300}".strip()
     record = Agent(index, load_preset("naive_rag"), model).ask(question)
     assert record.trajectory[0].status == "ok"
@@ -145,23 +145,23 @@ def test_a_question_longer_than_a_query_is_cut_for_the_retrieval(index: Index) -
 
 
 def test_the_tokens_of_given_passages_count_towards_the_budget(index: Index) -> None:
-    agent = Agent(index, load_preset("naive_rag"), calling("none"))
+    agent = Agent(index, load_preset("naive_rag"), calling_model("none"))
     state = agent.start(QUESTION)
     before = state.context_tokens
     agent.resume(state)
     assert state.context_tokens > before + state.steps[0].result_tokens
 
 
-# What is refused
+# Rejected presets
 
 
 @pytest.mark.parametrize("name", VECTOR_PRESETS)
-def test_a_preset_on_an_index_without_vectors_says_so_before_the_first_question(
+def test_a_preset_on_an_index_without_vectors_is_rejected_before_the_first_question(
     name: str, tmp_path: Path
 ) -> None:
     preset = load_preset(name)
     with pytest.raises(NotServedError) as caught:
-        run(index_of(*VIVALDI), [Question("q", QUESTION, ("x",))], preset, calling("none"),
+        run(index_of(*VIVALDI), [Question("q", QUESTION, ("x",))], preset, calling_model("none"),
             tmp_path / "out")  # fmt: skip
     needed = ", ".join(preset.needed_vectors)
     assert str(caught.value) == (
@@ -171,9 +171,13 @@ def test_a_preset_on_an_index_without_vectors_says_so_before_the_first_question(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_preset_says_which_vectors_are_missing() -> None:
+def test_a_preset_reports_which_vectors_are_missing() -> None:
     with pytest.raises(NotServedError) as caught:
-        Agent(vector_index(*VIVALDI, units=("passage",)), load_preset("arag_full"), calling("none"))
+        Agent(
+            vector_index(*VIVALDI, units=("passage",)),
+            load_preset("arag_full"),
+            calling_model("none"),
+        )
     assert str(caught.value) == (
         "The index does not serve semantic_search (sentence vectors), which preset arag_full "
         "needs.\nWhere: memory\nAllowed: vectors by passage\n"
@@ -182,7 +186,7 @@ def test_a_preset_says_which_vectors_are_missing() -> None:
 
 
 @pytest.mark.parametrize("name", VECTOR_PRESETS)
-def test_the_offline_model_is_refused_where_there_is_no_logical_search(name: str) -> None:
+def test_the_offline_model_is_rejected_without_logical_search(name: str) -> None:
     if name == "arag_logical":
         assert choose_model("offline", preset=load_preset(name)).name == "offline"
         return
@@ -206,12 +210,12 @@ def test_the_offline_model_answers_with_arag_logical(index: Index) -> None:
 
 def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Path) -> None:
     questions = [Question("q", QUESTION, ("Carlo Goldoni",))]
-    preset, model = load_preset("arag_full"), calling("semantic_search", query=QUESTION)
+    preset, model = load_preset("arag_full"), calling_model("semantic_search", query=QUESTION)
     small, large = HashingEncoder(64), HashingEncoder(128)
     run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path)
-    found = read_description(tmp_path)
-    assert found.encoder == small.identity
-    assert found.fingerprints["encoder"] == small.identity.fingerprint
+    description = read_description(tmp_path)
+    assert description.encoder == small.identity
+    assert description.fingerprints["encoder"] == small.identity.fingerprint
     assert json.loads((tmp_path / "run.json").read_bytes())["encoder"] == {
         "kind": "hashing",
         "name": "hashing:64",
@@ -222,7 +226,7 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
         "normalised": True,
     }
     assert read_records(tmp_path).by_id["q"].fingerprints == {
-        name: text for name, text in found.fingerprints.items() if name != "questions"
+        name: text for name, text in description.fingerprints.items() if name != "questions"
     }
     assert (
         run(vector_index(*VIVALDI, encoder=small), questions, preset, model, tmp_path).tally.asked
@@ -239,8 +243,8 @@ def test_a_run_records_the_encoder_and_is_not_resumed_with_another(tmp_path: Pat
 
 def test_a_run_without_vectors_names_no_encoder(index: Index, tmp_path: Path) -> None:
     questions = [Question("q", QUESTION, ("Carlo Goldoni",))]
-    model = calling("logical_search", query="griselda")
+    model = calling_model("logical_search", query="griselda")
     run(index, questions, load_preset("logical_read"), model, tmp_path)
-    found = read_description(tmp_path)
-    assert found.encoder is None
-    assert "encoder" not in found.fingerprints
+    description = read_description(tmp_path)
+    assert description.encoder is None
+    assert "encoder" not in description.fingerprints

@@ -1,4 +1,4 @@
-"""What searches by vectors are made of: exact neighbours, passages of sentences, rank fusion."""
+"""The parts of a search by vectors: exact neighbours, passages of sentences, rank fusion."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def test_a_fused_score_is_the_sum_of_the_reciprocals_of_60_and_the_rank() -> Non
     ]
 
 
-def test_what_both_rankings_hold_comes_before_the_first_of_one() -> None:
+def test_a_hit_of_both_rankings_comes_before_the_first_hit_of_either() -> None:
     words, vectors = [1, *range(100, 199)], [*range(200, 299), 1]
-    assert [one.ordinal for one in fuse(words, vectors)][:3] == [1, 200, 100]
+    assert [hit.ordinal for hit in fuse(words, vectors)][:3] == [1, 200, 100]
 
 
 def test_equal_fused_scores_come_in_order_of_ordinal() -> None:
-    assert [one.ordinal for one in fuse([5, 3], [3, 5])] == [3, 5]
-    assert [one.ordinal for one in fuse([9], [4])] == [4, 9]
+    assert [hit.ordinal for hit in fuse([5, 3], [3, 5])] == [3, 5]
+    assert [hit.ordinal for hit in fuse([9], [4])] == [4, 9]
     first, second = fuse([1, 2, 3], [3, 2, 1])[:2]
     assert (first.ordinal, second.ordinal, first.score) == (1, 3, second.score)
 
 
-def test_nothing_fused_is_nothing() -> None:
+def test_fusing_empty_rankings_gives_no_hits() -> None:
     assert fuse([], []) == []
     assert fuse([], [4]) == [Fused(4, 1 / 61, (None, 1))]
 
@@ -55,9 +55,9 @@ def test_vectors_in_memory_give_the_exact_cosines_in_order(unit: VectorUnit) -> 
     chunks = random_corpus(Random(1), 30)
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(reversed(chunks), encoder, metadata=SCHEMA.metadata)
-    rows = [row for one in chunks for row in rows_of(one, unit)]
+    rows = [row for passage in chunks for row in rows_of(passage, unit)]
     queries = encoder.encode_queries(["vivaldi opera", "born in venice"])
-    for query, found in zip(queries, vectors.nearest(unit, queries, 10_000), strict=True):
+    for query, neighbours in zip(queries, vectors.nearest(unit, queries, 10_000), strict=True):
         cosines = {
             ordinal: float(np.float32(np.dot(vector.astype(float), query.astype(float))))
             for (ordinal, _), vector in zip(
@@ -65,11 +65,11 @@ def test_vectors_in_memory_give_the_exact_cosines_in_order(unit: VectorUnit) -> 
             )
         }
         keys = {ordinal: row_key(text) for ordinal, text in rows}
-        assert found == [
+        assert neighbours == [
             (ordinal, score, keys[ordinal])
             for ordinal, score in sorted(cosines.items(), key=lambda row: (-row[1], row[0]))
         ]
-    assert [len(found) for found in vectors.nearest(unit, queries, 3)] == [3, 3]
+    assert [len(neighbours) for neighbours in vectors.nearest(unit, queries, 3)] == [3, 3]
     assert vectors.nearest(unit, queries[:0], 3) == []
 
 
@@ -78,15 +78,19 @@ def test_a_scope_leaves_rows_of_other_chunks_out() -> None:
     vectors = MemoryVectors(chunks, HashingEncoder(16), metadata=SCHEMA.metadata)
     query = HashingEncoder(16).encode_queries(["vivaldi"])
     scope = parse_scope("year:>=20 AND NOT year:25", SCHEMA)
-    found = vectors.nearest("sentence", query, 10_000, scope)[0]
-    allowed = [one for one in chunks if one.metadata["year"] in {*range(20, 25), *range(26, 40)}]
-    assert {chunk_ordinal(row.ordinal) for row in found} == {
-        one.ordinal for one in allowed if one.sentence_ends
+    neighbours = vectors.nearest("sentence", query, 10_000, scope)[0]
+    allowed = [
+        passage
+        for passage in chunks
+        if passage.metadata["year"] in {*range(20, 25), *range(26, 40)}
+    ]
+    assert {chunk_ordinal(row.ordinal) for row in neighbours} == {
+        passage.ordinal for passage in allowed if passage.sentence_ends
     }
     assert vectors.nearest("passage", query, 5, parse_scope("year:99", SCHEMA)) == [[]]
 
 
-def test_units_without_vectors_and_closed_vectors_are_refused() -> None:
+def test_units_without_vectors_and_closed_vectors_are_rejected() -> None:
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(random_corpus(Random(3), 2), encoder, units=("passage",))
     query = encoder.encode_queries(["vivaldi"])
@@ -103,42 +107,40 @@ def test_units_without_vectors_and_closed_vectors_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("scope", [None, "year:>=10", "year:3"])
-def test_passages_score_as_their_best_sentence_as_brute_force_says(
-    seed: int, scope: str | None
-) -> None:
+def test_passages_score_as_their_best_sentence_by_brute_force(seed: int, scope: str | None) -> None:
     chunks = random_corpus(Random(seed), 40)
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
     query = encoder.encode_queries(["vivaldi born in venice"])[0]
     within = None if scope is None else parse_scope(scope, SCHEMA)
     allowed = [
-        one
-        for one in chunks
-        if scope is None or one.metadata["year"] in (range(10, 40) if ">" in scope else (3,))
+        passage
+        for passage in chunks
+        if scope is None or passage.metadata["year"] in (range(10, 40) if ">" in scope else (3,))
     ]
     best: dict[int, float] = {}
-    for one in allowed:
-        texts = [text for _, text in rows_of(one, "sentence")]
+    for passage in allowed:
+        texts = [text for _, text in rows_of(passage, "sentence")]
         if texts:
             cosines = encoder.encode(texts).astype(float) @ query.astype(float)
-            best[one.ordinal] = float(np.float32(cosines.max()))
+            best[passage.ordinal] = float(np.float32(cosines.max()))
     expected = sorted(best.items(), key=lambda item: (-item[1], item[0]))
     for n in (1, 2, 5, len(best), len(best) + 1, 500):
-        found, complete = near_passages(vectors, "sentence", query, n, within)
-        assert [(one.ordinal, one.score) for one in found] == expected[:n]
+        hits, complete = near_passages(vectors, "sentence", query, n, within)
+        assert [(hit.ordinal, hit.score) for hit in hits] == expected[:n]
         assert not (complete and n < len(best))
         assert complete or n <= len(best)
 
 
-def test_as_many_sentences_are_fetched_as_passages_are_wanted() -> None:
+def test_enough_sentences_are_fetched_for_the_wanted_number_of_passages() -> None:
     first = chunk(0, "long", "", *(f"near {number}. " for number in range(200)))
-    rest = [chunk(number, f"d{number}", "", "far. ") for number in range(1, 4)]
+    others = [chunk(number, f"d{number}", "", "far. ") for number in range(1, 4)]
     table = {f"near {number}.": (1.0, number / 1000, 0.0) for number in range(200)}
     encoder = TableEncoder({**table, "q": (1.0, 0.0, 0.0)})
-    vectors = MemoryVectors([first, *rest], encoder)
-    found, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
-    assert [one.ordinal for one in found] == [one.ordinal for one in (first, *rest[:2])]
-    assert found[0].sentences == tuple(range(200))  # those are all on the way to the second
+    vectors = MemoryVectors([first, *others], encoder)
+    hits, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 3)
+    assert [hit.ordinal for hit in hits] == [passage.ordinal for passage in (first, *others[:2])]
+    assert hits[0].sentences == tuple(range(200))  # they all rank before the second passage
     assert not complete
     assert near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 1).passages == [
         NearPassage(
@@ -150,22 +152,22 @@ def test_as_many_sentences_are_fetched_as_passages_are_wanted() -> None:
     ]
 
 
-def test_the_found_sentences_of_a_passage_are_in_text_order() -> None:
-    one = chunk(0, "a", "", "third. ", "first. ", "far. ", "second. ", "... ")
+def test_the_matching_sentences_of_a_passage_are_in_text_order() -> None:
+    passage = chunk(0, "a", "", "third. ", "first. ", "far. ", "second. ", "... ")
     encoder = TableEncoder(
         {"first.": (1, 0.1, 0), "second.": (1, 0.2, 0), "third.": (1, 0.3, 0), "q": (1, 0, 0)}
     )
-    vectors = MemoryVectors([one], encoder)
-    found, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 5)
-    assert (found[0].sentences, complete) == ((0, 1, 2, 3), True)
+    vectors = MemoryVectors([passage], encoder)
+    hits, complete = near_passages(vectors, "sentence", encoder.encode_queries(["q"])[0], 5)
+    assert (hits[0].sentences, complete) == ((0, 1, 2, 3), True)
 
 
-def test_passage_vectors_give_a_passage_a_row() -> None:
+def test_passage_vectors_give_one_row_per_passage() -> None:
     chunks = random_corpus(Random(5), 20)
     encoder = HashingEncoder(16)
     vectors = MemoryVectors(chunks, encoder)
     query = encoder.encode_queries(["griselda"])
     rows = vectors.nearest("passage", query, 7)[0]
-    found, complete = near_passages(vectors, "passage", query[0], 7)
-    assert found == [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
+    hits, complete = near_passages(vectors, "passage", query[0], 7)
+    assert hits == [NearPassage(row.ordinal, row.score, (), (row.key,)) for row in rows]
     assert not complete

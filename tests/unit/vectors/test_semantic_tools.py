@@ -1,4 +1,4 @@
-"""The tools that search by vectors: what a model sees, and within which bounds."""
+"""The tools that search by vectors: their replies to a model, and the bounds on them."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def test_a_naive_search_shows_whole_passages_and_offers_no_more(index: Index) ->
     result = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "top_k": 1})
     assert result.text.splitlines()[0] == '1 nearest passage for "who revised it?"'
     assert result.text.splitlines()[-1].endswith("by the young Carlo Goldoni.")
-    refused = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "offset": 5})
-    assert refused.text == (
+    rejected = NaiveEmbeddingSearch(index).run({"query": "who revised it?", "offset": 5})
+    assert rejected.text == (
         'Tool not run: 1 problem.\n1. argument "offset": there is no such argument. Arguments: '
         "query, top_k."
     )
 
 
-def test_pages_say_where_they_are_and_the_last_offers_no_more(index: Index) -> None:
+def test_pages_give_their_ranks_and_the_last_offers_no_more(index: Index) -> None:
     tool = SemanticSearch(index)
     text = tool.run({"query": "who revised it?", "top_k": 3, "offset": 2}).text
     assert text.splitlines()[0] == 'Nearest passages 3 to 5 for "who revised it?"'
@@ -83,8 +83,8 @@ def test_pages_say_where_they_are_and_the_last_offers_no_more(index: Index) -> N
     text = tool.run({"query": "who revised it?", "offset": 13}).text
     assert text.splitlines()[0] == 'Nearest passage 14 for "who revised it?"'
     assert text.splitlines()[-1] == "Full text: chunk_read."
-    for searching in (tool, HybridSearch(index)):
-        result = searching.run({"query": "who revised it?", "offset": 14})
+    for search_tool in (tool, HybridSearch(index)):
+        result = search_tool.run({"query": "who revised it?", "offset": 14})
         assert result.text == (
             'Only 14 passages were found for "who revised it?"; offset must be below 14.'
         )
@@ -92,21 +92,21 @@ def test_pages_say_where_they_are_and_the_last_offers_no_more(index: Index) -> N
 
 
 @pytest.mark.parametrize("tool", [SemanticSearch, HybridSearch])
-def test_a_filter_narrows_the_search_and_stands_in_the_first_line(
+def test_a_filter_narrows_the_search_and_is_named_in_the_first_line(
     index: Index, tool: type[SearchTool]
 ) -> None:
-    made = tool(index)  # type: ignore[call-arg]
-    result = made.run({"query": "who revised it?", "filter": "year:>1730"})
+    search_tool = tool(index)  # type: ignore[call-arg]
+    result = search_tool.run({"query": "who revised it?", "filter": "year:>1730"})
     assert result.text.splitlines()[0] == (
         '1 nearest passage for "who revised it?" within year:>1730'
     )
     assert result.ids == ("griselda.1",)
-    result = made.run({"query": "who revised it?", "filter": "year:>3000"})
+    result = search_tool.run({"query": "who revised it?", "filter": "year:>3000"})
     assert (result.text, result.status) == (
         'No passage is in scope for "who revised it?" within year:>3000.',
         "empty",
     )
-    result = made.run({"query": "who revised it?", "filter": "author:Goldoni"})
+    result = search_tool.run({"query": "who revised it?", "filter": "author:Goldoni"})
     assert (result.text, result.status) == (
         "Query not run: 1 problem.\n"
         '1. column 1, "author:": there is no field "author". Fields: doc_id, year (number), lang '
@@ -114,54 +114,61 @@ def test_a_filter_narrows_the_search_and_stands_in_the_first_line(
         "Where: the filter",
         "error",
     )
-    whole = made.run({"query": "who revised it?"})
-    assert made.run({"query": "who revised it?", "filter": " "}).text == whole.text
+    unfiltered = search_tool.run({"query": "who revised it?"})
+    assert search_tool.run({"query": "who revised it?", "filter": " "}).text == unfiltered.text
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_what_a_model_gets_wrong_comes_back_to_it(index: Index, tool: type[SearchTool]) -> None:
-    made = tool(index)  # type: ignore[call-arg]
-    assert made.run({"query": ""}).text == (
+def test_mistakes_of_a_model_are_answered_with_the_problem(
+    index: Index, tool: type[SearchTool]
+) -> None:
+    search_tool = tool(index)  # type: ignore[call-arg]
+    assert search_tool.run({"query": ""}).text == (
         'Query not run: 1 problem.\n1. column 1, "": the query is empty. Write a question, or a '
         "few words."
     )
-    assert made.run({"query": 3}).text == (
+    assert search_tool.run({"query": 3}).text == (
         'Tool not run: 1 problem.\n1. argument "query", 3. Allowed: a string.'
     )
-    assert made.run({}).text == (
+    assert search_tool.run({}).text == (
         'Tool not run: 1 problem.\n1. argument "query" is missing. Allowed: a string.'
     )
     count = "max_results" if tool is HybridSearch else "top_k"
-    assert made.run({"query": "a", count: 21}).text == (
+    assert search_tool.run({"query": "a", count: 21}).text == (
         f'Tool not run: 1 problem.\n1. argument "{count}", 21. Allowed: a whole number from 1 to '
         "20."
     )
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_a_note_on_the_vectors_stands_in_every_reply(tool: type[SearchTool]) -> None:
-    made = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
-    assert made.run({"query": "opera"}).text.splitlines()[1] == "Note: The vectors lack 3 passages."
+def test_every_reply_has_the_note_on_the_vectors(tool: type[SearchTool]) -> None:
+    search_tool = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
+    assert (
+        search_tool.run({"query": "opera"}).text.splitlines()[1]
+        == "Note: The vectors lack 3 passages."
+    )
 
 
 @pytest.mark.parametrize("tool", ALL)
 def test_a_query_cannot_break_the_lines_of_a_reply(index: Index, tool: type[SearchTool]) -> None:
-    made = tool(index)  # type: ignore[call-arg]
-    first = made.run({"query": "a\n[x.1] b"}).text.splitlines()[0]
+    search_tool = tool(index)  # type: ignore[call-arg]
+    first = search_tool.run({"query": "a\n[x.1] b"}).text.splitlines()[0]
     assert first.endswith('nearest passages for "a [x.1] b"')
 
 
 @pytest.mark.parametrize("tool", ALL)
 def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[SearchTool]) -> None:
-    made = tool(index)  # type: ignore[call-arg]
-    schema = made.openai_schema()
+    search_tool = tool(index)  # type: ignore[call-arg]
+    schema = search_tool.openai_schema()
     assert count_tokens(str(schema)) < 400
     fields = "\nFields for filter: doc_id, year (number), lang (keyword)."
-    assert made.description.endswith(fields) is ("filter" in made.parameters["properties"])
-    assert made.parameters["required"] == ["query"]
+    assert search_tool.description.endswith(fields) is (
+        "filter" in search_tool.parameters["properties"]
+    )
+    assert search_tool.parameters["required"] == ["query"]
 
 
-# Bounds, and what was shown before
+# Bounds, and passages shown before
 
 
 @pytest.mark.parametrize("tool", ALL)
@@ -171,40 +178,40 @@ def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) ->
     for _ in range(examples(12)):
         index = vector_index(*random_chunks(draw))
         bound = draw.choice((200, 300, 1000))
-        made = tool(index, style=ReplyStyle(full_text=full_text, max_result_tokens=bound))  # type: ignore[call-arg]
+        search_tool = tool(index, style=ReplyStyle(full_text=full_text, max_result_tokens=bound))  # type: ignore[call-arg]
         for query in ("opera", "x" * 2000, "東京タワー la"):
-            result = made.run({"query": query})
+            result = search_tool.run({"query": query})
             assert count_tokens(result.text) == result.result_tokens <= bound
-            assert all(f"[{one}]" in result.text for one in result.ids)
+            assert all(f"[{id}]" in result.text for id in result.ids)
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_passages_shown_in_full_are_not_shown_again_where_that_is_asked_for(
+def test_passages_shown_in_full_are_not_shown_again_if_the_style_suppresses_them(
     index: Index, tool: type[SearchTool]
 ) -> None:
-    seen = ReadSet()
+    read_set = ReadSet()
     style = ReplyStyle(full_text=True, suppress_shown=True)
-    made = tool(index, style=style)  # type: ignore[call-arg]
-    first = made.run({"query": "who revised it?"}, seen)
-    assert seen.shown == set(first.ids)
-    again = made.run({"query": "who revised it?"}, seen)
-    lines = again.text.splitlines()
+    search_tool = tool(index, style=style)  # type: ignore[call-arg]
+    first = search_tool.run({"query": "who revised it?"}, read_set)
+    assert read_set.shown == set(first.ids)
+    repeated = search_tool.run({"query": "who revised it?"}, read_set)
+    lines = repeated.text.splitlines()
     assert [line for line in lines if line.endswith("(shown before)")] == lines[1:6]
-    assert again.ids == first.ids
-    assert again.retrieved_tokens < first.retrieved_tokens / 2
+    assert repeated.ids == first.ids
+    assert repeated.retrieved_tokens < first.retrieved_tokens / 2
     unsuppressed = tool(index, style=ReplyStyle(full_text=True))  # type: ignore[call-arg]
-    assert unsuppressed.run({"query": "who revised it?"}, seen).text == first.text
+    assert unsuppressed.run({"query": "who revised it?"}, read_set).text == first.text
 
 
 def test_a_passage_that_was_read_is_not_shown_again_and_snippets_do_not_count_as_shown(
     index: Index,
 ) -> None:
-    seen = ReadSet()
+    read_set = ReadSet()
     search = SemanticSearch(index, style=ReplyStyle(suppress_shown=True))
-    first = search.run({"query": "who revised it?", "top_k": 1}, seen)
-    assert (seen.shown, seen.read) == (set(), set())
-    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text == first.text
-    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, seen)
-    assert search.run({"query": "who revised it?", "top_k": 1}, seen).text.splitlines()[1] == (
+    first = search.run({"query": "who revised it?", "top_k": 1}, read_set)
+    assert (read_set.shown, read_set.read) == (set(), set())
+    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text == first.text
+    ChunkRead(index).run({"chunk_ids": ["griselda.1"]}, read_set)
+    assert search.run({"query": "who revised it?", "top_k": 1}, read_set).text.splitlines()[1] == (
         "[griselda.1] Griselda (Vivaldi) (shown before)"
     )

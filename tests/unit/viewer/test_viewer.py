@@ -1,4 +1,4 @@
-"""What a page is made of: its data, its policy, and when there is none."""
+"""The pages of runs: their data, their policy, and the runs that give no page."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from tests.support.records import read, record, search
 from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 GOLDONI = "[a.1] Carlo Goldoni\nGoldoni died in Paris.\nMore: offset=1. Full text: chunk_read."
-FOUND = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
+REPLY = f'1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.\n{GOLDONI}'
 QUERY = {"query": '"carlo goldoni" AND died', "top_k": 1}
 
 
-def shown(html: bytes) -> Any:
-    """The data in a page."""
-    found = re.search(rb'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    assert found is not None
-    return json.loads(found[1])
+def page_data(html: bytes) -> Any:
+    """Return the data in a page."""
+    element = re.search(rb'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert element is not None
+    return json.loads(element[1])
 
 
-def of(folder: Path, *others: Path, **options: Any) -> Any:
-    return shown(view([folder, *others], **options).html)
+def data_of(folder: Path, *others: Path, **options: Any) -> Any:
+    return page_data(view([folder, *others], **options).html)
 
 
 # One question
 
 
-def test_a_step_has_its_query_as_understood_its_passages_and_what_is_marked(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, tool_input=QUERY)
-    data = of(
+def test_a_step_has_its_query_as_understood_and_its_passages_with_marks(tmp_path: Path) -> None:
+    step = search("a.1", text=REPLY, tool_input=QUERY)
+    data = data_of(
         run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris", step)])
     )
-    (told,) = data["questions"][0]["runs"][0]["steps"]
-    assert [piece for piece in told["query"]["pieces"] if piece[0] != "blank"] == [
+    (viewed,) = data["questions"][0]["runs"][0]["steps"]
+    assert [piece for piece in viewed["query"]["pieces"] if piece[0] != "blank"] == [
         ["group", "("], ["phrase", '"carlo goldoni"'], ["operator", "AND"], ["word", "died"],
         ["group", ")"],
     ]  # fmt: skip
-    assert told["arguments"] == [["top_k", "1"]]
-    assert told["above"] == '1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.'
-    (passage,) = told["passages"]
+    assert viewed["arguments"] == [["top_k", "1"]]
+    assert viewed["above"] == '1 of 3 passages for ("carlo goldoni" AND died)\nNote: a note.'
+    (passage,) = viewed["passages"]
     text, title = data["texts"][passage["text"]], data["texts"][passage["title"]]
     assert (passage["id"], title, text) == ("a.1", "Carlo Goldoni", "Goldoni died in Paris.")
     assert [title[slice(*passage["titleMarks"])], text[slice(*passage["textMarks"])]] == [
@@ -68,13 +68,13 @@ def test_a_step_has_its_query_as_understood_its_passages_and_what_is_marked(tmp_
 
 def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     records = [
-        answered_record(id, "Paris", search("a.1", text=FOUND, tool_input=QUERY)) for id in "qr"
+        answered_record(id, "Paris", search("a.1", text=REPLY, tool_input=QUERY)) for id in "qr"
     ]
-    data = of(run_folder(tmp_path / "a", [question_row("q"), question_row("r")], records))
+    data = data_of(run_folder(tmp_path / "a", [question_row("q"), question_row("r")], records))
     assert data["texts"].count("Goldoni died in Paris.") == 1
 
 
-def test_evidence_has_the_steps_at_which_it_was_first_shown_its_text_visible_and_read(
+def test_evidence_has_the_steps_that_first_showed_its_title_its_text_and_read_it(
     tmp_path: Path,
 ) -> None:
     triple = ["Carlo Goldoni", "place of death", "Paris"]
@@ -86,37 +86,39 @@ def test_evidence_has_the_steps_at_which_it_was_first_shown_its_text_visible_and
     questions = [
         question_row("q", evidence=[triple], supporting_titles=["Carlo Goldoni", "Venice"])
     ]
-    data = of(run_folder(tmp_path / "a", questions, [answered_record("q", "Rome", *steps)]))
-    (told,) = data["questions"][0]["runs"]
-    assert told["evidence"] == [[["Carlo Goldoni", 1, 2, 2], ["Venice", None, None, None]]]
-    assert (told["right"], told["failureKind"]) == (False, "never shown")
+    data = data_of(run_folder(tmp_path / "a", questions, [answered_record("q", "Rome", *steps)]))
+    (viewed,) = data["questions"][0]["runs"]
+    assert viewed["evidence"] == [[["Carlo Goldoni", 1, 2, 2], ["Venice", None, None, None]]]
+    assert (viewed["right"], viewed["failureKind"]) == (False, "never shown")
 
 
-def test_a_snippet_makes_text_visible_and_reads_nothing(tmp_path: Path) -> None:
-    step = search("a.1", text=FOUND, tool_input=QUERY)
+def test_a_snippet_makes_text_visible_but_does_not_count_as_a_read(tmp_path: Path) -> None:
+    step = search("a.1", text=REPLY, tool_input=QUERY)
     questions = [question_row("q", supporting_titles=["Carlo Goldoni"])]
-    data = of(run_folder(tmp_path / "a", questions, [answered_record("q", "Paris", step)]))
+    data = data_of(run_folder(tmp_path / "a", questions, [answered_record("q", "Paris", step)]))
     assert data["questions"][0]["runs"][0]["evidence"] == [[["Carlo Goldoni", 0, 0, None]]]
 
 
-def test_a_citation_names_the_step_that_showed_it_first_and_one_never_shown_says_so(
+def test_a_citation_names_the_first_step_that_showed_it_or_none(
     tmp_path: Path,
 ) -> None:
-    made = answered_record("q", "Paris", search(), search("a.1"), read("a.1"))
-    made = replace(made, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
-    (told,) = of(run_folder(tmp_path / "a", [question_row("q")], [made]))["questions"][0]["runs"]
-    assert told["cited"] == [["a.1", 1], ["b.9", None]]
-    assert told["warning"] == "Wrongly cited, never shown to the model: b.9."
+    answer = answered_record("q", "Paris", search(), search("a.1"), read("a.1"))
+    answer = replace(answer, cited_ids=("a.1", "b.9"), wrong_ids=("b.9",), citation="wrong")
+    (viewed,) = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))["questions"][0][
+        "runs"
+    ]
+    assert viewed["cited"] == [["a.1", 1], ["b.9", None]]
+    assert viewed["warning"] == "Wrongly cited, never shown to the model: b.9."
 
 
-def test_a_query_is_not_told_as_understood_where_the_reply_says_something_else() -> None:
+def test_a_query_is_not_shown_as_understood_if_the_reply_has_another() -> None:
     step = search("a.1", text="1 of 1 passage for (goldoni AND died)\n[a.1]", tool_input=QUERY)
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
     assert (reading.pieces, reading.leaves, reading.typed) == ((), (), QUERY["query"])
 
 
-def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
+def test_a_query_that_only_a_passage_quotes_is_not_shown_as_understood() -> None:
     text = f"1 of 1 passage for something else\n[a.1] A\n({QUERY['query']})"
     reading = reading_of(search("a.1", text=text, tool_input=QUERY), ANY_SCHEMA)
     assert reading is not None
@@ -124,7 +126,7 @@ def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "head", "read_as", "looks_for"),
+    ("tool", "arguments", "head", "read_as", "looks_for"),
     [
         ("keyword_search", {"keywords": ["Carlo Goldoni", "?"]}, "", '"Carlo Goldoni" "?"',
          ['"Carlo Goldoni"']),
@@ -136,25 +138,25 @@ def test_a_query_that_a_passage_quotes_is_not_told_as_understood() -> None:
          "goldoni AND died)", "(goldoni AND died)", ["goldoni", "died"]),
     ],
 )  # fmt: skip
-def test_each_tool_looks_for_what_its_query_says(
-    tool: str, given: dict[str, Any], head: str, read_as: str, looks_for: list[str]
+def test_each_tool_looks_for_the_words_of_its_query(
+    tool: str, arguments: dict[str, Any], head: str, read_as: str, looks_for: list[str]
 ) -> None:
-    step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", tool_input=given, tool=tool)
+    step = search("a.1", text=f"1 of 1 passage for ({head}\n[a.1]", tool_input=arguments, tool=tool)
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
-    assert "".join(one.text for one in reading.pieces) == read_as
+    assert "".join(piece.text for piece in reading.pieces) == read_as
     assert [str(leaf) for leaf in reading.leaves] == looks_for
 
 
-def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() -> None:
+def test_a_rejected_query_has_its_problems_if_they_are_those_of_the_reply() -> None:
     typed = "vivaldi OR NOT opera"
     from arag_search.tools.logical_search import LogicalSearch
 
-    refused = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
-    step = search(text=refused.text, tool_input={"query": typed}, status="error")
+    rejected = LogicalSearch(index_of(*VIVALDI)).run({"query": typed})
+    step = search(text=rejected.text, tool_input={"query": typed}, status="error")
     reading = reading_of(step, ANY_SCHEMA)
     assert reading is not None
-    assert [(one.column, one.piece) for one in reading.problems] == [(12, "NOT opera")]
+    assert [(problem.column, problem.piece) for problem in reading.problems] == [(12, "NOT opera")]
     assert reading.mended == "(vivaldi AND NOT opera)"
     other = reading_of(replace(step, tool_output="Tool not run: something else."), ANY_SCHEMA)
     assert other is not None
@@ -163,7 +165,7 @@ def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() ->
 
 @pytest.mark.parametrize("tool", ["logical_search", "keyword_search", "chunk_read"])
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "expected"),
     [
         ("not JSON", [["", "not JSON"]]),
         (7, [["", "7"]]),
@@ -178,24 +180,30 @@ def test_a_refused_query_has_its_problems_where_they_are_those_of_the_reply() ->
     ],
 )
 def test_arguments_of_any_shape_are_shown(
-    tmp_path: Path, tool: str, given: Any, told: list[list[str]]
+    tmp_path: Path, tool: str, arguments: Any, expected: list[list[str]]
 ) -> None:
-    step = replace(search(status="error", text="Tool not run.", tool=tool), tool_input=given)
-    data = of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "x", step)]))
-    shown = data["questions"][0]["runs"][0]["steps"][0]
-    assert (shown["above"], shown["query"], shown["arguments"]) == ("Tool not run.", None, told)
+    step = replace(search(status="error", text="Tool not run.", tool=tool), tool_input=arguments)
+    data = data_of(
+        run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "x", step)])
+    )
+    viewed = data["questions"][0]["runs"][0]["steps"][0]
+    assert (viewed["above"], viewed["query"], viewed["arguments"]) == (
+        "Tool not run.",
+        None,
+        expected,
+    )
 
 
-def test_a_query_stands_among_the_arguments_where_its_tool_takes_none() -> None:
-    given = {"query": "Goldoni", "keywords": ["Goldoni"]}
-    step = search(tool_input=given, tool="keyword_search")
-    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", step))
-    assert told["arguments"] == [["query", "Goldoni"]]
-    (told,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", search(tool_input=given)))
-    assert told["arguments"] == [["keywords", '["Goldoni"]']]
+def test_a_query_is_listed_with_the_arguments_if_its_tool_takes_none() -> None:
+    arguments = {"query": "Goldoni", "keywords": ["Goldoni"]}
+    step = search(tool_input=arguments, tool="keyword_search")
+    (viewed,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", step))
+    assert viewed["arguments"] == [["query", "Goldoni"]]
+    (viewed,) = Steps(Texts(), ANY_SCHEMA).of(record("q", "x", search(tool_input=arguments)))
+    assert viewed["arguments"] == [["keywords", '["Goldoni"]']]
 
 
-def test_one_keyword_with_a_comma_is_told_from_two() -> None:
+def test_a_keyword_with_a_comma_is_distinguished_from_two_keywords() -> None:
     typed = [
         reading.typed
         for keywords in (["a, b"], ["a", "b"], ['a" "b'])
@@ -205,9 +213,9 @@ def test_one_keyword_with_a_comma_is_told_from_two() -> None:
     assert len(set(typed)) == 3
 
 
-def test_a_reply_that_cannot_be_put_together_again_is_stored_whole(tmp_path: Path) -> None:
+def test_a_reply_that_cannot_be_reassembled_is_stored_whole(tmp_path: Path) -> None:
     text = "1 of 1 passage for x\n[a.1] A\n"
-    data = of(
+    data = data_of(
         run_folder(
             tmp_path / "a",
             [question_row("q")],
@@ -220,42 +228,44 @@ def test_a_reply_that_cannot_be_put_together_again_is_stored_whole(tmp_path: Pat
 def test_places_are_counted_as_a_browser_counts() -> None:
     assert utf16_places("a𝒳b𝒳", [(2, 3), (3, 4)]) == [3, 4, 4, 6]
     texts = Texts()
-    assert [texts.number(one) for one in "aba"] == [0, 1, 0]
+    assert [texts.number(character) for character in "aba"] == [0, 1, 0]
 
 
 # Figures
 
 
-def test_measures_have_intervals_and_two_runs_a_difference(tmp_path: Path) -> None:
+def test_measures_have_intervals_and_two_runs_have_a_difference(tmp_path: Path) -> None:
     questions = [question_row(str(at)) for at in range(8)]
-    one = run_folder(
+    first = run_folder(
         tmp_path / "a", questions, [answered_record(str(at), "Paris") for at in range(8)]
     )
-    other = run_folder(
+    second = run_folder(
         tmp_path / "b",
         questions,
         [answered_record(str(at), "Rome" if at % 2 else "Paris") for at in range(8)],
     )
-    measures = {each["name"]: each for each in of(one, other)["overview"]["measures"]}
+    measures = {
+        measure["name"]: measure for measure in data_of(first, second)["overview"]["measures"]
+    }
     exact = measures["EM"]
-    assert [each["value"] for each in exact["runs"]] == [1.0, 0.5]
+    assert [side["value"] for side in exact["runs"]] == [1.0, 0.5]
     assert exact["runs"][1]["low"] < 0.5 < exact["runs"][1]["high"]
     assert exact["difference"]["value"] == -0.5
     assert -1 <= exact["difference"]["low"] < -0.5 < exact["difference"]["high"] <= 0
     assert "Cost" not in measures
 
 
-def test_without_numpy_there_are_means_and_a_note(
+def test_without_numpy_there_are_means_without_intervals_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arag_search.viewer.overview.find_spec", lambda name: None)
-    data = of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
+    data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
     assert data["overview"]["measures"][0]["runs"][0]["value"] == 1.0
     assert data["overview"]["measures"][0]["runs"][0]["low"] is None
     assert "no intervals" in data["notes"][0]
 
 
-def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Path) -> None:
+def test_two_runs_differ_by_the_right_side_then_by_status_and_answer(tmp_path: Path) -> None:
     answers = {"a": ("Paris", "Rome"), "b": ("Rome", "Paris"), "c": ("x", "y"), "d": ("x", "x")}
     questions = [question_row(id) for id in (*answers, "e", "n", "f")]
     folders = [
@@ -270,34 +280,36 @@ def test_two_runs_differ_by_who_is_right_then_by_status_and_answer(tmp_path: Pat
         )
         for at in (0, 1)
     ]
-    data = of(*folders)
-    assert [one["difference"] for one in data["questions"]] == [
+    data = data_of(*folders)
+    assert [question["difference"] for question in data["questions"]] == [
         "first", "second", "answer", "same", "status", "none", "one"
     ]  # fmt: skip
     assert data["questions"][6]["runs"][1] is None
     assert data["notes"] == ["6 questions are in both runs, and differences are over these."]
 
 
-def test_runs_over_the_same_file_of_which_one_asked_less_say_over_what_they_differ(
+def test_runs_over_different_parts_of_a_file_say_which_questions_they_share(
     tmp_path: Path,
 ) -> None:
     questions = [question_row("q"), question_row("r")]
-    one = run_folder(tmp_path / "a", questions, [answered_record("q", "Paris")])
-    other = run_folder(tmp_path / "b", questions, [answered_record("q", "Paris")], limit=1)
-    assert of(one, other)["notes"] == ["1 question is in both runs, and differences are over it."]
-    assert of(one, one)["notes"] == []
+    first = run_folder(tmp_path / "a", questions, [answered_record("q", "Paris")])
+    second = run_folder(tmp_path / "b", questions, [answered_record("q", "Paris")], limit=1)
+    assert data_of(first, second)["notes"] == [
+        "1 question is in both runs, and differences are over it."
+    ]
+    assert data_of(first, first)["notes"] == []
 
 
-def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_said(
+def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_noted(
     tmp_path: Path,
 ) -> None:
-    step = search("a.1", text=FOUND, tool_input=QUERY)
-    made = [answered_record("q", "Paris", step)]
+    step = search("a.1", text=REPLY, tool_input=QUERY)
+    records = [answered_record("q", "Paris", step)]
     mine = [question_row("q", supporting_titles=["Carlo Goldoni"])]
     theirs = [question_row("q", answer="Venice", supporting_titles=["Venice"])]
-    one = run_folder(tmp_path / "a", mine, made)
-    other = run_folder(tmp_path / "b", theirs, made)
-    data = of(one, other)
+    first = run_folder(tmp_path / "a", mine, records)
+    second = run_folder(tmp_path / "b", theirs, records)
+    data = data_of(first, second)
     (question,) = data["questions"]
     assert [side["right"] for side in question["runs"]] == [True, False]
     assert [side["evidence"][0][0][:2] for side in question["runs"]] == [
@@ -309,43 +321,50 @@ def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_said
         "1 question has other gold answers in B, by which its answers are judged: those of A are "
         "shown. Give both runs one file with --questions."
     ]
-    data = of(one, other, questions_file=one / "questions.jsonl")
+    data = data_of(first, second, questions_file=first / "questions.jsonl")
     assert [side["right"] for side in data["questions"][0]["runs"]] == [True, True]
     assert data["notes"] == []
 
 
 @pytest.mark.parametrize("unjudged", [0, 1])
-def test_only_one_is_right_where_both_are_judged(unjudged: int) -> None:
+def test_the_difference_is_by_right_answers_only_if_both_sides_are_judged(unjudged: int) -> None:
     sides: list[dict[str, Any]] = [
-        {"right": True, "status": "answered", "answer": one} for one in ("Paris", "Rome")
+        {"right": True, "status": "answered", "answer": answer} for answer in ("Paris", "Rome")
     ]
     sides[unjudged]["right"] = None
     assert difference(sides) == "answer"
 
 
-def test_each_mean_says_over_how_many_questions_it_is(tmp_path: Path) -> None:
+def test_each_mean_gives_its_number_of_questions(tmp_path: Path) -> None:
     questions = [
         question_row("q", supporting_titles=["Venice"]),
         question_row("r"),
         question_row("s"),
     ]
-    data = of(run_folder(tmp_path / "a", questions, [answered_record(id, "Paris") for id in "qr"]))
-    counted = {one["name"]: one["runs"][0]["counted"] for one in data["overview"]["measures"]}
+    data = data_of(
+        run_folder(tmp_path / "a", questions, [answered_record(id, "Paris") for id in "qr"])
+    )
+    counted = {
+        measure["name"]: measure["runs"][0]["counted"] for measure in data["overview"]["measures"]
+    }
     assert (counted["EM"], counted["EvidenceRecall"], counted["Steps"]) == (3, 1, 2)
     assert data["overview"]["types"][0][0]["counted"].items() >= counted.items()
 
 
-# Runs that are not whole, and pages that are not made
+# Incomplete runs, and runs that give no page
 
 
-def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+def test_a_running_run_is_shown_up_to_its_last_whole_record(tmp_path: Path) -> None:
     folder = run_folder(
         tmp_path / "a", [question_row("q"), question_row("r")], [answered_record("q", "Paris")]
     )
     with (folder / RECORDS_FILE).open("ab") as file:
         file.write(b'{"question_id": "r", "ques')
-    data = of(folder)
-    assert [one["runs"][0]["status"] for one in data["questions"]] == ["answered", "missing"]
+    data = data_of(folder)
+    assert [question["runs"][0]["status"] for question in data["questions"]] == [
+        "answered",
+        "missing",
+    ]
     notes = data["runs"][0]["notes"]
     assert (
         "The last record is incomplete and is left out: the run was interrupted, or is still "
@@ -354,7 +373,7 @@ def test_a_run_that_goes_on_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     assert "1 question has no record yet and counts as 0: the same run asks again." in notes
 
 
-def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
+def test_a_record_written_while_a_run_is_read_is_not_reported_as_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = run_folder(
@@ -362,60 +381,62 @@ def test_a_record_that_is_written_while_a_run_is_read_is_no_broken_one(
     )
 
     def read_and_write(path: Path) -> StoredRecords:
-        found = read_records(path)
+        stored = read_records(path)
         with (path / RECORDS_FILE).open("ab") as file:
             file.write(answered_record("r", "Paris").to_line())
-        return found
+        return stored
 
     monkeypatch.setattr("arag_search.evaluation.loaded_run.read_records", read_and_write)
-    assert not any("incomplete" in note for note in of(folder)["runs"][0]["notes"])
+    assert not any("not whole" in note for note in data_of(folder)["runs"][0]["notes"])
 
 
 def test_a_run_without_a_record_is_a_table_of_missing_questions(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "a", [question_row("q")], [])
-    assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+    assert data_of(folder)["questions"][0]["runs"][0]["status"] == "missing"
     (folder / RECORDS_FILE).unlink()
-    assert of(folder)["questions"][0]["runs"][0]["status"] == "missing"
+    assert data_of(folder)["questions"][0]["runs"][0]["status"] == "missing"
 
 
-def test_a_run_whose_questions_are_gone_can_be_shown_without_gold_answers(tmp_path: Path) -> None:
+def test_a_run_whose_questions_are_missing_can_be_shown_without_gold_answers(
+    tmp_path: Path,
+) -> None:
     folder = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
     (folder / "questions.jsonl").unlink()
     with pytest.raises(QuestionsError, match="Or show the records without gold"):
         view([folder])
-    data = of(folder, gold=False)
+    data = data_of(folder, gold=False)
     assert data["questions"][0]["text"] == "Where did Goldoni die?"
     assert data["questions"][0]["runs"][0]["right"] is None
-    assert [one["name"] for one in data["overview"]["measures"]] == [
+    assert [measure["name"] for measure in data["overview"]["measures"]] == [
         "RetrievedTokens", "Steps", "Seconds"
     ]  # fmt: skip
 
 
-def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
-    other = run_folder(tmp_path / "b", [question_row("r")], [answered_record("r", "Paris")])
+def test_runs_that_cannot_be_compared_are_rejected(tmp_path: Path) -> None:
+    first = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
+    second = run_folder(tmp_path / "b", [question_row("r")], [answered_record("r", "Paris")])
     with pytest.raises(RunError) as caught:
-        view([one, other])
+        view([first, second])
     assert str(caught.value) == (
         "The two runs share no question.\n"
-        f"Where: {one} and {other}\n"
+        f"Where: {first} and {second}\n"
         "Allowed: two runs over the same questions, or with some of the same ids"
     )
     third = run_folder(tmp_path / "c", [question_row("q", "Who?")], [answered_record("q", "Paris")])
     with pytest.raises(RunError, match="ask something else under the same id: q"):
-        view([one, third])
+        view([first, third])
 
 
-def test_runs_over_different_indexes_say_so(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
-    other = run_folder(tmp_path / "b", [question_row("q")], [answered_record("q", "Paris")])
-    path = other / "run.json"
+def test_runs_over_different_indexes_get_a_note(tmp_path: Path) -> None:
+    first = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
+    second = run_folder(tmp_path / "b", [question_row("q")], [answered_record("q", "Paris")])
+    path = second / "run.json"
     path.write_text(path.read_text().replace('"index":"i"', '"index":"j"'))
-    assert "The runs searched different indexes" in of(one, other)["notes"][0]
+    assert "The runs searched different indexes" in data_of(first, second)["notes"][0]
 
 
 @pytest.mark.parametrize("broken", ["nothing", "no run", "broken run", "broken record"])
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None:
+def test_a_folder_that_is_no_run_is_rejected(tmp_path: Path, broken: str) -> None:
     folder = tmp_path / "a"
     if broken != "nothing":
         folder = run_folder(
@@ -432,45 +453,45 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, broken: str) -> None
         view([folder])
 
 
-def test_a_page_does_not_replace_what_is_no_page(tmp_path: Path, arag: Command) -> None:
+def test_a_page_does_not_replace_a_file_that_is_no_page(tmp_path: Path, arag: Command) -> None:
     folder = run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")])
-    done = arag("view", str(folder))
-    assert (done.code, done.out) == (
+    result = arag("view", str(folder))
+    assert (result.code, result.out) == (
         0, f"{folder}/view.html: 1 question, {(folder / 'view.html').stat().st_size / 1e6:.1f} MB\n"
     )  # fmt: skip
     assert arag("view", str(folder)).code == 0
     before = (folder / RECORDS_FILE).read_bytes()
-    done = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
-    assert done.code == 1
-    assert "would replace a file that is no page" in done.err
+    result = arag("view", str(folder), "--out", str(folder / RECORDS_FILE))
+    assert result.code == 1
+    assert "would replace a file that is no page" in result.err
     assert (folder / RECORDS_FILE).read_bytes() == before
     with pytest.raises(ArgumentError, match="is a folder"):
         view([folder]).write(folder)
 
 
-def test_options_that_exclude_each_other_and_a_browser_that_is_not_there(
+def test_options_that_exclude_each_other_and_a_missing_browser_are_errors(
     tmp_path: Path, arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = str(run_folder(tmp_path / "a", [question_row("q")], [answered_record("q", "Paris")]))
     assert arag("view", folder, "--no-gold", "--questions", "x").code == 1
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)))
-    done = arag("view", folder, "--open")
-    assert (done.code, opened) == (1, [(tmp_path / "a" / "view.html").as_uri()])
-    assert "No browser could be started; the page is written." in done.err
+    result = arag("view", folder, "--open")
+    assert (result.code, opened) == (1, [(tmp_path / "a" / "view.html").as_uri()])
+    assert "No browser could be started; the page is written." in result.err
 
 
 # The page
 
 
-def test_data_in_a_page_can_neither_end_its_element_nor_a_line_of_javascript() -> None:
+def test_data_in_a_page_can_end_neither_its_element_nor_a_line_of_javascript() -> None:
     hostile = {"</script><script>alert(1)</script>": "<!-- & \u2028 \u2029 ' \" {{ 7 * 7 }}"}
-    written = json_in_html(hostile)
-    assert not set("<>&\u2028\u2029") & set(written.decode())
-    assert json.loads(written) == hostile
+    html = json_in_html(hostile)
+    assert not set("<>&\u2028\u2029") & set(html.decode())
+    assert json.loads(html) == hostile
 
 
-def test_the_policy_admits_the_one_style_and_the_one_script_alone() -> None:
+def test_the_policy_allows_only_the_style_and_the_script_of_the_page() -> None:
     html = page("<b>{{ title }}", {"a": 1}).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
@@ -489,7 +510,7 @@ def test_the_policy_admits_the_one_style_and_the_one_script_alone() -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_make_text_never_markup(name: str) -> None:
+def test_scripts_create_text_and_never_markup(name: str) -> None:
     from importlib.resources import files
 
     text = (files("arag_search.viewer") / "assets" / name).read_text(encoding="utf-8")
@@ -498,7 +519,7 @@ def test_scripts_make_text_never_markup(name: str) -> None:
     assert "</" not in text
 
 
-def test_a_record_that_asked_something_else_says_so(tmp_path: Path) -> None:
-    made = replace(record("q", "Paris"), question="Who was Goldoni?")
-    data = of(run_folder(tmp_path / "a", [question_row("q")], [made]))
+def test_a_record_with_another_question_text_shows_that_text(tmp_path: Path) -> None:
+    answer = replace(record("q", "Paris"), question="Who was Goldoni?")
+    data = data_of(run_folder(tmp_path / "a", [question_row("q")], [answer]))
     assert data["questions"][0]["runs"][0]["asked"] == "Who was Goldoni?"
