@@ -20,7 +20,7 @@ from arag_search.search.index import open_index
 from arag_search.system.durable import write_atomically
 from arag_search.system.progress import PlainProgress
 from bench import BenchError
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 CORPUS = Path("2wikimultihopqa") / "corpus.jsonl"

@@ -19,7 +19,7 @@ def add_command(
     from arag_search.cli.output.results import print_text
     from arag_search.errors import ArgumentError
     from arag_search.system.progress import open_progress
-    from index_jobs.updates.adding import AddOptions, add_documents
+    from index_jobs.updates.addition import AddOptions, add_documents
 
     def if_given(name: str, value: Any) -> Any:
         source = context.get_parameter_source(name)

@@ -33,7 +33,7 @@ def compact_command(
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import open_progress
-    from index_jobs.updates.deleting import compact_index
+    from index_jobs.updates.compaction import compact_index
 
     try:
         report = compact_index(index, open_progress())

@@ -52,7 +52,7 @@ def delete_command(
     from arag_search.cli.output.messages import INTERRUPTED
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import open_progress
-    from index_jobs.updates.deleting import delete_documents
+    from index_jobs.updates.deletion import delete_documents
 
     wanted: list[str] = []
     for doc_id in doc_ids or []:

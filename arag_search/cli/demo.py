@@ -61,7 +61,7 @@ def demo_command(
     from arag_search.tools.base import ReadSet
     from arag_search.tools.chunk_read import ChunkRead
     from arag_search.tools.logical_search import LogicalSearch
-    from index_jobs.build.build import build_index
+    from index_jobs.build.new_index import build_index
     from index_jobs.build.options import BuildOptions
     from index_jobs.sources.metadata import parse_metadata
 

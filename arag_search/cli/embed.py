@@ -144,7 +144,7 @@ def embed_command(
     from arag_search.cli.output.results import print_text
     from arag_search.system.progress import open_progress
     from arag_search.vectors.base import VECTOR_UNITS
-    from index_jobs.embed.embed import embed_index
+    from index_jobs.embed.embedding import embed_index
     from index_jobs.embed.plan import EmbedOptions
 
     options = EmbedOptions(

@@ -111,7 +111,7 @@ def index_command(
     from arag_search.engines.open import check_path
     from arag_search.engines.opensearch.address import is_address
     from arag_search.system.progress import open_progress
-    from index_jobs.build.build import build_index
+    from index_jobs.build.new_index import build_index
 
     if not is_address(to):
         check_path(to, "the index")

@@ -35,7 +35,7 @@ from bench.cluster.parity import Question
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED
 from bench.workbench import say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 CLIENTS = 4

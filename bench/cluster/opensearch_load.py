@@ -31,7 +31,7 @@ from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.copies import SEED, copies, write
 from bench.workbench import CORPUS, say, set_up
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
 

@@ -33,7 +33,7 @@ from bench.report.rounds import Side, Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, Query, logical_queries
 from bench.workbench import say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 TARGET = Target("at least", 0.8)

@@ -33,7 +33,7 @@ from bench.cluster.cluster import local_cluster
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.queries import SEED, keyword_sets, logical_queries
 from bench.workbench import CORPUS, say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 ENGINES = ("lucene", "opensearch")

@@ -26,7 +26,7 @@ from arag_search.system.durable import write_atomically
 from arag_search.viewer.view import view
 from bench import RESULTS_FOLDER, BenchError
 from bench.arguments import BenchParser
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from arag_search.corpus import Chunk
 from arag_search.query import analysis
 from arag_search.search.index import Index, open_index
 from bench.arguments import BenchParser, positive
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 Reason = Literal[

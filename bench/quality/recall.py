@@ -45,7 +45,7 @@ from bench.speed.vectors import (
     write_sentences,
 )
 from bench.workbench import say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 if TYPE_CHECKING:

@@ -50,12 +50,13 @@ from bench.cluster.cluster import local_cluster, remove_indexes
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.speed.vectors import stored_shards
 from bench.workbench import say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.embed.embed import embed_index, work_name
+from index_jobs.embed.embedding import embed_index, work_name
 from index_jobs.embed.plan import EmbedOptions
-from index_jobs.updates.adding import AddOptions, add_documents
-from index_jobs.updates.deleting import compact_index, delete_documents
+from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.compaction import compact_index
+from index_jobs.updates.deletion import delete_documents
 
 if TYPE_CHECKING:
     import numpy as np

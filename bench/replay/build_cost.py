@@ -106,14 +106,14 @@ def _without_sentences(sources: Sources, out: str) -> None:
 
 
 def _build(sources: Sources, out: str, without: tuple[str, ...]) -> None:
-    from index_jobs.build.build import build_index
+    from index_jobs.build.new_index import build_index
     from index_jobs.build.options import BuildOptions
 
     build_index([str(sources.corpus)], out, BuildOptions(without=without))
 
 
 def _vectors(sources: Sources, out: str, index: str, encoder: str) -> None:
-    from index_jobs.embed.embed import embed_index
+    from index_jobs.embed.embedding import embed_index
     from index_jobs.embed.plan import EmbedOptions
 
     embed_index(Path(index), encoder, EmbedOptions(vectors=out, units=("passage",)))

@@ -35,7 +35,7 @@ from bench.report.latencies import Latencies
 from bench.report.rounds import Timings, interleaved, percentile
 from bench.report.rows import Figure, Row, circumstances, show
 from bench.workbench import CORPUS, Workbench, say, set_up
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.chunking import MAX_CHUNK_TOKENS
 from index_jobs.sources.formats import Fields

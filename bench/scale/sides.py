@@ -20,7 +20,7 @@ from bench.report.rounds import percentile, timed
 from bench.speed.bare import without_query_cache
 from bench.speed.indexing import size_of
 from bench.speed.queries import class_queries
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 EngineName = Literal["lucene", "opensearch"]

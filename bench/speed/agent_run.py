@@ -29,7 +29,7 @@ from bench.report.fingerprints import preset_fingerprints
 from bench.report.rounds import Side, interleaved, timed
 from bench.report.rows import Figure, Row, Target, circumstances, show
 from bench.workbench import say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 PRESET = "logical_read"

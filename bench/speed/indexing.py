@@ -15,7 +15,7 @@ from bench.report.rounds import Side, Timings, interleaved, timed
 from bench.report.rows import Figure, Row, Target
 from bench.speed.bare import BARE_INDEXING, prepared
 from bench.workbench import Workbench, say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 OURS = "ours"

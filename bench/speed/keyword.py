@@ -15,7 +15,7 @@ from bench.speed.bare import scan, without_query_cache
 from bench.speed.copies import copies, write
 from bench.speed.queries import keyword_sets
 from bench.workbench import BoundedProgress, Workbench, check_room, say
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 SCALES = (1, 10, 100)

@@ -10,7 +10,7 @@ from typing import Any
 from arag_search.errors import DuplicateIdError, SourceError
 from arag_search.query.fields import MetadataType
 from arag_search.system.progress import Progress, SilentProgress
-from index_jobs.build.build import build_from
+from index_jobs.build.new_index import build_from
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
 from index_jobs.sources.metadata import MetadataReader

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from index_jobs.embed.embed import embed_index
-from index_jobs.updates.deleting import delete_documents
+from index_jobs.embed.embedding import embed_index
+from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command
 from tests.support.embeddings import (

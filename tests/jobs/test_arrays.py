@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 

@@ -18,7 +18,7 @@ from arag_search.errors import (
 from arag_search.manifest import CorpusDigest, fingerprint_hex
 from arag_search.system.progress import SilentProgress
 from arag_search.tokens import count_tokens
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions, parse_bm25, parse_names
 from index_jobs.sources.duplicates import SeenIds
 from index_jobs.sources.formats import Fields

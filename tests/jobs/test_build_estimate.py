@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from arag_search.errors import ArgumentError, SourceError
-from index_jobs.build.build import build_index
 from index_jobs.build.estimate import SAMPLE_DOCUMENTS, estimate
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,

@@ -11,7 +11,7 @@ from arag_search.cli.index import index_command
 from arag_search.engines.lucene.location import hold_live
 from arag_search.errors import IndexNotFoundError
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,

@@ -15,7 +15,7 @@ from arag_search.corpus import Chunk, Document
 from arag_search.engines.lucene.packing import ChunkPacker
 from arag_search.errors import BuildError, SourceError, WorkerLostError
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.cutting.packing import pack
 from index_jobs.sources.reading import Batch, Position

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from arag_search.engines.lucene.location import hold_live
 from arag_search.engines.lucene.reader import LuceneEngine
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.corpus_files import (

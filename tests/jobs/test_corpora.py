@@ -14,7 +14,7 @@ from arag_search.corpus import nfc
 from arag_search.search.index import Index
 from arag_search.tokens import count_tokens
 from bench.quality.matching import compare, draw_keywords, engine_scores, reference_scores, scanned
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.mcp_servers import LocalServer, text_of
 from tests.support.shared_data import DATA

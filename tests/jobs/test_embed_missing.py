@@ -10,11 +10,11 @@ import pytest
 from arag_search.errors import VectorsDamagedError
 from arag_search.search.index import open_index
 from arag_search.vectors.storage.shards import shard_file, vectors_role
-from index_jobs.build.build import build_index
-from index_jobs.embed.embed import embed_index
+from index_jobs.build.new_index import build_index
+from index_jobs.embed.embedding import embed_index
 from index_jobs.embed.report import EmbedReport
-from index_jobs.updates.adding import AddOptions, add_documents
-from index_jobs.updates.deleting import delete_documents
+from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import OVERWRITE, corpus, in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.embeddings import (

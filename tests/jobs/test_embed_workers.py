@@ -12,7 +12,7 @@ import pytest
 from arag_search.errors import ArgumentError, WorkerLostError
 from arag_search.system.cores import usable_cores
 from arag_search.vectors.encoders.choose import open_encoder
-from index_jobs.embed.embed import embed_index
+from index_jobs.embed.embedding import embed_index
 from index_jobs.embed.shards import TO_ENCODE, cut_shards
 from index_jobs.embed.workers import EncoderChoice, LocalMaking
 from tests.support.builds import in_own_folder  # noqa: F401

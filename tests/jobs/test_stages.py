@@ -16,7 +16,7 @@ import pytest
 from arag_search.cli.app import run
 from arag_search.errors import AragError, IndexLockedError
 from index_jobs.__main__ import stages
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.build.report import BuildReport
 from index_jobs.stages.chunk import Share, chunk_sources

@@ -22,10 +22,11 @@ from arag_search.errors import (
 )
 from arag_search.search.index import open_index
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.adding import AddOptions, add_documents
-from index_jobs.updates.deleting import compact_index, delete_documents
+from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.compaction import compact_index
+from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import SAMPLE, Command, file_of, process
 from tests.support.updated_corpora import (
@@ -192,6 +193,7 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     )
     strange = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
     assert error_message(delete_documents, INDEX, strange).startswith("5 ids are of no document: ")
+    assert refusal(delete_documents, INDEX, strange).startswith("5 ids belong to no document: ")
     assert ids() == ["a.1", "b.1", "ÿ.1"]
     report = delete_documents(INDEX, [*strange, "ÿ"], missing_ok=True, dry_run=True)
     assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)

@@ -46,7 +46,7 @@ def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(tmp_path: Path) -> Path:
     source = tmp_path / "alpha.txt"
     source.write_text("alpha beta")
-    from index_jobs.build.build import build_index
+    from index_jobs.build.new_index import build_index
     from index_jobs.build.options import BuildOptions
 
     build_index([str(source)], tmp_path / "index", BuildOptions())

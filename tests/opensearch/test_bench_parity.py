@@ -14,7 +14,7 @@ from bench import BenchError
 from bench.cluster import parity
 from bench.cluster.cluster import LocalCluster
 from bench.workbench import CORPUS
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.opensearch_indexes import Site, fresh_site
 from tests.support.passages import index_of_texts

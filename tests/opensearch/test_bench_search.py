@@ -10,7 +10,7 @@ from arag_search.search.index import Index, open_index
 from bench import BenchError
 from bench.cluster import opensearch_search
 from bench.speed.queries import Query, logical_queries
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.bench_passages import passages
 from tests.support.opensearch_indexes import Site

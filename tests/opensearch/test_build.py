@@ -21,7 +21,7 @@ from arag_search.errors import (
     UnavailableError,
 )
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     OVERWRITE,
@@ -218,7 +218,7 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
 CHILD = """
 import os, signal, sys, time
 import arag_search.system.progress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 
 moment, interval, address, source = sys.argv[1:]

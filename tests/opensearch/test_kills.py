@@ -18,7 +18,7 @@ from arag_search.errors import UnavailableError
 from arag_search.manifest import Manifest
 from arag_search.search.index import open_index
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from tests.support.builds import (
     PLAIN,

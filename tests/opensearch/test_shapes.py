@@ -19,10 +19,10 @@ from arag_search.engines.opensearch.connection import ConnectionOptions
 from arag_search.engines.opensearch.reader import OpenSearchEngine
 from arag_search.errors import AragError, EngineError, UnavailableError
 from arag_search.query.parser import parse
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.adding import add_documents
-from index_jobs.updates.deleting import delete_documents
+from index_jobs.updates.addition import add_documents
+from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import file_of
 from tests.support.opensearch_indexes import Site, fresh_site

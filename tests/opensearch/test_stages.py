@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
 from index_jobs.stages.chunk import chunk_sources
 from index_jobs.stages.load import load_chunks

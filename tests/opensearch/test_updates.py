@@ -14,10 +14,11 @@ from arag_search.engines.opensearch.update_lock import UpdateLock
 from arag_search.errors import IndexDamagedError, IndexLockedError, IndexNotFoundError
 from arag_search.search.index import open_index
 from arag_search.system.progress import SilentProgress
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.adding import add_documents
-from index_jobs.updates.deleting import compact_index, delete_documents
+from index_jobs.updates.addition import add_documents
+from index_jobs.updates.compaction import compact_index
+from index_jobs.updates.deletion import delete_documents
 from tests.support.builds import in_own_folder  # noqa: F401
 from tests.support.commands import Command, file_of
 from tests.support.opensearch_indexes import Site

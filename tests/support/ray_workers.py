@@ -8,7 +8,7 @@ import pytest
 import ray
 
 from arag_search.errors import ArgumentError
-from index_jobs.embed.embed import embed_index
+from index_jobs.embed.embedding import embed_index
 from index_jobs.embed.ray import RayMaking, begin, end
 from index_jobs.embed.workers import EncoderChoice
 from tests.support.embeddings import (

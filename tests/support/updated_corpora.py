@@ -18,10 +18,11 @@ from arag_search.errors import AragError
 from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
 from arag_search.search.index import Index, open_index
 from arag_search.search.results import SearchResult
-from index_jobs.build.build import build_index
+from index_jobs.build.new_index import build_index
 from index_jobs.build.options import BuildOptions
-from index_jobs.updates.adding import AddOptions, add_documents
-from index_jobs.updates.deleting import compact_index, delete_documents
+from index_jobs.updates.addition import AddOptions, add_documents
+from index_jobs.updates.compaction import compact_index
+from index_jobs.updates.deletion import delete_documents
 from tests.support.commands import file_of
 
 OPTIONS = BuildOptions(chunk_tokens=24, metadata={"year": "number", "lang": "keyword"})

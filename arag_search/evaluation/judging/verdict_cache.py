@@ -51,16 +51,16 @@ def _read(path: Path) -> dict[str, str]:
     except OSError as error:
         raise _unusable(path, "read", error) from error
     lines = split_lines(raw)
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         match _row(line):
             case {"key": str(key), "verdict": str(verdict)}:
-                found[key] = verdict
-            case None if found or number < len(lines) or not raw.endswith(b"\n"):
+                verdicts[key] = verdict
+            case None if verdicts or number < len(lines) or not raw.endswith(b"\n"):
                 continue  # the torn line of a crash
             case _:
                 raise _foreign(f"{path}, line {number}")
-    return found
+    return verdicts
 
 
 def _row(line: bytes) -> object:

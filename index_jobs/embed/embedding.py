@@ -64,7 +64,7 @@ from index_jobs.embed.shards import (
     finished_shards,
 )
 from index_jobs.embed.workers import EncoderChoice, LocalMaking, ShardMaking
-from index_jobs.updates.deleting import store_placement
+from index_jobs.updates.tally import store_placement
 from index_jobs.workers.memory import PeakMemory, highest, own_peak
 
 WORK = "embedding"

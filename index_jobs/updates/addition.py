@@ -37,15 +37,8 @@ from index_jobs.sources.opening import open_sources
 from index_jobs.sources.reading import CorpusReader, Position
 from index_jobs.sources.registry import PRE_CHUNKED, Format
 from index_jobs.sources.source import Source
-from index_jobs.updates.deleting import (
-    Tally,
-    digest_of,
-    existing_chunks,
-    held,
-    resumable_update,
-    settle,
-    with_placement,
-)
+from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
+from index_jobs.updates.tally import Tally, existing_chunks, index_counts, with_placement
 from index_jobs.workers.pool import open_packing
 
 
@@ -158,7 +151,7 @@ class _Addition:
     def run(self) -> AddReport:
         with Interrupts() as interrupts:
             self._corpus.note_formats(self._progress.note)
-            record, is_done = settle(self._target, self._record(), self._progress)
+            record, is_done = recover_update(self._target, self._record(), self._progress)
             if is_done:
                 return self._report(record, self._target.manifest, finished=True)
             self._before = with_placement(self._target)
@@ -276,7 +269,7 @@ class _Addition:
             skipped_examples=tuple(self._state.skipped_examples),
             left_out=self._corpus.left_out(),
             undeclared_metadata=self._state.undeclared,
-            **held(after),
+            **index_counts(after),
         )
 
 

@@ -1,0 +1,180 @@
+"""Deleting documents from an index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arag_search.engines.update_record import UpdateRecord
+from arag_search.engines.write import IndexUpdate
+from arag_search.errors import ArgumentError, SourceError, UnknownDocumentError
+from arag_search.manifest import Manifest
+from arag_search.system.progress import Progress, SilentProgress
+from index_jobs.build.report import Report, counted
+from index_jobs.sources.formats import checked_id
+from index_jobs.updates.recovery import digest_of, recover_update, resumable_update
+from index_jobs.updates.tally import Tally, existing_chunks, index_counts, with_placement
+
+_SHOWN_IDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport(Report):
+    """The documents deleted, or to be deleted in a ``dry_run``, and what the index holds after it.
+
+    ``missing`` are the ids that are in no document. ``finished_before``: the same command had done
+    it, as the last update of the index.
+    """
+
+    location: str
+    deleted: int
+    missing: tuple[str, ...]
+    dry_run: bool
+    finished_before: bool
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    fingerprint: str
+    update: int
+    seconds: float
+
+    def to_text(self) -> str:
+        """Return the report in words, one line for each thing."""
+        verb = "Would delete" if self.dry_run else "Deleted"
+        lines = [
+            f"{verb} {counted(self.deleted, 'document')} of {self.location}; "
+            f"{'it would hold' if self.dry_run else 'it holds'} "
+            f"{counted(self.documents, 'document')} in {counted(self.chunks, 'chunk')}."
+        ]
+        if self.missing:
+            lines.append(f"not there: {_shown_ids(self.missing)}")
+        if self.finished_before:
+            lines.append("The same command had done so before.")
+        return "\n".join(lines)
+
+
+def delete_documents(
+    location: str | Path,
+    doc_ids: Iterable[str],
+    *,
+    missing_ok: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> DeleteReport:
+    """Delete the documents with these ids from the index at ``location``.
+
+    All of them or, where one is unknown and not ``missing_ok``, none. Raises UnknownDocumentError,
+    ArgumentError for no ids and for those of all documents, IndexNotFoundError, IndexLockedError
+    where a build or another update is at work, BuildError, EngineError.
+    """
+    began = time.monotonic()
+    progress = progress or SilentProgress()
+    wanted = list(dict.fromkeys(doc_ids))
+    if not wanted:
+        raise ArgumentError("No document id is given.", allowed="ids of documents", do="Name some.")
+    with resumable_update(location, progress, "it deletes all or nothing") as target:
+        before = target.manifest
+        ids = sorted(wanted)
+        command = f"arag-search delete {location} {_shown_ids(ids)}"
+        record = UpdateRecord(digest_of("delete", ids), command, before.update + 1)
+        done = False
+        if not dry_run:
+            record, done = recover_update(target, record, progress)
+        if done:
+            return _delete_report(location, record.deleted, (), before, began, finished=True)
+        before = target.manifest if dry_run else with_placement(target)
+        tally = Tally(before)
+        existing = _count_off(target, wanted, tally)
+        missing = tuple(doc_id for doc_id in wanted if doc_id not in existing)
+        last = target.last_update
+        if not (existing or dry_run) and last is not None and last.digest == record.digest:
+            # It was stopped after the update was complete, or is asked for a second time.
+            return _delete_report(location, last.deleted, (), before, began, finished=True)
+        if missing and not missing_ok:
+            raise _unknown(missing, str(location))
+        if not tally.documents:
+            raise _everything(str(location))
+        after = tally.manifest(before) if existing else before
+        if existing and not dry_run:
+            record = replace(record, update=after.update, deleted=len(existing))
+            _delete(target, list(existing), after, record)
+        return _delete_report(location, len(existing), missing, after, began, dry_run=dry_run)
+
+
+def _count_off(target: IndexUpdate, doc_ids: Sequence[str], tally: Tally) -> dict[str, None]:
+    """Return the ids that are in the index, in the order asked; subtract their documents."""
+    there: set[str] = set()
+    for chunk in existing_chunks(target, [doc_id for doc_id in doc_ids if _is_id(doc_id)]):
+        there.add(chunk.doc_id)
+        tally.remove(chunk)
+    return dict.fromkeys(doc_id for doc_id in doc_ids if doc_id in there)
+
+
+def _is_id(doc_id: str) -> bool:
+    """Return whether a document may have this id."""
+    try:
+        return checked_id(doc_id, "") == doc_id
+    except SourceError:
+        return False
+
+
+def _delete(target: IndexUpdate, doc_ids: list[str], after: Manifest, record: UpdateRecord) -> None:
+    target.begin(record, doc_ids)
+    try:
+        target.remove(doc_ids)
+        target.publish(after, record)
+    except BaseException:
+        target.give_up()
+        raise
+
+
+def _delete_report(
+    location: str | Path,
+    deleted: int,
+    missing: tuple[str, ...],
+    after: Manifest,
+    began: float,
+    *,
+    dry_run: bool = False,
+    finished: bool = False,
+) -> DeleteReport:
+    return DeleteReport(
+        location=str(location),
+        deleted=deleted,
+        missing=missing,
+        dry_run=dry_run,
+        finished_before=finished,
+        seconds=round(time.monotonic() - began, 3),
+        **index_counts(after),
+    )
+
+
+def _unknown(missing: Sequence[str], where: str) -> UnknownDocumentError:
+    return UnknownDocumentError(
+        f"No document has the id {_shown_ids(missing)}; nothing was deleted."
+        if len(missing) == 1
+        else f"{len(missing):,} ids belong to no document: {_shown_ids(missing)};"
+        " nothing was deleted.",
+        where=where,
+        allowed="ids of documents, which searches show without the part (vivaldi of vivaldi.1)",
+        do="Correct them, or say --missing-ok to delete the others.",
+    )
+
+
+def _everything(where: str) -> ArgumentError:
+    return ArgumentError(
+        "That would delete every document of the index.",
+        where=where,
+        allowed="an index with a document or more",
+        do="Build it anew from other sources with --overwrite, or remove the index itself.",
+    )
+
+
+def _shown_ids(doc_ids: Sequence[str]) -> str:
+    """Return the first ten ids in quotes, and how many more there are."""
+    named = ", ".join(f'"{doc_id[:60]}"' for doc_id in doc_ids[:_SHOWN_IDS])
+    more = len(doc_ids) - _SHOWN_IDS
+    return f"{named} and {more:,} more" if more > 0 else named

@@ -1,0 +1,112 @@
+"""The counts of an index, and its placement, as an update adds and removes documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from arag_search.corpus import Chunk
+from arag_search.engines.open import open_update
+from arag_search.engines.write import IndexUpdate
+from arag_search.errors import IndexDamagedError
+from arag_search.manifest import CorpusDigest, Manifest, fingerprint_hex
+from arag_search.tokens import count_tokens
+from index_jobs.cutting.packing import Counts
+
+LOOKUP_IDS = 64
+"""The largest number of documents that are looked up at once."""
+
+
+class Tally:
+    """The counts of an index, as documents are added and removed."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """Start from the counts of ``manifest``. It must state the placement of the index (see
+        ``with_placement``), unless nothing will be published."""
+        self.documents = manifest.documents
+        self.chunks = manifest.chunks
+        self.sentences = manifest.sentences
+        self.tokens = manifest.tokens
+        self.title_characters = manifest.title_characters
+        self._digest = CorpusDigest(
+            int(manifest.fingerprint, 16), int(manifest.placement or "0", 16)
+        )
+
+    def add(self, counts: Counts) -> None:
+        """Add the counts of a batch."""
+        self.documents += counts.documents
+        self.chunks += counts.chunks
+        self.sentences += counts.sentences
+        self.tokens += counts.tokens
+        self.title_characters += counts.title_characters
+        self._digest.include(counts.digest)
+
+    def remove(self, chunk: Chunk) -> None:
+        """Subtract a chunk; the first chunk of a document also subtracts the document."""
+        self.chunks -= 1
+        self.sentences -= len(chunk.sentence_ends)
+        self.tokens -= count_tokens(chunk.content)
+        if chunk.part == 1:
+            self.documents -= 1
+            self.title_characters -= len(chunk.title)
+        self._digest.add(chunk, -1)
+
+    def manifest(self, before: Manifest) -> Manifest:
+        """Return the manifest of the next update with these counts."""
+        return replace(
+            before,
+            documents=self.documents,
+            chunks=self.chunks,
+            sentences=self.sentences,
+            tokens=self.tokens,
+            title_characters=self.title_characters,
+            fingerprint=fingerprint_hex(self._digest.fingerprint),
+            placement=fingerprint_hex(self._digest.placement),
+            update=before.update + 1,
+        )
+
+
+def index_counts(manifest: Manifest) -> dict[str, Any]:
+    """Return the fields with which a report describes the index after an update."""
+    names = ("documents", "chunks", "sentences", "tokens", "fingerprint", "update")
+    return {name: getattr(manifest, name) for name in names}
+
+
+def existing_chunks(target: IndexUpdate, doc_ids: Sequence[str]) -> Iterator[Chunk]:
+    """Yield the chunks that these documents have before the update."""
+    for start in range(0, len(doc_ids), LOOKUP_IDS):
+        yield from target.existing(doc_ids[start : start + LOOKUP_IDS])
+
+
+def with_placement(target: IndexUpdate) -> Manifest:
+    """Return the manifest before an update, with the placement of the index.
+
+    The manifest of an index built by an earlier version does not state the placement. In that
+    case, all passages of the index are read once. Raises IndexDamagedError if they differ from
+    those that the manifest describes.
+    """
+    manifest = target.manifest
+    if manifest.placement:
+        return manifest
+    digest = CorpusDigest.of(target.existing(None))
+    if fingerprint_hex(digest.fingerprint) != manifest.fingerprint:
+        raise IndexDamagedError(
+            "The passages of the index are not those that its manifest describes: their"
+            " fingerprints differ.",
+            where=target.where,
+            do="Build the index again with --overwrite.",
+        )
+    return replace(manifest, placement=fingerprint_hex(digest.placement))
+
+
+def store_placement(location: str | Path) -> None:
+    """Add the placement to the manifest of an index that does not state it yet.
+
+    Raises IndexNotFoundError, IndexLockedError, BuildError, EngineError.
+    """
+    with open_update(location) as target:
+        target.recover(None)
+        if not target.manifest.placement:
+            target.describe(with_placement(target))
