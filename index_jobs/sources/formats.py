@@ -142,7 +142,11 @@ class Passages(ObjectFormat):
     @staticmethod
     def recognises(record: str | dict[str, Any], fields: Fields) -> bool:
         """See RecordFormat."""
-        return isinstance(record, dict) and isinstance(record.get(fields.text or "sentences"), list)
+        return (
+            isinstance(record, dict)
+            and isinstance(record.get(fields.text or "sentences"), list)
+            and not isinstance(record.get(fields.text or "text"), str)
+        )
 
     def __init__(self, stem: str, fields: Fields, metadata: MetadataReader) -> None:
         super().__init__(stem, fields, metadata, Fields(text="sentences"))

@@ -169,6 +169,13 @@ def test_documents_have_ids_titles_and_declared_metadata() -> None:
     assert [document.id for document in documents(source, skip=1)] == ["7", "c-4"]
 
 
+def test_a_record_with_text_and_sentences_is_a_document_as_long_as_no_field_is_named() -> None:
+    record = '{"id": 1, "text": "A. B.", "sentences": ["C."]}'
+    assert source_of("c.jsonl", record).format == "documents"
+    assert source_of("c.jsonl", record, fields=Fields(text="sentences")).format == "passages"
+    assert source_of("c.jsonl", record.replace("id", "_id")).format == "beir"
+
+
 def test_undeclared_keys_are_counted() -> None:
     Path("c.jsonl").write_text('{"text": "a", "x": 1, "y": 2}\n{"text": "b", "y": null}\n')
     metadata = MetadataReader({})
