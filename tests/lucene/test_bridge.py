@@ -1,4 +1,4 @@
-"""Our Java classes: the jar in the package is what its sources make, and needs no compiler."""
+"""Our Java classes: the jar in the package matches its sources, and needs no compiler."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from arag_search.query.tree import KeywordEquals
 
 @pytest.fixture
 def compiler() -> None:
-    """Skip where the compiler is not cached and cannot be downloaded; in CI that fails."""
+    """Skip the test if the compiler is neither cached nor downloadable; in CI, fail instead."""
     try:
         resolve(jar.COMPILER, cache_folder())
     except JvmError as error:
@@ -30,7 +30,7 @@ def compiler() -> None:
         pytest.skip(f"no compiler: {error.what}")
 
 
-def test_the_jar_records_the_sources_and_the_compiler_it_was_made_with() -> None:
+def test_the_jar_records_the_sources_and_the_compiler_it_was_built_with() -> None:
     rebuild = "python -m arag_search.engines.lucene.java"
     assert jar.recorded_digest(CLASSES_JAR) == jar.inputs_digest(), f"run {rebuild}"
 
@@ -62,20 +62,20 @@ def test_a_warning_of_the_compiler_is_an_error_with_its_message(tmp_path: Path) 
 def test_with_lucene_in_the_cache_nothing_else_is_downloaded_or_written(tmp_path: Path) -> None:
     (tmp_path / LUCENE_CORE.file_name).symlink_to(resolve(LUCENE_CORE, cache_folder()))
     code = "from arag_search.engines.lucene.jvm import java\nprint(java('arag.Searcher').__name__)"
-    nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
-    done = subprocess.run(
+    dead_proxies = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    process = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, **nowhere, CACHE_VARIABLE: str(tmp_path)},
+        env={**os.environ, **dead_proxies, CACHE_VARIABLE: str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("arag.Searcher\n", "")
+    assert (process.stdout, process.stderr) == ("arag.Searcher\n", "")
     assert [path.name for path in tmp_path.iterdir()] == [LUCENE_CORE.file_name]
 
 
-def test_what_is_no_query_is_refused() -> None:
+def test_bytes_that_are_no_query_are_refused() -> None:
     with pytest.raises(java_error(), match="no query is written"):
         java("arag.Queries").read("%\0")
 
@@ -91,21 +91,21 @@ def test_what_is_no_query_is_refused() -> None:
         ("year:{1 TO 2}", "metadata.year:[1.0000000000000002 TO 1.9999999999999998]"),
     ],
 )
-def test_queries_cross_to_java_as_they_are(text: str, lucene: str) -> None:
+def test_queries_reach_java_unchanged(text: str, lucene: str) -> None:
     tree = parse(text).tree
     assert str(java("arag.Queries").read(compiled(tree)[0]).toString()) == lucene
 
 
-def test_separators_in_values_are_values() -> None:
+def test_separators_inside_values_are_part_of_the_value() -> None:
     value = "a\0b\\0\\"
     query = compiled(KeywordEquals("lang", value))[0]
-    both = any_of([query, chunk_ids([value, "\\"])])
-    read = java("arag.Queries").read(filtered(both, query))
-    assert str(read.toString()).count(value) == 3
+    either = any_of([query, chunk_ids([value, "\\"])])
+    parsed = java("arag.Queries").read(filtered(either, query))
+    assert str(parsed.toString()).count(value) == 3
     assert str(java("arag.Queries").read(query).getTerm().text()) == value
 
 
-def test_packing_needs_no_java_and_says_whether_ordinals_grow() -> None:
+def test_packing_needs_no_java_and_reports_whether_ordinals_grow() -> None:
     code = (
         "import sys; from arag_search.engines.lucene import packing;"
         "sys.exit('jpype' in sys.modules)"

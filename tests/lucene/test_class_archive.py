@@ -34,11 +34,11 @@ def class_path() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cache(class_path: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a cache, which did not exist before."""
+    """Create a folder with a cache, and return it; the folder did not exist before."""
     folder = tmp_path_factory.mktemp("home") / "cache"
-    done = _python(folder, "-m", aot_cache.__name__)
-    assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.splitlines()[-1]).is_file()
+    process = _python(folder, "-m", aot_cache.__name__)
+    assert process.returncode == 0, process.stderr
+    assert Path(process.stdout.splitlines()[-1]).is_file()
     return folder
 
 
@@ -66,31 +66,31 @@ def _python(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_java_takes_its_classes_from_the_cache(cache: Path, index: Path) -> None:
     # With AOTMode=on, Java does not start without the cache.
-    done = _python(cache, "-c", _SEARCH, str(index), "-XX:AOTMode=on")
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    process = _python(cache, "-c", _SEARCH, str(index), "-XX:AOTMode=on")
+    assert (process.stdout, process.stderr) == ("1\n", "")
     assert [path.suffix for path in cache.iterdir()] == [".aot"]
 
 
 @pytest.mark.parametrize("size", [0, 1000, 9_000_000])
-def test_a_cache_that_was_cut_short_does_no_harm(
+def test_a_truncated_cache_does_no_harm(
     size: int, cache: Path, index: Path, tmp_path: Path
 ) -> None:
-    [whole] = cache.iterdir()
+    [archive] = cache.iterdir()
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / whole.name).write_bytes(whole.read_bytes()[:size])
-    done = _python(tmp_path / "cache", "-c", _SEARCH, str(index))
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    (tmp_path / "cache" / archive.name).write_bytes(archive.read_bytes()[:size])
+    process = _python(tmp_path / "cache", "-c", _SEARCH, str(index))
+    assert (process.stdout, process.stderr) == ("1\n", "")
 
 
 def test_a_cache_for_other_flags_does_no_harm(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(jvm.HEAP_VARIABLE, "40g")  # where pointers have another size
-    done = _python(cache, "-c", _SEARCH, str(index))
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    monkeypatch.setenv(jvm.HEAP_VARIABLE, "40g")  # With this heap, pointers have another size.
+    process = _python(cache, "-c", _SEARCH, str(index))
+    assert (process.stdout, process.stderr) == ("1\n", "")
 
 
-def test_a_build_has_the_cache_created_beside_its_work(
+def test_a_build_creates_the_cache_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".aot-of-a-process-that-was-killed").mkdir()
@@ -103,7 +103,7 @@ def test_a_build_has_the_cache_created_beside_its_work(
     assert aot_cache.create_in_background() is None
 
 
-def test_a_cache_that_another_process_creates_is_not_created_twice(
+def test_a_cache_that_another_process_is_creating_is_not_created_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))

@@ -25,8 +25,8 @@ SIZES = tuple((40, 6, 60, 1, 20)[number % 5] for number in range(CORPORA))
 
 
 @pytest.fixture(name="pairs", scope="module")
-def every_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Pair]]:
-    """Each corpus in both engines, in one to four segments."""
+def engine_pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Pair]]:
+    """Index each corpus in both engines, in one to four segments."""
     pairs: list[Pair] = []
     for number, memory in enumerate(agreement.corpora_in_memory(SIZES)):
         folder = tmp_path_factory.mktemp("index")
@@ -41,12 +41,12 @@ def every_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Pair]]
 def in_lucene(
     folder: Path, memory: MemoryEngine, chunks: list[Chunk], segments: int
 ) -> LuceneEngine:
-    """The corpus of a MemoryEngine as a generation of several segments, opened."""
+    """Write the corpus of a MemoryEngine as a generation of several segments, and open it."""
     writer = LuceneWriter(folder, metadata=METADATA, sentences=True, resume=False)
     size = len(chunks) // segments + 1
     for start in range(0, len(chunks), size):
         if start:
-            writer.commit({"update": "1"})  # which begins another segment
+            writer.commit({"update": "1"})  # A commit begins another segment.
         writer.add(chunks[start : start + size])
     manifest = replace(memory.manifest, engine="lucene")
     writer.finish({"manifest": manifest.to_json(), "update": "1"})

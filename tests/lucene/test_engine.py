@@ -1,4 +1,4 @@
-"""What opening, searching and closing a Lucene index promise, beyond what MemoryEngine checks."""
+"""Promises of opening, searching and closing a Lucene index, beyond what MemoryEngine checks."""
 
 import os
 import shutil
@@ -75,8 +75,8 @@ def engine_over_chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Luc
     engine.close()
 
 
-def every_kind_of_call(engine: LuceneEngine, number: int) -> object:
-    """The answer to one of 50 requests."""
+def answer_to_request(engine: LuceneEngine, number: int) -> object:
+    """Return the answer to one of 50 requests."""
     query = QUERIES[number % 5]
     scope = GERMAN_EXCLUDED if number % 2 else None
     match number % 25:
@@ -94,7 +94,7 @@ def every_kind_of_call(engine: LuceneEngine, number: int) -> object:
             return engine.search(SearchRequest(query, 3, scope=scope, with_text=False))
 
 
-def test_chunks_come_back_as_they_were_given(tmp_path: Path) -> None:
+def test_chunks_come_back_as_they_were_added(tmp_path: Path) -> None:
     random = Random(2)
     ids = {
         "".join(
@@ -103,14 +103,14 @@ def test_chunks_come_back_as_they_were_given(tmp_path: Path) -> None:
         )
         for _ in range(30)
     }
-    given = [chunk(n, "", title="", doc_id=name) for n, name in enumerate(sorted(ids))]
-    given.append(chunk(40, "Vor\x00her 😀.\nEnd", title="T" * 100_000, doc_id="long"))
-    given.append(chunk(41, "x" * 70_000 + "\n" * 2000, metadata={"lang": ("en", "en"), "n": 1.5}))
-    engine = build(tmp_path, given, segments=4)
-    assert list(engine.scan(None)) == given
-    shuffled = random.sample(given, len(given))
-    assert engine.read([each.id for each in shuffled], None) == shuffled
-    assert engine.read(["", "\ud800", "long.1", "long.1"], None)[:3] == [None, None, given[-2]]
+    chunks = [chunk(n, "", title="", doc_id=name) for n, name in enumerate(sorted(ids))]
+    chunks.append(chunk(40, "Vor\x00her 😀.\nEnd", title="T" * 100_000, doc_id="long"))
+    chunks.append(chunk(41, "x" * 70_000 + "\n" * 2000, metadata={"lang": ("en", "en"), "n": 1.5}))
+    engine = build(tmp_path, chunks, segments=4)
+    assert list(engine.scan(None)) == chunks
+    shuffled = random.sample(chunks, len(chunks))
+    assert engine.read([passage.id for passage in shuffled], None) == shuffled
+    assert engine.read(["", "\ud800", "long.1", "long.1"], None)[:3] == [None, None, chunks[-2]]
     assert engine.read([], None) == []
     engine.close()
 
@@ -118,7 +118,7 @@ def test_chunks_come_back_as_they_were_given(tmp_path: Path) -> None:
 def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
     engine = build(tmp_path, [])
     for number in range(50):
-        assert every_kind_of_call(engine, number) in (
+        assert answer_to_request(engine, number) in (
             Page((), 0, True, 0),
             [0, 0],
             [None, None, None],
@@ -129,24 +129,24 @@ def test_an_empty_index_answers_everything_with_nothing(tmp_path: Path) -> None:
 
 def test_without_text_a_hit_is_the_same_but_for_its_text(engine: LuceneEngine) -> None:
     for granularity in ("chunk", "sentence"):
-        whole = engine.search(SearchRequest(QUERIES[0], granularity=granularity)).hits
-        bare = engine.search(
+        full_hits = engine.search(SearchRequest(QUERIES[0], granularity=granularity)).hits
+        bare_hits = engine.search(
             SearchRequest(QUERIES[0], granularity=granularity, with_text=False)
         ).hits
-        assert whole
-        for with_text, without in zip(whole, bare, strict=True):
-            assert with_text.content is not None
-            assert (without.content, without.sentence_ends) == (None, ())
-            assert (with_text.id, with_text.score, with_text.matched_sentences) == (
-                without.id,
-                without.score,
-                without.matched_sentences,
+        assert full_hits
+        for full, bare in zip(full_hits, bare_hits, strict=True):
+            assert full.content is not None
+            assert (bare.content, bare.sentence_ends) == (None, ())
+            assert (full.id, full.score, full.matched_sentences) == (
+                bare.id,
+                bare.score,
+                bare.matched_sentences,
             )
 
 
-def test_matched_sentences_are_all_of_a_hit_however_many_match(tmp_path: Path) -> None:
-    given = [chunk(n, "opera.\nno.\n" * (50 + n)) for n in range(12)]
-    engine = build(tmp_path, given, segments=2)
+def test_a_hit_lists_all_its_matched_sentences_however_many_match(tmp_path: Path) -> None:
+    chunks = [chunk(n, "opera.\nno.\n" * (50 + n)) for n in range(12)]
+    engine = build(tmp_path, chunks, segments=2)
     page = engine.search(SearchRequest(Term("opera"), 3, 2, "sentence"))
     assert [hit.id for hit in page.hits] == ["d2.1", "d3.1", "d4.1"]
     assert page.hits[1].matched_sentences == tuple(range(0, 2 * 53, 2))
@@ -157,15 +157,15 @@ def test_matched_sentences_are_all_of_a_hit_however_many_match(tmp_path: Path) -
 
 
 def test_counts_stop_beyond_a_thousand(tmp_path: Path) -> None:
-    given = [chunk(n, "opera.\n" * (500 + n)) for n in range(3)]
-    engine = build(tmp_path, given)
+    chunks = [chunk(n, "opera.\n" * (500 + n)) for n in range(3)]
+    engine = build(tmp_path, chunks)
     assert engine.counts([(Term("opera"), "sentence"), (Term("opera"), "chunk")], None) == [1001, 3]
-    both = any_of(Term("opera"), Term("x"))
-    page = engine.search(SearchRequest(both, granularity="sentence"))
+    either = any_of(Term("opera"), Term("x"))
+    page = engine.search(SearchRequest(either, granularity="sentence"))
     assert (page.total, page.total_is_exact) == (1000, False)
     assert len(page.hits) == page.passages == 3
-    for single in (Term("opera"), Term("opera", "content", 2.0), Prefix("ope")):
-        page = engine.search(SearchRequest(single, granularity="sentence"))
+    for leaf in (Term("opera"), Term("opera", "content", 2.0), Prefix("ope")):
+        page = engine.search(SearchRequest(leaf, granularity="sentence"))
         assert (page.total, page.total_is_exact) == (1503, True)
     assert len(page.hits) == page.passages == 3
     scope = Scope(include=(KeywordEquals("doc_id", "d0"),))
@@ -199,29 +199,29 @@ def test_order_is_remembered_over_a_resumed_build(tmp_path: Path) -> None:
         assert [hit.doc_id for hit in page.hits] == ["d0", "d1", "d2", "d3"]
 
 
-def test_a_scope_of_exclusions_alone_leaves_the_rest(engine: LuceneEngine) -> None:
+def test_a_scope_of_exclusions_alone_admits_the_rest(engine: LuceneEngine) -> None:
     scope = Scope(exclude=(KeywordEquals("lang", "de"), NumberRange("year", 1671, None)))
     allowed = [
-        each.id
-        for each in CHUNKS
-        if each.metadata["lang"] == "en" and each.metadata["year"] == 1670
+        passage.id
+        for passage in CHUNKS
+        if passage.metadata["lang"] == "en" and passage.metadata["year"] == 1670
     ]
-    assert [each.id for each in engine.scan(scope)] == allowed
+    assert [passage.id for passage in engine.scan(scope)] == allowed
     assert engine.read(["d0.1", "d1.1"], scope) == [
-        each if each.id in allowed else None for each in CHUNKS[:2]
+        passage if passage.id in allowed else None for passage in CHUNKS[:2]
     ]
-    found = engine.search(SearchRequest(Term("opera"), 100, scope=scope)).hits
-    assert {hit.id for hit in found} <= set(allowed)
+    hits = engine.search(SearchRequest(Term("opera"), 100, scope=scope)).hits
+    assert {hit.id for hit in hits} <= set(allowed)
 
 
 def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
     names = [f"d{number}" for number in range(0, 10_000, 3)]
-    wanted = [each.id for each in CHUNKS if each.doc_id in set(names)]
+    wanted = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
     one_field = Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),))
-    assert [each.id for each in engine.scan(one_field)] == wanted
+    assert [passage.id for passage in engine.scan(one_field)] == wanted
     excluded = Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names))
-    assert [each.id for each in engine.scan(excluded)] == [
-        each.id for each in CHUNKS if each.id not in wanted
+    assert [passage.id for passage in engine.scan(excluded)] == [
+        passage.id for passage in CHUNKS if passage.id not in wanted
     ]
     ranges = (NumberRange("year", number, number + 0.5) for number in range(1670, 4000))
     mixed = Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),))
@@ -242,9 +242,9 @@ def test_the_leaves_of_an_explanation_add_up_to_the_score(engine: LuceneEngine) 
         hits = engine.search(request).hits
         explained = engine.explain(request, [hit.id for hit in hits])
         assert hits
-        for hit, leaves in zip(hits, explained, strict=True):
-            assert [each.leaf for each in leaves] == ["opera^0.3", '"born in"', "libr*^2"]
-            total = sum(max(each.scores.values(), default=0.0) for each in leaves)
+        for hit, leaf_scores in zip(hits, explained, strict=True):
+            assert [leaf.leaf for leaf in leaf_scores] == ["opera^0.3", '"born in"', "libr*^2"]
+            total = sum(max(leaf.scores.values(), default=0.0) for leaf in leaf_scores)
             assert total == pytest.approx(hit.score, rel=1e-6)
 
 
@@ -253,27 +253,27 @@ def test_explaining_an_unknown_chunk_is_refused(engine: LuceneEngine) -> None:
         engine.explain(SearchRequest(Term("opera")), ["d1.1", "d999.1"])
 
 
-def test_neighbours_are_parts_of_the_document_or_the_corpus_where_it_came_cut(
+def test_neighbours_are_parts_of_the_document_or_of_a_pre_chunked_corpus(
     tmp_path: Path,
 ) -> None:
     parts = [chunk(1, "a", part=part, parts=3) for part in (1, 2, 3)]
-    given = [chunk(0, "a"), *parts, chunk(2, "a", metadata={"lang": "en"})]
-    engine = build(tmp_path / "a", given)
-    assert engine.neighbours(given[0], None) == (None, None)
-    assert engine.neighbours(given[1], None) == (None, "d1.2")
-    assert engine.neighbours(given[2], None) == ("d1.1", "d1.3")
+    chunks = [chunk(0, "a"), *parts, chunk(2, "a", metadata={"lang": "en"})]
+    engine = build(tmp_path / "a", chunks)
+    assert engine.neighbours(chunks[0], None) == (None, None)
+    assert engine.neighbours(chunks[1], None) == (None, "d1.2")
+    assert engine.neighbours(chunks[2], None) == ("d1.1", "d1.3")
     engine.close()
-    engine = build(tmp_path / "b", given, already_chunked=True)
-    assert engine.neighbours(given[0], None) == (None, "d1.1")
-    assert engine.neighbours(given[3], None) == ("d1.2", "d2.1")
+    engine = build(tmp_path / "b", chunks, already_chunked=True)
+    assert engine.neighbours(chunks[0], None) == (None, "d1.1")
+    assert engine.neighbours(chunks[3], None) == ("d1.2", "d2.1")
     scope = Scope(include=(KeywordEquals("lang", "en"),))
-    assert engine.neighbours(given[0], scope) == (None, "d2.1")
+    assert engine.neighbours(chunks[0], scope) == (None, "d2.1")
     engine.close()
 
 
 def test_substring_and_token_matching_differ_inside_words(tmp_path: Path) -> None:
-    given = [chunk(0, "operatic opera OPERA", title="Opera"), chunk(1, "soap-opera")]
-    engine = build(tmp_path, given)
+    chunks = [chunk(0, "operatic opera OPERA", title="Opera"), chunk(1, "soap-opera")]
+    engine = build(tmp_path, chunks)
     scores = {
         matching: [
             (hit.id, hit.score)
@@ -291,36 +291,36 @@ def test_substring_and_token_matching_differ_inside_words(tmp_path: Path) -> Non
 
 def test_threads_get_what_one_thread_gets_and_a_clear_error_after_closing(tmp_path: Path) -> None:
     engine = build(tmp_path, CHUNKS, segments=3)
-    expected = [every_kind_of_call(engine, number) for number in range(50)]
+    expected = [answer_to_request(engine, number) for number in range(50)]
     halfway = threading.Barrier(8)
 
     def work(first: int) -> tuple[int, int]:
-        right = refused = 0
+        correct = refused = 0
         for number in range(first, first + 500):
             if number == first + 400 and halfway.wait(60) == 0:
                 engine.close()
             try:
-                right += every_kind_of_call(engine, number % 50) == expected[number % 50]
+                correct += answer_to_request(engine, number % 50) == expected[number % 50]
             except IndexClosedError as error:
                 assert str(error) == (
                     "The index the test index is closed.\nDo: Open it again with open_index."
                 )
                 refused += 1
-        return right, refused
+        return correct, refused
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(work, range(8)))
-    assert all(right >= 400 and right + refused == 500 for right, refused in results)
+    assert all(correct >= 400 and correct + refused == 500 for correct, refused in results)
     assert sum(refused for _, refused in results) > 0
 
 
 def test_two_engines_on_one_index_do_not_disturb_each_other(tmp_path: Path) -> None:
     first = build(tmp_path, CHUNKS)
     second = LuceneEngine.open(tmp_path, "the test index")
-    assert every_kind_of_call(first, 3) == every_kind_of_call(second, 3)
+    assert answer_to_request(first, 3) == answer_to_request(second, 3)
     first.close()
     first.close()
-    assert every_kind_of_call(second, 3)
+    assert answer_to_request(second, 3)
     second.close()
 
 
@@ -350,18 +350,18 @@ def test_sentence_granularity_of_an_index_without_sentences_is_refused(tmp_path:
     engine.close()
 
 
-def test_statistics_are_of_what_is_on_disk(tmp_path: Path, engine: LuceneEngine) -> None:
+def test_statistics_describe_the_files_on_disk(tmp_path: Path, engine: LuceneEngine) -> None:
     statistics = engine.statistics()
     assert statistics.sentences is not None
     assert (statistics.chunks.documents, statistics.chunks.segments) == (120, 3)
-    assert statistics.sentences.documents == sum(len(each.sentence_ends) for each in CHUNKS)
+    assert statistics.sentences.documents == sum(len(passage.sentence_ends) for passage in CHUNKS)
     assert (statistics.chunks.deleted, statistics.sentences.deleted) == (0, 0)
     engine.verify()
     small = build(tmp_path, CHUNKS[:2], sentences=False)
     on_disk = [path for path in (tmp_path / "chunks").iterdir() if path.name != "write.lock"]
-    found = small.statistics()
-    assert found.sentences is None
-    assert (found.chunks.files, found.chunks.bytes) == (
+    small_statistics = small.statistics()
+    assert small_statistics.sentences is None
+    assert (small_statistics.chunks.files, small_statistics.chunks.bytes) == (
         len(on_disk),
         sum(path.stat().st_size for path in on_disk),
     )
@@ -382,7 +382,7 @@ def test_a_folder_without_an_index_is_damaged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["chunks", "sentences"])
-def test_a_file_that_is_missing_or_cut_short_is_told_at_opening(
+def test_a_file_that_is_missing_or_truncated_is_reported_at_opening(
     folder: str, tmp_path: Path
 ) -> None:
     build(tmp_path, CHUNKS[:5]).close()
@@ -407,7 +407,7 @@ def test_a_changed_byte_is_found_by_verifying(tmp_path: Path) -> None:
     engine.close()
 
 
-def finished(folder: Path, data: dict[str, str]) -> None:
+def write_index(folder: Path, data: dict[str, str]) -> None:
     writer = LuceneWriter(folder, metadata=METADATA, sentences=True, resume=False)
     writer.add(CHUNKS[:2])
     writer.finish(data)
@@ -415,8 +415,8 @@ def finished(folder: Path, data: dict[str, str]) -> None:
 
 def test_sentences_of_another_update_are_refused(tmp_path: Path) -> None:
     data = final_data(CHUNKS[:2])
-    finished(tmp_path / "a", data)
-    finished(tmp_path / "b", {**data, "update": "7"})
+    write_index(tmp_path / "a", data)
+    write_index(tmp_path / "b", {**data, "update": "7"})
     shutil.rmtree(tmp_path / "a" / "sentences")
     (tmp_path / "b" / "sentences").rename(tmp_path / "a" / "sentences")
     with pytest.raises(IndexDamagedError) as caught:
@@ -428,35 +428,35 @@ def test_sentences_of_another_update_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_manifest_that_is_absent_or_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_that_is_absent_or_foreign_is_refused(tmp_path: Path) -> None:
     data = final_data(CHUNKS[:2])
-    finished(tmp_path / "a", {"update": "1"})
+    write_index(tmp_path / "a", {"update": "1"})
     with pytest.raises(IndexDamagedError, match=r"^The index has no manifest\.\n"):
         LuceneEngine.open(tmp_path / "a", "my index")
     other = data["manifest"].replace('"lucene"', '"other"')
-    finished(tmp_path / "b", {**data, "manifest": other})
+    write_index(tmp_path / "b", {**data, "manifest": other})
     with pytest.raises(
         IndexDamagedError, match=r'^The manifest is of an index of engine "other"\.\n'
     ):
         LuceneEngine.open(tmp_path / "b", "my index")
     newer = data["manifest"].replace('"format_version":1', '"format_version":99')
-    finished(tmp_path / "c", {**data, "manifest": newer})
+    write_index(tmp_path / "c", {**data, "manifest": newer})
     with pytest.raises(IndexVersionError, match=r"^The index has format version 99\."):
         LuceneEngine.open(tmp_path / "c", "my index")
 
 
-def test_an_engine_is_of_no_use_in_a_forked_process(engine: LuceneEngine) -> None:
+def test_an_engine_cannot_be_used_in_a_forked_process(engine: LuceneEngine) -> None:
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork with threads.
         child = os.fork()
     if not child:
         try:
             engine.read(["d1.1"], None)
-            said = "read"
+            outcome = "read"
         except JvmError as error:
-            said = error.what
-        os.write(writing, said.encode())
+            outcome = error.what
+        os.write(writing, outcome.encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)

@@ -1,4 +1,4 @@
-"""Where Java comes from, and what is said when it cannot be started."""
+"""The start of Java: where it comes from, and the errors if it cannot be started."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def download_of(content: bytes) -> jars.Download:
     return download
 
 
-def refuse(jar: PinnedJar, folder: Path) -> Path:
+def unexpected_download(jar: PinnedJar, folder: Path) -> Path:
     raise AssertionError("nothing was to be downloaded")
 
 
@@ -45,27 +45,29 @@ def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("given", ["4", "4gb", "-1g", "0g", "127m", "1.5g", "lots"])
-def test_a_heap_that_is_not_a_size_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARAG_JVM_HEAP", given)
+@pytest.mark.parametrize("setting", ["4", "4gb", "-1g", "0g", "127m", "1.5g", "lots"])
+def test_a_heap_that_is_not_a_size_is_refused(
+    setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARAG_JVM_HEAP", setting)
     with pytest.raises(JvmError) as caught:
         jvm.heap()
     assert str(caught.value) == (
-        f'ARAG_JVM_HEAP is "{given}".\n'
+        f'ARAG_JVM_HEAP is "{setting}".\n'
         "Allowed: a whole number with m or g, such as 512m or 4g; at least 128m\n"
         "Do: Correct it, or unset it."
     )
 
 
-@pytest.mark.parametrize(("given", "used"), [("", "1g"), ("4g", "4g"), (" 512M ", "512M")])
+@pytest.mark.parametrize(("setting", "size"), [("", "1g"), ("4g", "4g"), (" 512M ", "512M")])
 def test_the_heap_is_one_gigabyte_unless_the_environment_says_otherwise(
-    given: str, used: str, monkeypatch: pytest.MonkeyPatch
+    setting: str, size: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ARAG_JVM_HEAP", given)
-    assert jvm.heap() == used
+    monkeypatch.setenv("ARAG_JVM_HEAP", setting)
+    assert jvm.heap() == size
 
 
-def test_the_cache_folder_is_what_the_environment_says(
+def test_the_cache_folder_is_the_one_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARAG_CACHE_DIR", str(tmp_path))
@@ -82,14 +84,14 @@ def test_the_cache_folder_else_follows_xdg(tmp_path: Path, monkeypatch: pytest.M
     assert jars.cache_folder() == tmp_path / ".cache" / "arag_search"
 
 
-def test_a_jar_is_downloaded_once_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_a_jar_is_downloaded_once_and_no_other_file_is_left(tmp_path: Path) -> None:
     cache = tmp_path / "new" / "cache"
     assert jars.resolve(JAR, cache, download_of(b"libretto")) == cache / "opera-1.2.jar"
-    assert jars.resolve(JAR, cache, refuse) == cache / "opera-1.2.jar"
+    assert jars.resolve(JAR, cache, unexpected_download) == cache / "opera-1.2.jar"
     assert [path.name for path in cache.iterdir()] == ["opera-1.2.jar"]
 
 
-def test_a_jar_that_was_cut_short_is_downloaded_again(tmp_path: Path) -> None:
+def test_a_truncated_jar_is_downloaded_again(tmp_path: Path) -> None:
     (tmp_path / JAR.file_name).write_bytes(b"libr")
     assert jars.resolve(JAR, tmp_path, download_of(b"libretto")).read_bytes() == b"libretto"
 
@@ -107,11 +109,11 @@ def test_a_download_with_another_checksum_is_refused_and_not_kept(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_network_the_message_says_what_to_copy_where(
+def test_without_a_network_the_message_names_the_file_to_copy_and_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nothing listens
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # Nothing listens on this port.
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(JvmError) as caught:
@@ -129,7 +131,7 @@ def test_without_a_network_the_message_says_what_to_copy_where(
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JvmError) as caught:
-        jars.resolve(JAR, tmp_path / "file" / "cache", refuse)
+        jars.resolve(JAR, tmp_path / "file" / "cache", unexpected_download)
     assert str(caught.value) == (
         "The cache folder for org.example:opera:1.2 cannot be written (Not a directory).\n"
         f"Where: {tmp_path / 'file' / 'cache'}\n"
@@ -138,18 +140,18 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_given_class_path_replaces_the_download(
+def test_a_class_path_from_the_environment_replaces_the_download(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("b.jar", "a.jar", "notes.txt"):
         (tmp_path / name).touch()
-    given = os.pathsep.join([str(tmp_path / "*"), str(tmp_path / "b.jar")])
-    monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", given)
-    found = [Path(path).name for path in jvm.class_path() if Path(path).parent == tmp_path]
-    assert found == ["a.jar", "b.jar", "b.jar"]
+    class_path = os.pathsep.join([str(tmp_path / "*"), str(tmp_path / "b.jar")])
+    monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", class_path)
+    names = [Path(path).name for path in jvm.class_path() if Path(path).parent == tmp_path]
+    assert names == ["a.jar", "b.jar", "b.jar"]
 
 
-def test_a_given_class_path_that_is_not_there_is_refused(
+def test_a_class_path_that_does_not_exist_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARAG_LUCENE_CLASSPATH", f"{tmp_path}/*")
@@ -172,19 +174,19 @@ def test_the_pinned_jar_is_the_one_that_is_used() -> None:
     assert replace(jvm.LUCENE_CORE, version="9").file_name == "lucene-core-9.jar"
 
 
-def test_a_forked_process_is_told_to_spawn() -> None:
+def test_java_in_a_forked_process_is_refused_with_the_advice_to_spawn() -> None:
     jvm.start()
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of a fork with threads.
         child = os.fork()
     if not child:
         try:
             jvm.start()
-            said = "started"
+            outcome = "started"
         except JvmError as error:
-            said = str(error)
-        os.write(writing, said.encode())
+            outcome = str(error)
+        os.write(writing, outcome.encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
@@ -198,8 +200,8 @@ def test_a_forked_process_is_told_to_spawn() -> None:
         )
 
 
-def test_starting_is_silent_and_leaves_the_process_as_it_was() -> None:
-    done = run(
+def test_starting_java_is_silent_and_leaves_the_process_unchanged() -> None:
+    process = run(
         """
         import json, os, signal, sys, threading
         from arag_search.engines.lucene import jvm
@@ -208,7 +210,7 @@ def test_starting_is_silent_and_leaves_the_process_as_it_was() -> None:
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
         jvm.start()
-        # Which looks for a vector module that is not there, and would warn:
+        # This class looks for an absent vector module, and would warn:
         floats = jvm.java_array("float", [1.0, 2.0])
         assert jvm.java("org.apache.lucene.util.VectorUtil").dotProduct(floats, floats) == 5
         try:
@@ -225,14 +227,14 @@ def test_starting_is_silent_and_leaves_the_process_as_it_was() -> None:
         JAVA_TOOL_OPTIONS="-Dsome=thing",
         ARAG_JVM_HEAP="256m",
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
-    assert 200 <= told.pop("heap_mb") <= 256
-    assert told == {"interrupted": True, "numpy": False, "options": "-Dsome=thing"}
+    assert (process.returncode, process.stderr) == (0, "")
+    report = json.loads(process.stdout)
+    assert 200 <= report.pop("heap_mb") <= 256
+    assert report == {"interrupted": True, "numpy": False, "options": "-Dsome=thing"}
 
 
 def test_java_that_another_library_started_without_lucene_is_refused() -> None:
-    done = run(
+    process = run(
         """
         import jpype
         from arag_search.engines.lucene import jvm
@@ -248,15 +250,15 @@ def test_java_that_another_library_started_without_lucene_is_refused() -> None:
                 print(error)
         """
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == 2 * (
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout == 2 * (
         "Another library has started Java in this process, without Lucene on its class path.\n"
         "Do: Open an index before that library starts Java, or run it in another process.\n"
     )
 
 
 def test_java_that_another_library_started_with_lucene_gets_our_classes() -> None:
-    done = run(
+    process = run(
         """
         import jpype
         from arag_search.engines.jars import lucene_jars
@@ -269,4 +271,4 @@ def test_java_that_another_library_started_with_lucene_gets_our_classes() -> Non
         print(jvm.java("arag.Queries").read("t\\0title\\0alpha\\0"))
         """
     )
-    assert (done.stdout, done.stderr) == ("title:alpha\n", "")
+    assert (process.stdout, process.stderr) == ("title:alpha\n", "")

@@ -1,4 +1,4 @@
-"""Generations on disk: published at once, held by readers, built by one."""
+"""Generations on disk: published at once, held by readers, built by one process at a time."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from arag_search.errors import (
 )
 
 
-def built(location: Path, *, content: str = "first") -> str:
+def build_generation(location: Path, *, content: str = "first") -> str:
     with BuildSite(location, overwrite=True) as site:
         generation, _, _ = site.begin({"content": content})
         (generation / "data").write_text(content)
@@ -32,14 +32,14 @@ def message(error: pytest.ExceptionInfo[AragError]) -> str:
     return str(error.value)
 
 
-def test_a_published_generation_is_live_and_the_one_before_goes(tmp_path: Path) -> None:
+def test_a_published_generation_is_live_and_the_previous_one_is_removed(tmp_path: Path) -> None:
     location = tmp_path / "below" / "index"
-    assert built(location) == "g1"
-    assert built(location, content="second") == "g2"
-    held = hold_live(location)
-    assert (held.name, (held.path / "data").read_text()) == ("g2", "second")
-    held.release()
-    held.release()
+    assert build_generation(location) == "g1"
+    assert build_generation(location, content="second") == "g2"
+    generation = hold_live(location)
+    assert (generation.name, (generation.path / "data").read_text()) == ("g2", "second")
+    generation.release()
+    generation.release()
     assert sorted(os.listdir(location)) == ["build.lock", "g2", "manifest.json"]
     assert sorted(os.listdir(location / "g2")) == ["data", "in_use.lock"]
     assert json.loads((location / "manifest.json").read_text()) == {
@@ -50,54 +50,54 @@ def test_a_published_generation_is_live_and_the_one_before_goes(tmp_path: Path) 
 
 
 def test_a_generation_that_is_read_stays_until_a_later_build(tmp_path: Path) -> None:
-    built(tmp_path)
-    held = hold_live(tmp_path)
-    built(tmp_path, content="second")
-    assert (held.path / "data").read_text() == "first"
-    held.release()
-    built(tmp_path, content="third")
+    build_generation(tmp_path)
+    generation = hold_live(tmp_path)
+    build_generation(tmp_path, content="second")
+    assert (generation.path / "data").read_text() == "first"
+    generation.release()
+    build_generation(tmp_path, content="third")
     assert sorted(path.name for path in tmp_path.glob("g*")) == ["g3"]
 
 
-def test_readers_always_find_a_whole_generation_while_builds_follow_each_other(
+def test_readers_always_find_a_complete_generation_during_consecutive_builds(
     tmp_path: Path,
 ) -> None:
-    built(tmp_path)
-    done = threading.Event()
-    seen: set[str] = set()
+    build_generation(tmp_path)
+    stop = threading.Event()
+    contents: set[str] = set()
 
     def read() -> None:
-        while not done.is_set():
-            held = hold_live(tmp_path)
-            seen.add((held.path / "data").read_text())
-            held.release()
+        while not stop.is_set():
+            generation = hold_live(tmp_path)
+            contents.add((generation.path / "data").read_text())
+            generation.release()
 
     reader = threading.Thread(target=read)
     reader.start()
     for number in range(8):
-        built(tmp_path, content=str(number))
-    done.set()
+        build_generation(tmp_path, content=str(number))
+    stop.set()
     reader.join()
-    assert seen
+    assert contents
 
 
-def test_an_unfinished_build_goes_on_only_with_the_same_signature(tmp_path: Path) -> None:
+def test_an_unfinished_build_is_resumed_only_with_the_same_signature(tmp_path: Path) -> None:
     with BuildSite(tmp_path) as site:
-        generation, resumed, why = site.begin({"sources": ["a"], "--chunk-tokens": 1000})
-        assert (generation.name, resumed, why) == ("g1", False, "")
+        generation, resumed, reason = site.begin({"sources": ["a"], "--chunk-tokens": 1000})
+        assert (generation.name, resumed, reason) == ("g1", False, "")
         (generation / "data").touch()
     with BuildSite(tmp_path) as site:
-        generation, resumed, why = site.begin({"--chunk-tokens": 1000, "sources": ("a",)})
+        generation, resumed, reason = site.begin({"--chunk-tokens": 1000, "sources": ("a",)})
         assert (generation.name, resumed) == ("g1", True)
-        assert why == "nothing has changed since it was stopped"
+        assert reason == "nothing has changed since it was stopped"
     with BuildSite(tmp_path) as site:
-        generation, resumed, why = site.begin({"sources": ["a"], "--chunk-tokens": 500})
+        generation, resumed, reason = site.begin({"sources": ["a"], "--chunk-tokens": 500})
         assert (generation.name, resumed) == ("g1", False)
-        assert why == "changed since it was stopped: --chunk-tokens"
+        assert reason == "changed since it was stopped: --chunk-tokens"
         assert not (generation / "data").exists()
 
 
-def test_nothing_half_built_is_opened(tmp_path: Path) -> None:
+def test_a_half_built_index_is_not_opened(tmp_path: Path) -> None:
     location = tmp_path / "index"
     with BuildSite(location) as site:
         site.begin({})
@@ -109,7 +109,7 @@ def test_nothing_half_built_is_opened(tmp_path: Path) -> None:
     )
 
 
-def test_where_there_is_no_index_the_next_command_is_named(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_index_names_the_next_command(tmp_path: Path) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         hold_live(tmp_path / "none")
     assert message(caught) == (
@@ -145,16 +145,16 @@ def test_where_there_is_no_index_the_next_command_is_named(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_damaged_location_says_so(
+def test_a_damaged_location_is_reported(
     tmp_path: Path, manifest: str, kind: type[AragError], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arag_search.engines.lucene.location._PAUSE_S", 0)
-    built(tmp_path)
+    build_generation(tmp_path)
     (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(kind) as caught:
         hold_live(tmp_path)
     assert caught.value.what == what
-    built(tmp_path, content="again")
+    build_generation(tmp_path, content="again")
     hold_live(tmp_path).release()
 
 
@@ -163,18 +163,18 @@ def test_a_generation_outside_of_the_location_is_not_followed(
 ) -> None:
     monkeypatch.setattr("arag_search.engines.lucene.location._PAUSE_S", 0)
     outside, location = tmp_path / "outside", tmp_path / "index"
-    built(outside)
-    built(location)
+    build_generation(outside)
+    build_generation(location)
     (location / "g2").symlink_to(outside / "g1")
     (location / "manifest.json").write_text('{"format":"arag-index","version":1,"live":"g2"}')
     with pytest.raises(IndexDamagedError):
         hold_live(location)
-    built(location)
+    build_generation(location)
     assert (outside / "g1" / "data").exists()
 
 
-def test_an_index_is_replaced_only_when_told(tmp_path: Path) -> None:
-    built(tmp_path)
+def test_an_index_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
+    build_generation(tmp_path)
     with pytest.raises(IndexExistsError) as caught, BuildSite(tmp_path):
         pass
     assert message(caught) == (
@@ -227,8 +227,8 @@ def test_a_killed_builder_leaves_no_lock(tmp_path: Path) -> None:
         assert site.begin({"a": 1})[1]
 
 
-def test_discarding_removes_only_what_is_not_live(tmp_path: Path) -> None:
-    built(tmp_path)
+def test_discarding_removes_only_generations_that_are_not_live(tmp_path: Path) -> None:
+    build_generation(tmp_path)
     with BuildSite(tmp_path, overwrite=True) as site:
         site.discard(tmp_path / "g1")
         generation, _, _ = site.begin({})

@@ -20,11 +20,11 @@ ENDLESS = "a b " * 2_000_000 + "c"
 
 
 LOOSE = Phrase("a b " * 95, slop=20)
-"""Takes minutes in the endless passage, where it is found everywhere."""
+"""A query that takes minutes in the endless passage, where it matches everywhere."""
 
 
 ABSENT = Phrase("c" + " a b" * 94, slop=20)
-"""The same, where it is found nowhere."""
+"""A query that takes as long, and matches nowhere."""
 
 
 @pytest.fixture(name="long_passage", scope="module")
@@ -43,7 +43,7 @@ def test_lucene_stops_within_a_single_document(long_passage: LuceneEngine) -> No
         long_passage.explain(request, ["d1.1"])
 
 
-def test_lucene_searches_on_after_a_query_was_stopped(long_passage: LuceneEngine) -> None:
+def test_lucene_answers_further_queries_after_one_was_stopped(long_passage: LuceneEngine) -> None:
     granularities: tuple[Granularity, ...] = ("chunk", "sentence")
     for granularity in granularities:
         request = SearchRequest(LOOSE, granularity=granularity, deadline=Deadline(0.02))
@@ -79,19 +79,19 @@ def test_lucene_finds_the_same_with_a_limit_and_without(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_the_command_line_takes_a_limit_and_goes_on_with_the_other_queries(
+def test_the_command_line_takes_a_limit_and_continues_with_the_other_queries(
     arag: Command, tmp_path: Path
 ) -> None:
     folder = str(tmp_path / "index")
     assert arag("index", SAMPLE, "--to", folder).code == 0
-    done = arag("search", folder, "opera", "--search-timeout-s", "1e-9")
-    assert done.code == 1
-    assert "The query took longer than 1e-09 s and was stopped." in done.err
+    result = arag("search", folder, "opera", "--search-timeout-s", "1e-9")
+    assert result.code == 1
+    assert "The query took longer than 1e-09 s and was stopped." in result.err
     assert arag("search", folder, "opera", "--search-timeout-s", "0").code == 0
     queries = tmp_path / "q.txt"
     queries.write_text("opera\nvenice\n")
-    done = arag("search", folder, "--queries", str(queries), "--search-timeout-s", "1e-9")
-    assert done.code == 1
-    assert len(done.out.splitlines()) == 2
-    assert '"total":null' in done.out
-    assert "2 queries of 2 took too long." in done.err
+    result = arag("search", folder, "--queries", str(queries), "--search-timeout-s", "1e-9")
+    assert result.code == 1
+    assert len(result.out.splitlines()) == 2
+    assert '"total":null' in result.out
+    assert "2 queries of 2 took too long." in result.err

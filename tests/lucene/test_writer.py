@@ -18,7 +18,7 @@ from tests.support.lucene_indexes import CHUNKS, build, chunk, final_data, write
 
 
 def contents(engine: LuceneEngine) -> tuple[list[Chunk], list[object]]:
-    """All chunks, and what some searches find, scores included."""
+    """Return all chunks and the result pages of some searches, and close the engine."""
     try:
         pages = [
             engine.search(SearchRequest(Term(word), 20, granularity=granularity))
@@ -40,12 +40,12 @@ def commits(folder: Path) -> int:
         directory.close()
 
 
-def resumed_to_the_end(folder: Path, after: int) -> LuceneEngine:
-    again = writer(folder, resume=True)
-    assert again.checkpoint == {"after": str(after)}
-    assert sorted(again.document_ids()) == sorted(each.doc_id for each in CHUNKS[:after])
-    again.add(CHUNKS[after:])
-    again.finish(final_data(CHUNKS))
+def resume_to_the_end(folder: Path, after: int) -> LuceneEngine:
+    resumed = writer(folder, resume=True)
+    assert resumed.checkpoint == {"after": str(after)}
+    assert sorted(resumed.document_ids()) == sorted(passage.doc_id for passage in CHUNKS[:after])
+    resumed.add(CHUNKS[after:])
+    resumed.finish(final_data(CHUNKS))
     return LuceneEngine.open(folder, "the test index")
 
 
@@ -56,7 +56,7 @@ def test_a_new_build_has_no_checkpoint(tmp_path: Path) -> None:
     first.abort()
 
 
-def test_a_build_that_is_abandoned_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+def test_an_abandoned_build_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
     first = writer(tmp_path / "a", resume=False)
     first.add(CHUNKS[:3])
     first.commit({"after": "3"})
@@ -65,12 +65,12 @@ def test_a_build_that_is_abandoned_goes_on_from_its_last_checkpoint(tmp_path: Pa
     first.add(CHUNKS[5:7])
     first.abort()
     first.abort()
-    engine = resumed_to_the_end(tmp_path / "a", 5)
+    engine = resume_to_the_end(tmp_path / "a", 5)
     assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
     assert commits(tmp_path / "a" / "chunks") == commits(tmp_path / "a" / "sentences") == 1
 
 
-def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_before(
+def test_a_build_killed_between_its_two_commits_falls_back_to_the_previous_checkpoint(
     tmp_path: Path,
 ) -> None:
     script = """
@@ -95,12 +95,12 @@ def test_a_build_killed_between_its_two_commits_falls_back_to_the_checkpoint_bef
     assert killed.returncode == 9
     assert commits(tmp_path / "a" / "chunks") == 2
     assert commits(tmp_path / "a" / "sentences") == 1
-    engine = resumed_to_the_end(tmp_path / "a", 4)
+    engine = resume_to_the_end(tmp_path / "a", 4)
     assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
     assert commits(tmp_path / "a" / "chunks") == 1
 
 
-def test_a_commit_that_fails_halfway_leaves_the_checkpoint_before(
+def test_a_commit_that_fails_halfway_leaves_the_previous_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = writer(tmp_path / "a", resume=False)
@@ -122,11 +122,11 @@ def test_a_commit_that_fails_halfway_leaves_the_checkpoint_before(
         "resume."
     )
     first.abort()
-    engine = resumed_to_the_end(tmp_path / "a", 4)
+    engine = resume_to_the_end(tmp_path / "a", 4)
     assert contents(engine) == contents(build(tmp_path / "b", CHUNKS))
 
 
-def test_a_build_that_died_before_its_first_checkpoint_was_whole_starts_anew(
+def test_a_build_that_died_before_its_first_checkpoint_was_complete_starts_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = writer(tmp_path, resume=False)
@@ -134,22 +134,22 @@ def test_a_build_that_died_before_its_first_checkpoint_was_whole_starts_anew(
     monkeypatch.setattr(first._indexes[1], "commit", first.abort)  # pyright: ignore
     with pytest.raises(BuildError):
         first.commit({"after": "4"})
-    again = writer(tmp_path, resume=True)
-    assert again.checkpoint == {}
-    assert list(again.document_ids()) == []
-    again.add(CHUNKS)
-    again.finish(final_data(CHUNKS))
+    resumed = writer(tmp_path, resume=True)
+    assert resumed.checkpoint == {}
+    assert list(resumed.document_ids()) == []
+    resumed.add(CHUNKS)
+    resumed.finish(final_data(CHUNKS))
     engine = LuceneEngine.open(tmp_path, "the test index")
-    assert [each.id for each in engine.scan(None)] == [each.id for each in CHUNKS]
+    assert [passage.id for passage in engine.scan(None)] == [passage.id for passage in CHUNKS]
     engine.close()
 
 
-def test_a_build_that_is_not_resumed_keeps_nothing_of_the_one_before(tmp_path: Path) -> None:
+def test_a_build_that_is_not_resumed_keeps_nothing_of_the_previous_one(tmp_path: Path) -> None:
     build(tmp_path, CHUNKS, segments=2).close()
-    again = writer(tmp_path, resume=False)
-    assert list(again.document_ids()) == []
-    again.add(CHUNKS[:1])
-    again.finish(final_data(CHUNKS[:1]))
+    second = writer(tmp_path, resume=False)
+    assert list(second.document_ids()) == []
+    second.add(CHUNKS[:1])
+    second.finish(final_data(CHUNKS[:1]))
     engine = LuceneEngine.open(tmp_path, "the test index")
     assert list(engine.scan(None)) == CHUNKS[:1]
     engine.close()
@@ -165,7 +165,7 @@ def test_a_writer_knows_every_document_it_was_given(tmp_path: Path) -> None:
     first.abort()
 
 
-def test_without_sentences_there_is_no_index_of_them(tmp_path: Path) -> None:
+def test_a_build_without_sentences_writes_no_index_of_them(tmp_path: Path) -> None:
     build(tmp_path, CHUNKS, sentences=False).close()
     assert [path.name for path in tmp_path.iterdir()] == ["chunks"]
 
@@ -181,7 +181,7 @@ def test_two_writers_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
     first.finish(final_data(CHUNKS))
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BuildError) as caught:
         writer(tmp_path / "file", resume=False)
@@ -209,13 +209,13 @@ def test_an_id_too_long_for_lucene_is_refused_before_it_is_written(tmp_path: Pat
 
 def test_a_chunk_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
     first = writer(tmp_path, resume=False)
-    for bad in (chunk(1, "opera", title="\ud800"), chunk(1, "opera \ud800")):
+    for malformed in (chunk(1, "opera", title="\ud800"), chunk(1, "opera \ud800")):
         with pytest.raises(BuildError, match="A chunk that cannot be stored: "):
-            first.add([bad])
+            first.add([malformed])
     first.abort()
 
 
-def test_documents_of_every_shape_of_metadata_are_found_by_it(tmp_path: Path) -> None:
+def test_documents_are_found_by_metadata_of_every_shape(tmp_path: Path) -> None:
     shapes = [
         chunk(0, "a", metadata={"year": (1, 2, 3)}),
         chunk(1, "a", metadata={}),
@@ -224,10 +224,10 @@ def test_documents_of_every_shape_of_metadata_are_found_by_it(tmp_path: Path) ->
         chunk(4, "a", metadata={"year": -0.0}),
     ]
     engine = build(tmp_path, shapes)
-    found = {
+    ids_by_year = {
         year: [hit.id for hit in engine.search(SearchRequest(NumberRange("year", year, year))).hits]
         for year in (0, 2, 3)
     }
-    assert found == {0: ["d4.1"], 2: ["d0.1", "d2.1", "d3.1"], 3: ["d0.1"]}
+    assert ids_by_year == {0: ["d4.1"], 2: ["d0.1", "d2.1", "d3.1"], 3: ["d0.1"]}
     assert list(engine.scan(None)) == shapes
     engine.close()
