@@ -192,8 +192,9 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
         'No document has the id "A"; nothing was deleted.' + advice
     )
     strange = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
-    assert error_message(delete_documents, INDEX, strange).startswith("5 ids are of no document: ")
-    assert refusal(delete_documents, INDEX, strange).startswith("5 ids belong to no document: ")
+    assert error_message(delete_documents, INDEX, strange).startswith(
+        "5 ids belong to no document: "
+    )
     assert ids() == ["a.1", "b.1", "ÿ.1"]
     report = delete_documents(INDEX, [*strange, "ÿ"], missing_ok=True, dry_run=True)
     assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
