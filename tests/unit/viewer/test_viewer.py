@@ -289,10 +289,10 @@ def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_note
 ) -> None:
     step = search("a.1", text=REPLY, asked=QUERY)
     records = [answered("q", "Paris", step)]
-    mine = [asked("q", supporting_titles=["Carlo Goldoni"])]
-    theirs = [asked("q", answer="Venice", supporting_titles=["Venice"])]
-    first = run_folder(tmp_path / "a", mine, records)
-    second = run_folder(tmp_path / "b", theirs, records)
+    first_questions = [asked("q", supporting_titles=["Carlo Goldoni"])]
+    second_questions = [asked("q", answer="Venice", supporting_titles=["Venice"])]
+    first = run_folder(tmp_path / "a", first_questions, records)
+    second = run_folder(tmp_path / "b", second_questions, records)
     data = data_of(first, second)
     (question,) = data["questions"]
     assert [side["right"] for side in question["runs"]] == [True, False]
