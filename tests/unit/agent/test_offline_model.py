@@ -202,8 +202,8 @@ def test_an_unknown_rule_is_rejected_with_the_known_ones() -> None:
 
 
 def test_the_fingerprint_depends_on_the_rules_alone() -> None:
-    plain, poorer = OfflineModel(), OfflineModel(frozenset({"read"}))
+    unrestricted, restricted = OfflineModel(), OfflineModel(frozenset({"read"}))
 
-    assert plain.fingerprint == OfflineModel().fingerprint
-    assert plain.fingerprint != poorer.fingerprint
-    assert (plain.name, poorer.name) == ("offline", "offline -read")
+    assert unrestricted.fingerprint == OfflineModel().fingerprint
+    assert unrestricted.fingerprint != restricted.fingerprint
+    assert (unrestricted.name, restricted.name) == ("offline", "offline -read")

@@ -14,7 +14,9 @@ BELOW, ABOVE, OPEN = (
 )  # fmt: skip
 
 
-def over(exceptions: dict[tuple[str, str], Interval], default: Interval) -> dict[Policy, Interval]:
+def intervals_of_policies(
+    exceptions: dict[tuple[str, str], Interval], default: Interval
+) -> dict[Policy, Interval]:
     return {
         (("names", names), ("order", order)): exceptions.get((names, order), default)
         for names, order in product(("surface", "canonical", "dropped"), ORDERS)
@@ -29,22 +31,25 @@ def outcome(
 
 def test_a_claim_may_spare_one_order_in_every_regime_of_names() -> None:
     spared = {("surface", "0"): OPEN, ("canonical", "3"): OPEN, ("dropped", "5"): OPEN}
-    assert outcome(over({}, BELOW)) == "first"
-    assert outcome(over(spared, BELOW)) == "first"
-    assert outcome(over(spared, BELOW), lower=False) == "second"
-    assert outcome(over(spared, ABOVE)) == "second"
+    assert outcome(intervals_of_policies({}, BELOW)) == "first"
+    assert outcome(intervals_of_policies(spared, BELOW)) == "first"
+    assert outcome(intervals_of_policies(spared, BELOW), lower=False) == "second"
+    assert outcome(intervals_of_policies(spared, ABOVE)) == "second"
 
 
 def test_two_open_orders_in_one_regime_make_the_outcome_depend_on_the_policy() -> None:
-    assert outcome(over({("surface", "0"): OPEN, ("surface", "1"): OPEN}, BELOW)) == "depends"
+    assert (
+        outcome(intervals_of_policies({("surface", "0"): OPEN, ("surface", "1"): OPEN}, BELOW))
+        == "depends"
+    )
 
 
 def test_one_policy_that_is_resolved_the_other_way_forbids_a_claim() -> None:
-    assert outcome(over({("surface", "0"): ABOVE}, BELOW)) == "depends"
+    assert outcome(intervals_of_policies({("surface", "0"): ABOVE}, BELOW)) == "depends"
 
 
 def test_open_intervals_are_unresolved_and_never_equal() -> None:
-    result = claim(over({}, OPEN), RULE, lower_is_better=True)
+    result = claim(intervals_of_policies({}, OPEN), RULE, lower_is_better=True)
     assert result.outcome == "not resolved"
     assert result.resolution == 0.2
     assert (result.low, result.high) == (-0.1, -0.1)
@@ -57,7 +62,7 @@ def test_too_few_orders_are_no_claim_however_clear() -> None:
 
 
 def test_a_regime_of_names_that_was_not_measured_prevents_a_claim() -> None:
-    declared = over({}, BELOW)
+    declared = intervals_of_policies({}, BELOW)
     surface = {
         policy: interval
         for policy, interval in declared.items()
@@ -83,6 +88,8 @@ def test_all_policies_have_to_be_resolved_if_no_factor_may_be_spared() -> None:
 
 
 def test_the_range_and_counts_are_over_all_policies() -> None:
-    result = claim(over({("surface", "0"): ABOVE}, BELOW), RULE, lower_is_better=True)
+    result = claim(
+        intervals_of_policies({("surface", "0"): ABOVE}, BELOW), RULE, lower_is_better=True
+    )
     assert (result.policies, result.resolved_for) == (18, (17, 1))
     assert (result.low, result.high) == (-0.3, 0.3)

@@ -48,8 +48,8 @@ def answer(*shown: Shown, more: bool = True) -> Reply:
     return Reply(tuple(shown), more, False, 50)
 
 
-NOTHING = Reply((), False, False, 7)
-REFUSED = Reply((), False, True, 9)
+NO_HITS = Reply((), False, False, 7)
+REJECTED = Reply((), False, True, 9)
 
 
 def calls_and_outcomes(
@@ -100,21 +100,21 @@ def test_a_hop_has_four_searches_and_the_fourth_is_the_next_page_of_the_first_qu
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_queries_are_sent_in_the_order_of_the_factor(order: str) -> None:
-    calls, _ = calls_and_outcomes(CHAIN, setting(order), [NOTHING] * 2)
+    calls, _ = calls_and_outcomes(CHAIN, setting(order), [NO_HITS] * 2)
     names = {Q1: "Q1", Q2: "Q2", Q3: "Q3"}
     assert " ".join(names[search_arguments(call)[0]] for call in calls) == order
 
 
 def test_a_query_without_more_hits_has_no_next_page() -> None:
-    replies = [answer(passage("a"), more=False), NOTHING, REFUSED]
+    replies = [answer(passage("a"), more=False), NO_HITS, REJECTED]
     calls, _ = calls_and_outcomes(CHAIN, setting(), replies)
     assert [search_arguments(call)[0] for call in calls[:3]] == [Q1, Q2, Q3]
     assert search_arguments(calls[3])[0].startswith('"Ann Lee"')
 
 
 def test_a_hop_that_has_spent_its_budget_makes_no_more_calls() -> None:
-    dear = passage("a", HOP_TOKENS)
-    calls, hops = calls_and_outcomes(CHAIN, setting(), [answer(dear), answer(PERSON_SHOWN)])
+    expensive = passage("a", HOP_TOKENS)
+    calls, hops = calls_and_outcomes(CHAIN, setting(), [answer(expensive), answer(PERSON_SHOWN)])
     assert len(calls) == 2
     assert hops is not None
     assert [hop.shown for hop in hops] == [False, True]
@@ -185,7 +185,7 @@ def test_a_hop_without_a_passage_is_not_searched_for_and_stays_in_the_denominato
 
 def test_identical_queries_are_sent_once() -> None:
     chain = Chain("q", "?", (Link("Oslo", "", {"x": ("y",)}),))
-    calls, hops = calls_and_outcomes(chain, setting("Q2 Q1 Q3"), [NOTHING, NOTHING])
+    calls, hops = calls_and_outcomes(chain, setting("Q2 Q1 Q3"), [NO_HITS, NO_HITS])
     assert [search_arguments(call)[0] for call in calls] == ['"Oslo"', "oslo"]
     assert hops is not None
     assert hops[0].searches == 2
@@ -193,7 +193,7 @@ def test_identical_queries_are_sent_once() -> None:
 
 def test_searches_without_hits_and_rejected_ones_are_counted_with_their_cost() -> None:
     calls, hops = calls_and_outcomes(
-        CHAIN, setting(), [NOTHING, REFUSED, answer(FILM_SHOWN), answer(PERSON_SHOWN)]
+        CHAIN, setting(), [NO_HITS, REJECTED, answer(FILM_SHOWN), answer(PERSON_SHOWN)]
     )
     assert len(calls) == 4
     assert hops is not None
@@ -206,7 +206,7 @@ def test_a_page_past_the_end_is_no_search_without_hits() -> None:
     _, hops = calls_and_outcomes(
         CHAIN,
         setting(interface="sentence"),
-        [answer(passage("a")), NOTHING, answer(FILM_SHOWN), answer(PERSON_SHOWN)],
+        [answer(passage("a")), NO_HITS, answer(FILM_SHOWN), answer(PERSON_SHOWN)],
     )
     assert hops is not None
     assert (hops[0].zero_hits, hops[0].failed_tokens) == (0, 7)
@@ -230,9 +230,9 @@ def hop(is_shown: bool, tokens: int, searches: int = 1) -> HopOutcome:
 def test_tokens_to_evidence_are_capped_and_equal_the_cap_if_a_hop_fails() -> None:
     assert values_of([hop(True, 100), hop(True, 50)])["TokensToEvidence"] == 150
     assert values_of([hop(True, 100), hop(False, 50)])["TokensToEvidence"] == 8_000
-    dear = values_of([hop(True, 4_000), hop(True, 4_500)])
-    assert (dear["TokensToEvidence"], dear["FullEvidence"]) == (8_000, 0)
-    assert dear["RetrievedTokens"] == 8_500
+    expensive = values_of([hop(True, 4_000), hop(True, 4_500)])
+    assert (expensive["TokensToEvidence"], expensive["FullEvidence"]) == (8_000, 0)
+    assert expensive["RetrievedTokens"] == 8_500
 
 
 def test_the_area_under_evidence_is_that_of_its_steps() -> None:

@@ -23,10 +23,10 @@ from tests.support.records import record, search
 from tests.support.viewed_runs import answered_record, question_row, run_folder
 
 TEXT = "1 of 1 passage for x\n[a.1] Ann\nAnn was a singer.\nFull text: chunk_read."
-OLD = search("a.1", text=TEXT, tokens=6)
+OLD_STEP = search("a.1", text=TEXT, tokens=6)
 
 
-def older(original: Record) -> Record:
+def older_version(original: Record) -> Record:
     """Return the record as an older version wrote it, without the places of passages."""
     steps = (replace(step, passages=None) for step in original.trajectory)
     return replace(original, trajectory=tuple(steps))
@@ -38,7 +38,7 @@ def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) ->
     chunks = hostile_chunks(random)
     original = random_record(index_of(*chunks), random, [chunk.id for chunk in chunks])
     assert doubts_of(original) == ()
-    older_record = older(original)
+    older_record = older_version(original)
     assert older_record.is_read_from_text
     if not doubts_of(older_record):
         assert [step.shown_passages() for step in older_record.trajectory] == [
@@ -47,7 +47,7 @@ def test_an_older_record_is_read_as_it_was_written_or_doubted(random: Random) ->
 
 
 def test_an_older_record_whose_reply_is_plain_is_trusted() -> None:
-    assert doubts_of(record("q", "x", OLD)) == ()
+    assert doubts_of(record("q", "x", OLD_STEP)) == ()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_evidence_of_an_ambiguous_reply_is_doubted(text: str, tokens: int, doubt
 
 
 def test_impossible_usage_and_answers_that_are_parsed_differently_today_are_doubted() -> None:
-    invented = record("q", "V [nope.9]", OLD)
+    invented = record("q", "V [nope.9]", OLD_STEP)
     assert doubts_of(invented) == (
         "its citations: by today's rules those never shown are nope.9",
         "its short answer: by today's rules it is 'V'",
@@ -79,8 +79,8 @@ def test_score_and_pages_name_the_records_that_cannot_be_trusted_with_reasons(
     tmp_path: Path, arag: Command
 ) -> None:
     records = [
-        answered_record("q", "Paris", OLD),
-        answered_record("r", "V [nope.9]", OLD),
+        answered_record("q", "Paris", OLD_STEP),
+        answered_record("r", "V [nope.9]", OLD_STEP),
         answered_record("s", "x"),
     ]
     folder = run_folder(tmp_path / "a", [question_row(id) for id in "qrs"], records)

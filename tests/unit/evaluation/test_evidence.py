@@ -34,9 +34,9 @@ PIECES = (
 )
 
 SNIPPET = search("a.1", text=ANN, tokens=50)
-WHOLE = read("a.1", text=ANN_READ, tokens=200)
-SECOND = search("b.1", text=BEA, tokens=30)
-NOTHING = search()
+WHOLE_READ = read("a.1", text=ANN_READ, tokens=200)
+SECOND_SEARCH = search("b.1", text=BEA, tokens=30)
+EMPTY_SEARCH = search()
 
 
 def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
@@ -57,7 +57,7 @@ def test_a_reply_is_split_into_the_text_of_each_passage() -> None:
 
 
 def test_a_title_is_shown_with_its_passage_and_its_answer_is_visible_with_the_text() -> None:
-    (sightings,) = sightings_by_title(QUESTION, record("q", "x", NOTHING, SNIPPET, WHOLE))
+    (sightings,) = sightings_by_title(QUESTION, record("q", "x", EMPTY_SEARCH, SNIPPET, WHOLE_READ))
     assert sightings == [Sighting("Ann", 1, 2, 2), Sighting("Bea", None, None, None)]
 
 
@@ -68,7 +68,9 @@ def test_subjects_match_titles_with_more_in_brackets() -> None:
 
 
 def test_a_passage_is_shown_by_its_id_and_visible_with_the_answer() -> None:
-    (sightings,) = sightings_by_passage(PIECES, record("q", "x", SNIPPET, SECOND, WHOLE))
+    (sightings,) = sightings_by_passage(
+        PIECES, record("q", "x", SNIPPET, SECOND_SEARCH, WHOLE_READ)
+    )
     assert sightings == [Sighting("Ann", 0, 2, 2), Sighting("Bea", 1, 1, None)]
 
 
@@ -76,7 +78,7 @@ def test_a_passage_is_read_at_the_first_chunk_read_of_its_text_with_or_without_t
     read_before = read("a.1", text="[a.1] This chunk has been read before.")
     without_answer = read("a.1", text="[a.1] Ann, part 1 of 2\nAnn was a singer.")
     (sightings,) = sightings_by_passage(
-        PIECES, record("q", "x", SNIPPET, read_before, without_answer, WHOLE)
+        PIECES, record("q", "x", SNIPPET, read_before, without_answer, WHOLE_READ)
     )
     assert sightings[0] == Sighting("Ann", 0, 3, 2)
 
@@ -86,9 +88,13 @@ def test_a_passage_is_read_at_the_first_chunk_read_of_its_text_with_or_without_t
     [
         ((), (0, 0, 8_000), (0, 0, 8_000)),
         ((SNIPPET,), (0.5, 0, 8_000), (0, 0, 8_000)),
-        ((SNIPPET, SECOND), (1, 1, 80), (0.5, 0, 8_000)),
-        ((SNIPPET, SECOND, WHOLE), (1, 1, 80), (1, 1, 280)),
-        ((SNIPPET, WHOLE, NOTHING, SECOND, SECOND), (1, 1, 280), (1, 1, 280)),
+        ((SNIPPET, SECOND_SEARCH), (1, 1, 80), (0.5, 0, 8_000)),
+        ((SNIPPET, SECOND_SEARCH, WHOLE_READ), (1, 1, 80), (1, 1, 280)),
+        (
+            (SNIPPET, WHOLE_READ, EMPTY_SEARCH, SECOND_SEARCH, SECOND_SEARCH),
+            (1, 1, 280),
+            (1, 1, 280),
+        ),
     ],
 )
 def test_evidence_costs_the_tokens_up_to_its_last_piece(
@@ -108,13 +114,13 @@ def test_evidence_for_more_than_the_cap_counts_as_not_found(tokens: int, full: f
 
 def test_of_several_sets_the_best_counts() -> None:
     question = Question("q", "?", ("x",), None, ("Cid", "Dee"), alternative_titles=(("Bea",),))
-    values = evidence_values(question, record("q", "x", SNIPPET, SECOND))
+    values = evidence_values(question, record("q", "x", SNIPPET, SECOND_SEARCH))
     assert values == EvidenceValues(1, 1, 80)
 
 
 def test_evidence_without_a_passage_is_never_shown_and_no_evidence_is_not_measured() -> None:
     unresolved = ((*PIECES[0], EvidencePiece("Cid", (), None)),)
-    run_record = record("q", "x", WHOLE, SECOND)
+    run_record = record("q", "x", WHOLE_READ, SECOND_SEARCH)
     assert evidence_values(QUESTION, run_record, unresolved) == EvidenceValues(2 / 3, 0, 8_000)
     assert evidence_values(Question("q", "?", ("x",)), run_record) is None
     assert evidence_values(QUESTION, run_record, ()) is None
@@ -127,12 +133,12 @@ def test_evidence_without_a_passage_is_never_shown_and_no_evidence_is_not_measur
     ("run_record", "failure"),
     [
         (None, "no answer"),
-        (record("q", "", WHOLE, SECOND, status="failed"), "no answer"),
-        (record("q", "Rome", WHOLE, SECOND), "read not used"),
-        (record("q", "Rome", WHOLE, SECOND, status="forced"), "read not used"),
-        (record("q", "Rome", SNIPPET, SECOND), "shown not read"),
-        (record("q", "Rome", SNIPPET, SECOND, status="forced"), "budget"),
-        (record("q", "Rome", WHOLE), "never shown"),
+        (record("q", "", WHOLE_READ, SECOND_SEARCH, status="failed"), "no answer"),
+        (record("q", "Rome", WHOLE_READ, SECOND_SEARCH), "read not used"),
+        (record("q", "Rome", WHOLE_READ, SECOND_SEARCH, status="forced"), "read not used"),
+        (record("q", "Rome", SNIPPET, SECOND_SEARCH), "shown not read"),
+        (record("q", "Rome", SNIPPET, SECOND_SEARCH, status="forced"), "budget"),
+        (record("q", "Rome", WHOLE_READ), "never shown"),
         (record("q", "Rome"), "never shown"),
         (record("q", "Rome", status="forced"), "budget"),
     ],
@@ -145,12 +151,14 @@ def test_a_wrong_answer_has_the_first_category_that_applies(
 
 
 def test_a_wrong_answer_without_evidence_is_not_measured() -> None:
-    assert failure_of(Question("q", "?", ("x",)), record("q", "Rome", WHOLE)) == "not measured"
+    assert failure_of(Question("q", "?", ("x",)), record("q", "Rome", WHOLE_READ)) == "not measured"
 
 
 def test_of_several_sets_the_one_that_was_read_most_counts() -> None:
     sets = ((EvidencePiece("Cid", ("c.1",), "title"),), PIECES[0])
-    assert failure_of(QUESTION, record("q", "Rome", SNIPPET, SECOND), sets) == "shown not read"
+    assert (
+        failure_of(QUESTION, record("q", "Rome", SNIPPET, SECOND_SEARCH), sets) == "shown not read"
+    )
 
 
 def test_counts_name_every_category() -> None:

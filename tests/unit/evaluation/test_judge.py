@@ -22,11 +22,11 @@ UNANSWERABLE = Question("g", "Where did Bea die?", ("Bath",), answerable=False)
 ANSWER = record("q", "In Bath", explanation="She died there.")
 
 
-def scripted(*texts: str) -> ScriptedModel:
+def scripted_model(*texts: str) -> ScriptedModel:
     return ScriptedModel([ModelReply(text) for text in texts])
 
 
-def fails(request: ModelRequest) -> ModelReply:
+def fail_on_request(request: ModelRequest) -> ModelReply:
     raise AssertionError(request)
 
 
@@ -51,7 +51,7 @@ def test_the_last_verdict_on_a_line_of_its_own_counts(reply: str, verdict: str |
 
 
 def test_the_judge_sees_question_gold_answers_and_answer_and_nothing_else() -> None:
-    model = scripted("Verdict: correct")
+    model = scripted_model("Verdict: correct")
     assert Judge(model).judge(QUESTION, ANSWER) == Judgement("correct", ("correct",))
     system, user = model.requests[0].messages
     assert "Verdict: abstained" not in system.content
@@ -64,7 +64,7 @@ def test_the_judge_sees_question_gold_answers_and_answer_and_nothing_else() -> N
 
 
 def test_a_reply_without_a_verdict_is_asked_for_again_once_then_not_judged() -> None:
-    model = scripted("It is fine.", "Verdict: correct", "Hm.", "Verdict: abstained")
+    model = scripted_model("It is fine.", "Verdict: correct", "Hm.", "Verdict: abstained")
     judge = Judge(model)
     assert judge.judge(QUESTION, ANSWER).verdict == "correct"
     assert model.requests[1].messages[-1].content == (
@@ -88,7 +88,7 @@ def test_the_majority_of_the_repeats_counts_and_a_tie_is_no_verdict(
     votes: tuple[str, ...], verdict: str | None
 ) -> None:
     texts = [f"Verdict: {vote}" for vote in votes for _ in range(2 if vote == "x" else 1)]
-    judgement = Judge(scripted(*texts), repeats=len(votes)).judge(QUESTION, ANSWER)
+    judgement = Judge(scripted_model(*texts), repeats=len(votes)).judge(QUESTION, ANSWER)
     assert judgement.verdict == verdict
     assert judgement.votes == tuple(None if vote == "x" else vote for vote in votes)
 
@@ -96,7 +96,7 @@ def test_the_majority_of_the_repeats_counts_and_a_tie_is_no_verdict(
 @pytest.mark.parametrize("repeats", [0, 16])
 def test_repeats_are_bounded(repeats: int) -> None:
     with pytest.raises(ArgumentError) as caught:
-        Judge(scripted(), repeats=repeats)
+        Judge(scripted_model(), repeats=repeats)
     assert str(caught.value) == (
         f"Answers cannot be judged {repeats} times.\nAllowed: 1 to 15 repeats, better an odd number"
     )
@@ -115,13 +115,13 @@ def test_repeats_are_bounded(repeats: int) -> None:
 def test_for_a_question_without_an_answer_only_abstaining_is_right(
     question: Question, verdict: Verdict, value: float
 ) -> None:
-    model = scripted(f"Verdict: {verdict}")
+    model = scripted_model(f"Verdict: {verdict}")
     judgement = Judge(model).judge(question, ANSWER)
     assert (judgement.verdict, judgement.value(question)) == (verdict, value)
 
 
 def test_an_empty_answer_is_not_shown_to_the_model() -> None:
-    judge = Judge(ScriptedModel(fails), repeats=3)
+    judge = Judge(ScriptedModel(fail_on_request), repeats=3)
     assert judge.judge(QUESTION, record("q", " ")) == Judgement("incorrect", ("incorrect",) * 3)
     assert judge.judge(UNANSWERABLE, record("g", "")).verdict == "abstained"
 
@@ -139,9 +139,13 @@ def test_all_questions_with_an_answer_and_a_record_are_judged() -> None:
 
 def test_stored_verdicts_are_reused_and_more_repeats_ask_only_for_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
-    assert Judge(ScriptedModel(fails), cache=VerdictCache(path)).judge(QUESTION, ANSWER).verdict
-    more = scripted("Verdict: incorrect", "Verdict: correct")
+    Judge(scripted_model("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    assert (
+        Judge(ScriptedModel(fail_on_request), cache=VerdictCache(path))
+        .judge(QUESTION, ANSWER)
+        .verdict
+    )
+    more = scripted_model("Verdict: incorrect", "Verdict: correct")
     judgement = Judge(more, repeats=3, cache=VerdictCache(path)).judge(QUESTION, ANSWER)
     assert judgement.votes == ("correct", "incorrect", "correct")
     assert len(path.read_bytes().splitlines()) == 3
@@ -160,9 +164,9 @@ def test_another_answer_question_or_model_is_judged_anew(
     tmp_path: Path, change: Callable[..., tuple[Question, object, str]]
 ) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    Judge(scripted_model("Verdict: correct"), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
     question, answer, name = change(QUESTION, ANSWER, "scripted")
-    model = scripted("Verdict: incorrect")
+    model = scripted_model("Verdict: incorrect")
     model.fingerprint = name
     judgement = Judge(model, cache=VerdictCache(path)).judge(question, answer)  # type: ignore[arg-type]
     assert judgement.verdict == "incorrect"
@@ -170,7 +174,7 @@ def test_another_answer_question_or_model_is_judged_anew(
 
 def test_a_reply_without_a_verdict_is_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    Judge(scripted("Hm.", "Hm."), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
+    Judge(scripted_model("Hm.", "Hm."), cache=VerdictCache(path)).judge(QUESTION, ANSWER)
     assert not path.exists()
 
 

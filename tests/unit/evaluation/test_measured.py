@@ -28,7 +28,7 @@ QUESTIONS = (CHAIN, PLAIN, JUDGED)
 SEES_TITLE = search("griselda.1", text="head\n[griselda.1] Griselda (Vivaldi)\nAn opera.", tokens=9)
 
 
-def located() -> LocatedEvidence:
+def located_evidence() -> LocatedEvidence:
     return LocatedEvidence.of(QUESTIONS, Passages(VIVALDI))
 
 
@@ -39,7 +39,7 @@ def values_of(
         QUESTIONS,
         {run_record.question_id: run_record for run_record in records},
         MEASURES,
-        located=located() if with_index else None,
+        located=located_evidence() if with_index else None,
         verdicts=verdicts,
     )
 
@@ -84,7 +84,7 @@ def test_documents_are_ranked_in_the_order_in_which_their_passages_were_shown() 
     steps = (search("page.1", "griselda.1"), search("vivaldi.2", "page.1", "vivaldi.1"))
     names = parse_measures(["RR@10", "RR@2", "P@1", "nDCG@5", "Recall@3", "Success@3", "AP@5"])
     records = {"c": record("c", "x", *steps), "j": record("j", "x", *steps)}
-    values = measure_questions(QUESTIONS, records, names, located=located())
+    values = measure_questions(QUESTIONS, records, names, located=located_evidence())
     # For c, griselda is second; for j, vivaldi with grade 2 is third.
     assert values["c"]["RR@10"] == pytest.approx(1 / 2)
     assert values["c"]["nDCG@5"] == pytest.approx(1 / math.log2(3))

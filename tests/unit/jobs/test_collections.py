@@ -25,7 +25,7 @@ from tests.support.corpus_files import (
 
 
 @pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -81,10 +81,10 @@ def test_kilt_may_be_compressed_or_an_array() -> None:
 
 
 def test_a_bad_article_of_kilt_is_named_with_its_line() -> None:
-    number = {**ARTICLE, "text": ["a", 3]}
-    absent = {"wikipedia_title": "T", "text": ["a"]}
-    text = {**ARTICLE, "text": "a"}
-    source = source_of("k.json", lines(ARTICLE, number, absent, text), "kilt")
+    number_in_text = {**ARTICLE, "text": ["a", 3]}
+    without_id = {"wikipedia_title": "T", "text": ["a"]}
+    text_as_string = {**ARTICLE, "text": "a"}
+    source = source_of("k.json", lines(ARTICLE, number_in_text, without_id, text_as_string), "kilt")
     assert problems(source) == [
         f'The field "text[]" is a number.\nWhere: k.json, line 2\nAllowed: a string\nDo: {FIX}',
         'There is no field "wikipedia_id".\nWhere: k.json, line 3\n'

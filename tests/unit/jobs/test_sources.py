@@ -25,7 +25,7 @@ ANYTHING = (
 
 
 @pytest.fixture(autouse=True)
-def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 

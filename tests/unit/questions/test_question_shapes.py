@@ -215,8 +215,8 @@ def test_kilt_without_answers_names_the_parts_that_have_them(tmp_path: Path) -> 
         'Allowed: "output": [{"answer": "...", "provenance": [...]}, ...]\n'
         "Do: Use a part of the task that is published with answers, train or dev."
     )
-    blind = {name: value for name, value in KILT.items() if name != "output"}
-    assert rejection(tmp_path, blind).startswith('The record has no "output".\n')
+    without_output = {name: value for name, value in KILT.items() if name != "output"}
+    assert rejection(tmp_path, without_output).startswith('The record has no "output".\n')
 
 
 def test_hops_and_passages_can_be_written_plainly(tmp_path: Path) -> None:

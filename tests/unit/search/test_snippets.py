@@ -180,12 +180,14 @@ def test_slop_agrees_with_trying_all_distinct_positions(
     assert Pattern((tuple(words),), slop).matches(text) == expected
 
 
-_ODD = st.text(st.sampled_from("ab1א .,'’-_(é\u0301\u200d東カ😀\u05d0\""), max_size=12).map(nfc)
+_ODD_TEXTS = st.text(st.sampled_from("ab1א .,'’-_(é\u0301\u200d東カ😀\u05d0\""), max_size=12).map(
+    nfc
+)
 
 
 @given(
-    st.lists(_ODD, min_size=1, max_size=4),
-    st.lists(_ODD.filter(analysis.terms), min_size=1, max_size=3),
+    st.lists(_ODD_TEXTS, min_size=1, max_size=4),
+    st.lists(_ODD_TEXTS.filter(analysis.terms), min_size=1, max_size=3),
     st.integers(0, 2),
 )
 @settings(max_examples=examples(150))

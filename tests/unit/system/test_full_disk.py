@@ -18,12 +18,12 @@ from arag_search.vectors.storage.stale import Difference, write_difference
 def test_a_failed_atomic_write_names_the_file_and_keeps_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int) -> None:
+    def fail_fsync(descriptor: int) -> None:
         raise OSError(28, os.strerror(28))
 
     path = tmp_path / "file"
     write_atomically(path, b"old")
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", fail_fsync)
     with pytest.raises(OSError, match="No space left") as caught:
         write_atomically(path, b"new")
     assert caught.value.filename == str(path)
@@ -69,12 +69,12 @@ def test_every_failed_write_names_its_file_and_keeps_the_old_one(
 def test_a_copy_that_does_not_fit_leaves_no_partial_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_links(source: Path, target: Path) -> None:
+    def fail_link(source: Path, target: Path) -> None:
         raise OSError(18, os.strerror(18))
 
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"a" * 100)
-    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "link", fail_link)
     with small_files(10), pytest.raises(OSError, match="File too large"):
         link_or_copy(source, target)
     assert not target.exists()

@@ -53,13 +53,13 @@ def expected_text(chunk: Chunk, span: PassageSpan) -> str:
     return join_sentences(chunk.sentences(), numbers)
 
 
-def unspaced(text: str) -> str:
+def without_space(text: str) -> str:
     return "".join(text.split())
 
 
-def bare(text: str) -> str:
+def without_space_and_marks(text: str) -> str:
     """Return a text without white space and without the marks of omissions at its ends."""
-    return unspaced(text).removeprefix("...").removesuffix("...")
+    return without_space(text).removeprefix("...").removesuffix("...")
 
 
 def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
@@ -77,11 +77,11 @@ def check_result(result: ToolResult, chunks: dict[str, Chunk]) -> None:
             assert (shown_text, span.sentences, span.whole) == ("", (), False)
             continue
         content = chunk.content.strip()
-        assert span.whole == (unspaced(shown_text) == unspaced(content))
-        expected = bare(expected_text(chunk, span))
-        assert expected.startswith(bare(shown_text))
+        assert span.whole == (without_space(shown_text) == without_space(content))
+        expected = without_space_and_marks(expected_text(chunk, span))
+        assert expected.startswith(without_space_and_marks(shown_text))
         if not shown_text.endswith("..."):
-            assert expected == bare(shown_text)
+            assert expected == without_space_and_marks(shown_text)
 
 
 @given(st.integers(0, 1_000_000).map(Random), st.booleans(), st.sampled_from((200, 700, 4000)))

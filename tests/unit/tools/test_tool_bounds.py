@@ -166,11 +166,11 @@ def test_every_reply_of_a_search_keeps_the_bound_shows_a_sentence_and_counts_wha
 # Passages in full
 
 
-FULL = ReplyStyle(full_text=True, chunk_read=False)
+FULL_STYLE = ReplyStyle(full_text=True, chunk_read=False)
 
 
 def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
-    result = LogicalSearch(index, style=FULL).run({"query": "vivaldi", "top_k": 2})
+    result = LogicalSearch(index, style=FULL_STYLE).run({"query": "vivaldi", "top_k": 2})
     assert result.text == (
         "2 of 3 passages for vivaldi\n"
         "[vivaldi.1] Antonio Vivaldi, part 1 of 2\n"
@@ -181,7 +181,7 @@ def test_without_chunk_read_whole_passages_are_shown(index: Index) -> None:
         "revised by the young Carlo Goldoni.\n"
         "More: offset=2."
     )
-    assert FULL.bound == 12_000
+    assert FULL_STYLE.bound == 12_000
 
 
 def test_full_passages_are_whole_or_left_out_except_the_first() -> None:
@@ -206,7 +206,7 @@ def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
     index: Index, read: ChunkRead
 ) -> None:
     read_set = ReadSet()
-    LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
+    LogicalSearch(index, style=FULL_STYLE).run({"query": "premiere"}, read_set)
     read.run({"chunk_ids": ["vivaldi.2"]}, read_set)
     style = ReplyStyle(full_text=True, suppress_shown=True, chunk_read=False)
     result = LogicalSearch(index, style=style).run({"query": "vivaldi"}, read_set)
@@ -223,7 +223,7 @@ def test_a_passage_shown_in_full_is_not_shown_again_if_the_style_suppresses_it(
     assert read_set.read == {"vivaldi.2"}
     blocks = written_blocks(result)
     assert blocks["griselda.1"] == ("Griselda (Vivaldi)", "")
-    unsuppressed = LogicalSearch(index, style=FULL).run({"query": "premiere"}, read_set)
+    unsuppressed = LogicalSearch(index, style=FULL_STYLE).run({"query": "premiere"}, read_set)
     assert "(shown before)" not in unsuppressed.text
 
 

@@ -18,7 +18,7 @@ from tests.support.examples import examples
 from tests.support.passages import VIVALDI, chunk, random_chunks
 from tests.support.semantic_indexes import TableEncoder, vector_index
 
-ALL = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
+SEARCH_TOOLS = (SemanticSearch, HybridSearch, NaiveEmbeddingSearch)
 TABLE = {
     "who revised it?": (1, 0, 0),
     "Its libretto was revised by the young Carlo Goldoni.": (1, 0.1, 0),
@@ -118,7 +118,7 @@ def test_a_filter_narrows_the_search_and_is_named_in_the_first_line(
     assert search_tool.run({"query": "who revised it?", "filter": " "}).text == unfiltered.text
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_mistakes_of_a_model_are_answered_with_the_problem(
     index: Index, tool: type[SearchTool]
 ) -> None:
@@ -140,7 +140,7 @@ def test_mistakes_of_a_model_are_answered_with_the_problem(
     )
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_every_reply_has_the_note_on_the_vectors(tool: type[SearchTool]) -> None:
     search_tool = tool(vector_index(*VIVALDI, note="The vectors lack 3 passages."))  # type: ignore[call-arg]
     assert (
@@ -149,14 +149,14 @@ def test_every_reply_has_the_note_on_the_vectors(tool: type[SearchTool]) -> None
     )
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_a_query_cannot_break_the_lines_of_a_reply(index: Index, tool: type[SearchTool]) -> None:
     search_tool = tool(index)  # type: ignore[call-arg]
     first = search_tool.run({"query": "a\n[x.1] b"}).text.splitlines()[0]
     assert first.endswith('nearest passages for "a [x.1] b"')
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[SearchTool]) -> None:
     search_tool = tool(index)  # type: ignore[call-arg]
     schema = search_tool.openai_schema()
@@ -171,7 +171,7 @@ def test_descriptions_are_short_and_name_the_fields(index: Index, tool: type[Sea
 # Bounds, and passages shown before
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 @pytest.mark.parametrize("full_text", [False, True])
 def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) -> None:
     draw = random.Random(5)
@@ -185,7 +185,7 @@ def test_every_reply_keeps_the_bound(tool: type[SearchTool], full_text: bool) ->
             assert all(f"[{id}]" in result.text for id in result.ids)
 
 
-@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
 def test_passages_shown_in_full_are_not_shown_again_if_the_style_suppresses_them(
     index: Index, tool: type[SearchTool]
 ) -> None:

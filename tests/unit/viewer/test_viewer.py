@@ -305,10 +305,10 @@ def test_each_run_is_judged_by_its_own_questions_and_other_gold_answers_are_note
 ) -> None:
     step = search("a.1", text=REPLY, tool_input=QUERY)
     records = [answered_record("q", "Paris", step)]
-    mine = [question_row("q", supporting_titles=["Carlo Goldoni"])]
-    theirs = [question_row("q", answer="Venice", supporting_titles=["Venice"])]
-    first = run_folder(tmp_path / "a", mine, records)
-    second = run_folder(tmp_path / "b", theirs, records)
+    first_questions = [question_row("q", supporting_titles=["Carlo Goldoni"])]
+    second_questions = [question_row("q", answer="Venice", supporting_titles=["Venice"])]
+    first = run_folder(tmp_path / "a", first_questions, records)
+    second = run_folder(tmp_path / "b", second_questions, records)
     data = data_of(first, second)
     (question,) = data["questions"]
     assert [side["right"] for side in question["runs"]] == [True, False]
