@@ -216,12 +216,12 @@ def test_a_scope_of_exclusions_alone_admits_the_rest(engine: LuceneEngine) -> No
 
 def test_a_scope_of_thousands_of_clauses_is_obeyed(engine: LuceneEngine) -> None:
     names = [f"d{number}" for number in range(0, 10_000, 3)]
-    wanted = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
+    expected_ids = [passage.id for passage in CHUNKS if passage.doc_id in set(names)]
     one_field = Scope(include=(Or(tuple(KeywordEquals("doc_id", name) for name in names)),))
-    assert [passage.id for passage in engine.scan(one_field)] == wanted
+    assert [passage.id for passage in engine.scan(one_field)] == expected_ids
     excluded = Scope(exclude=tuple(KeywordEquals("doc_id", name) for name in names))
     assert [passage.id for passage in engine.scan(excluded)] == [
-        passage.id for passage in CHUNKS if passage.id not in wanted
+        passage.id for passage in CHUNKS if passage.id not in expected_ids
     ]
     ranges = (NumberRange("year", number, number + 0.5) for number in range(1670, 4000))
     mixed = Scope(include=(Or((KeywordEquals("doc_id", "d1"), *ranges)),))

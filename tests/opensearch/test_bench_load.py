@@ -1,4 +1,4 @@
-"""The bench of loading: both sides load the same, and what is left is nothing."""
+"""The bench of loading: both sides load the same documents, and leave nothing behind."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from tests.support.opensearch_indexes import Site
 
 def test_both_sides_load_the_same_documents(opensearch: Site) -> None:
     corpus("c.jsonl", 40)
-    given = opensearch_load.parser().parse_args(["--rounds", "1", "--warm-up", "0"])
-    figure = opensearch_load.measure(Path("c.jsonl"), 40, opensearch.address, given)
+    options = opensearch_load.parser().parse_args(["--rounds", "1", "--warm-up", "0"])
+    figure = opensearch_load.measure(Path("c.jsonl"), 40, opensearch.address, options)
     ratio, ours, bare, *_ = figure.rows
     assert (ratio.unit, ours.unit, bare.unit) == ("x", "passages/s", "passages/s")
     assert ratio.value == pytest.approx(ours.value / bare.value)

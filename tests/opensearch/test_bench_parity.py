@@ -1,4 +1,4 @@
-"""The comparison of engines: that it sees every difference, and that there is none on real text."""
+"""The comparison of engines: it detects every difference, and finds none on real text."""
 
 import itertools
 from collections.abc import Iterator
@@ -36,22 +36,27 @@ LOGICAL = 30
         (index_of_texts("house", "one"), ["counts", "feedback", "ids", "totals"]),
     ],
 )
-def test_every_kind_of_difference_is_seen(changed: Index, kinds: list[str]) -> None:
+def test_every_kind_of_difference_is_detected(changed: Index, kinds: list[str]) -> None:
     first = index_of_texts("opera", "opera house one")
-    asked = [parity.Question("logical", "opera AND NOT title:rome")]
-    assert sorted(each.kind for each in parity.compare([first, changed], asked)) == kinds
+    questions = [parity.Question("logical", "opera AND NOT title:rome")]
+    assert (
+        sorted(difference.kind for difference in parity.compare([first, changed], questions))
+        == kinds
+    )
 
 
 def test_keywords_are_compared_too() -> None:
-    asked = [parity.Question("keywords", "opera", keywords=("opera",))]
-    found = parity.compare([index_of_texts("opera"), index_of_texts("opera opera")], asked)
-    assert [each.kind for each in found] == ["scores", "snippets"]
+    questions = [parity.Question("keywords", "opera", keywords=("opera",))]
+    differences = parity.compare(
+        [index_of_texts("opera"), index_of_texts("opera opera")], questions
+    )
+    assert [difference.kind for difference in differences] == ["scores", "snippets"]
 
 
 def test_indexes_of_two_corpora_are_not_compared() -> None:
-    one, other = index_of_texts("opera"), index_of_texts("opera", k1=2.0)
+    first, second = index_of_texts("opera"), index_of_texts("opera", k1=2.0)
     with pytest.raises(BenchError) as caught:
-        parity.check_same_corpus([one, other])
+        parity.check_same_corpus([first, second])
     assert str(caught.value) == (
         "The indexes differ in k1: 1.2, 2.0.\n"
         "Where: memory and memory\n"
@@ -68,12 +73,14 @@ def test_one_location_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
-# On real text and real servers
+# Comparisons on real text and real servers
 
 
 @pytest.fixture(name="sites", scope="module")
-def two_sites(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator[list[Site]]:
-    """A name on one node, and one on three."""
+def sites_on_one_and_three_nodes(
+    opensearch_url: str, opensearch_cluster: LocalCluster
+) -> Iterator[list[Site]]:
+    """Reserve a name on one node, and one on three nodes."""
     sites = [fresh_site(url) for url in (opensearch_url, opensearch_cluster.url)]
     yield sites
     for site in sites:
@@ -82,12 +89,12 @@ def two_sites(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator
 
 
 @pytest.fixture(name="locations", scope="module")
-def everywhere(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The first passages of 2WikiMultiHopQA on Lucene, on one shard, and on three shards."""
-    room = tmp_path_factory.mktemp("parity")
-    corpus, folder = room / "corpus.jsonl", str(room / "index")
-    with (DATA / CORPUS).open("rb") as whole, corpus.open("wb") as part:
-        part.writelines(itertools.islice(whole, PASSAGES))
+def index_locations(sites: list[Site], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Index the first passages of 2WikiMultiHopQA on Lucene, on one shard, and on three shards."""
+    workspace = tmp_path_factory.mktemp("parity")
+    corpus, folder = workspace / "corpus.jsonl", str(workspace / "index")
+    with (DATA / CORPUS).open("rb") as source, corpus.open("wb") as excerpt:
+        excerpt.writelines(itertools.islice(source, PASSAGES))
     for location, shards in ((folder, None), (sites[0].address, 1), (sites[1].address, 3)):
         build_index([str(corpus)], location, BuildOptions(shards=shards))
     return [folder, *(site.address for site in sites)]
@@ -98,19 +105,21 @@ def test_titles_and_queries_have_the_same_answers_on_one_shard_and_on_three(
     locations: list[str],
 ) -> None:
     with ExitStack() as stack:
-        indexes = [stack.enter_context(open_index(each)) for each in locations]
+        indexes = [stack.enter_context(open_index(location)) for location in locations]
         parity.check_same_corpus(indexes)
-        asked = parity.questions(list(indexes[0].scan()), LOGICAL, 1678)
-        kinds = [each.kind for each in asked]
+        questions = parity.questions(list(indexes[0].scan()), LOGICAL, 1678)
+        kinds = [question.kind for question in questions]
         assert kinds.count("title phrase") == 2 * parity.PHRASES
         assert kinds.count("logical") == 2 * LOGICAL
-        found = parity.compare(indexes, asked)
-        assert not found, found[:3]
-        assert any(each.ask(indexes[0]).feedback for each in asked if each.kind == "both")
+        differences = parity.compare(indexes, questions)
+        assert not differences, differences[:3]
+        assert any(
+            question.ask(indexes[0]).feedback for question in questions if question.kind == "both"
+        )
 
 
 @pytest.mark.shared_data
-def test_what_was_compared_is_printed_and_kept(
+def test_the_comparison_is_printed_and_saved(
     locations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "parity.json"
@@ -127,8 +136,8 @@ def test_what_was_compared_is_printed_and_kept(
     assert parity.main(arguments) == 0
     printed: dict[str, Any] = orjson.loads(capsys.readouterr().out)
     assert [row["value"] for row in printed["rows"]] == [51, 0, 0, 0, 0, 0, 0, 0, 0]
-    kept = orjson.loads(results.read_bytes())["figures"]
-    assert kept["lucene, opensearch, as named"]["rows"] == printed["rows"]
+    figures = orjson.loads(results.read_bytes())["figures"]
+    assert figures["lucene, opensearch, as named"]["rows"] == printed["rows"]
 
 
 @pytest.mark.shared_data

@@ -1,4 +1,4 @@
-"""The bench of growth, on a server."""
+"""The bench of growth, run on a server."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ def test_a_server_is_measured_and_left_as_it_was(opensearch: Site, tmp_path: Pat
     server, _, name = opensearch.address.rpartition("/")
     corpus = tmp_path / "corpus.jsonl"
     synthetic.write(300, corpus)
-    sample = [each.chunk() for each in synthetic.sample(300, 2000)]
-    found = measure(OpenSearchSide(server, name), corpus, sample, 3)
-    assert found.passages == 300
-    assert found.bytes > 100_000
-    assert found.latency["sentence"].queries == 3
+    sample = [passage.chunk() for passage in synthetic.sample(300, 2000)]
+    measurement = measure(OpenSearchSide(server, name), corpus, sample, 3)
+    assert measurement.passages == 300
+    assert measurement.bytes > 100_000
+    assert measurement.latency["sentence"].queries == 3
     assert opensearch.indexes() == []

@@ -1,4 +1,4 @@
-"""The figure of searching OpenSearch: that it runs, and that sides that differ are an error."""
+"""The figure of searching OpenSearch: it runs, and sides that differ are an error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +17,15 @@ from tests.support.opensearch_indexes import Site
 
 
 @pytest.fixture(name="indexes")
-def built(opensearch: Site, tmp_path: Path) -> Iterator[tuple[Index, Index]]:
-    """Thirty passages, embedded and on the server."""
+def both_indexes(opensearch: Site, tmp_path: Path) -> Iterator[tuple[Index, Index]]:
+    """Index thirty passages with the embedded engine and on the server."""
     corpus = tmp_path / "corpus.jsonl"
-    lines = [orjson.dumps({"title": one.title, "text": one.content}) for one in passages(30)]
+    lines = [
+        orjson.dumps({"title": passage.title, "text": passage.content}) for passage in passages(30)
+    ]
     corpus.write_bytes(b"\n".join(lines))
-    for place in (tmp_path / "index", opensearch.address):
-        build_index([str(corpus)], place, BuildOptions())
+    for location in (tmp_path / "index", opensearch.address):
+        build_index([str(corpus)], location, BuildOptions())
     with open_index(tmp_path / "index") as embedded, open_index(opensearch.address) as served:
         yield embedded, served
 
@@ -33,23 +35,23 @@ def queries(index: Index) -> list[Query]:
 
 
 def test_every_side_is_measured(indexes: tuple[Index, Index], opensearch_url: str) -> None:
-    asked = queries(indexes[0])
-    figure = opensearch_search.measure(indexes, opensearch_url, asked, 1, 0)
+    sample_queries = queries(indexes[0])
+    figure = opensearch_search.measure(indexes, opensearch_url, sample_queries, 1, 0)
     rows = {row.what: row for row in figure.rows}
     assert len(rows) == 4 + 4 + 3 * 4 * 3
     assert all(row.value > 0 for row in figure.rows)
-    for of in ("1 client", "16 clients", "1 client, snippets", "16 clients, snippets"):
-        assert rows[f"throughput of ours to the bare client, {of}"].target is not None
-        assert rows[f"ours, {of}: P95"].value >= rows[f"ours, {of}: mean"].value / 10
+    for label in ("1 client", "16 clients", "1 client, snippets", "16 clients, snippets"):
+        assert rows[f"throughput of ours to the bare client, {label}"].target is not None
+        assert rows[f"ours, {label}: P95"].value >= rows[f"ours, {label}: mean"].value / 10
 
 
-def test_a_bare_client_that_finds_something_else_is_an_error(
+def test_a_bare_client_with_different_hits_is_an_error(
     indexes: tuple[Index, Index], opensearch_url: str
 ) -> None:
-    asked = queries(indexes[0])
-    bodies = [{"query": {"match_none": {}}} for _ in asked]
+    sample_queries = queries(indexes[0])
+    bodies = [{"query": {"match_none": {}}} for _ in sample_queries]
     bare = opensearch_search.Bare(opensearch_url, indexes[1].location.rpartition("/")[2], bodies)
     with pytest.raises(BenchError) as caught:
-        opensearch_search.compare(indexes[1], bare, asked)
+        opensearch_search.compare(indexes[1], bare, sample_queries)
     assert caught.value.what == "The bare loop finds other passages than ours."
     bare.close()

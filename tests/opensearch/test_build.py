@@ -1,4 +1,4 @@
-"""Building to an address: whole or not at all, resumable, and only over what is ours."""
+"""Building to an address: complete or not at all, resumable, and only over our own indexes."""
 
 import os
 import signal
@@ -46,13 +46,13 @@ def refusal(site: Site, source: str, options: BuildOptions = PLAIN) -> str:
 def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     report = build_index([SAMPLE], opensearch.address, SAMPLE_OPTIONS)
     build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
-    held = hold_live(Path("folder"))
-    engine = LuceneEngine.open(held.path, "folder")
+    generation = hold_live(Path("folder"))
+    engine = LuceneEngine.open(generation.path, "folder")
     manifest = live_manifest(opensearch)
     assert comparable(manifest) == comparable(engine.manifest)
     assert opensearch.chunks() == list(engine.scan(None))
     engine.close()
-    held.release()
+    generation.release()
     assert (manifest.engine, manifest.engine_version[0]) == ("opensearch", "3")
     assert opensearch.live() == [report.generation, f"{report.generation}.sentences"]
     assert len(opensearch.documents(f"{report.generation}.sentences")) == manifest.sentences
@@ -63,17 +63,17 @@ def test_the_sample_is_the_same_index_as_in_a_folder(opensearch: Site) -> None:
     assert set(meta.chunk_terms) == set(meta.sentence_terms) == {"title", "content"}
 
 
-def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
+def test_workers_build_the_same_index_on_a_server(opensearch: Site) -> None:
     source = troublesome_corpus("a.jsonl", 100)
     options = BuildOptions(metadata={"year": "number"}, skip_bad_lines=True, chunk_tokens=300)
-    found: list[object] = []
+    builds: list[object] = []
     for workers in (0, 2):
         report = build_index(
             [source], opensearch.address, replace(options, workers=workers, overwrite=True)
         )
         physical = report.generation
-        documents = [opensearch.documents(each) for each in opensearch.live()]
-        found.append(
+        documents = [opensearch.documents(index) for index in opensearch.live()]
+        builds.append(
             [
                 documents,
                 comparable(live_manifest(opensearch)),
@@ -81,7 +81,7 @@ def test_workers_make_the_same_index_on_a_server(opensearch: Site) -> None:
             ]
         )
         assert report.bulk_bytes > 50_000
-    assert found[0] == found[1]
+    assert builds[0] == builds[1]
 
 
 @pytest.mark.shared_data
@@ -94,7 +94,7 @@ def test_hotpotqa_is_built(opensearch: Site) -> None:
     assert reply["hits"]["total"]["value"] > 3
 
 
-def test_what_is_left_out_is_not_made(opensearch: Site) -> None:
+def test_parts_that_are_left_out_are_not_built(opensearch: Site) -> None:
     options = BuildOptions(without=("sentences", "exact"))
     report = build_index([corpus("c.jsonl", 3)], opensearch.address, options)
     assert opensearch.indexes() == opensearch.live() == [report.generation]
@@ -103,7 +103,7 @@ def test_what_is_left_out_is_not_made(opensearch: Site) -> None:
     assert "fields" not in body[report.generation]["mappings"]["properties"]["title"]
 
 
-def test_an_index_is_replaced_with_overwrite_only_and_the_one_before_is_kept(
+def test_an_index_is_replaced_only_with_overwrite_and_the_previous_one_is_kept(
     opensearch: Site,
 ) -> None:
     first = build_index([corpus("c.jsonl", 2)], opensearch.address, PLAIN)
@@ -119,9 +119,9 @@ def test_an_index_is_replaced_with_overwrite_only_and_the_one_before_is_kept(
     assert len(opensearch.indexes()) == 4
     no_sentences = replace(OVERWRITE, without=("sentences",))
     third = build_index(["c.jsonl"], opensearch.address, no_sentences)
-    assert opensearch.live() == [third.generation], "the alias of sentences is gone too"
-    kept = [second.generation, f"{second.generation}.sentences", third.generation]
-    assert opensearch.indexes() == kept
+    assert opensearch.live() == [third.generation], "the alias of the sentences is removed too"
+    remaining = [second.generation, f"{second.generation}.sentences", third.generation]
+    assert opensearch.indexes() == remaining
 
 
 @pytest.mark.parametrize("as_alias", [True, False])
@@ -148,7 +148,7 @@ def test_an_index_that_only_looks_like_ours_survives_builds(opensearch: Site) ->
     assert len(opensearch.indexes()) == 5
 
 
-def test_an_empty_corpus_and_a_bad_line_leave_nothing(opensearch: Site) -> None:
+def test_a_build_with_a_bad_line_leaves_nothing(opensearch: Site) -> None:
     corpus("c.jsonl", 3)
     with Path("c.jsonl").open("a") as file:
         file.write('{"id": "d1", "text": "again"}\n')
@@ -160,7 +160,7 @@ def test_an_empty_corpus_and_a_bad_line_leave_nothing(opensearch: Site) -> None:
 
 
 def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> None:
-    class Overtaken(SilentProgress):
+    class OvertakenProgress(SilentProgress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             if not opensearch.live():
                 other = f"{opensearch.name}-20990101000000-00000000"
@@ -169,7 +169,7 @@ def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> Non
                 opensearch.client.call("PUT", f"/{other}", body)
 
     with pytest.raises(AragError) as caught:
-        build_index([corpus("c.jsonl", 100)], opensearch.address, PLAIN, Overtaken())
+        build_index([corpus("c.jsonl", 100)], opensearch.address, PLAIN, OvertakenProgress())
     assert str(caught.value) == (
         "Another build was published under this name meanwhile.\n"
         f"Where: {opensearch.address}\n"
@@ -182,11 +182,11 @@ def test_a_build_that_another_overtook_is_not_published(opensearch: Site) -> Non
 
 def opensearch_meta(site: Site) -> dict[str, object]:
     unfinished = site.indexes()[0]
-    found = site.client.call("GET", f"/{unfinished}/_mapping")
-    return found[unfinished]["mappings"]["_meta"]
+    mappings = site.client.call("GET", f"/{unfinished}/_mapping")
+    return mappings[unfinished]["mappings"]["_meta"]
 
 
-def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
+def test_a_cluster_that_accepts_nothing_ends_the_build_which_is_then_resumed(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus("c.jsonl", 300)
@@ -212,7 +212,7 @@ def test_a_cluster_that_takes_nothing_ends_the_build_which_then_goes_on(
     assert len(opensearch.chunks()) == 300
 
 
-# Killed
+# Builds that are killed
 
 
 CHILD = """
@@ -233,8 +233,8 @@ build_index([source], address, BuildOptions(checkpoint_s=float(interval)), Stopp
 """
 
 
-def stopped_at(site: Site, moment: int, source: str) -> "subprocess.Popen[str]":
-    """A build in a process of its own that has come so far, and waits."""
+def build_paused_at(site: Site, moment: int, source: str) -> "subprocess.Popen[str]":
+    """Start a build in a separate process, and return it paused after ``moment`` documents."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(moment), "0", site.address, source],
         stdout=subprocess.PIPE,
@@ -242,43 +242,43 @@ def stopped_at(site: Site, moment: int, source: str) -> "subprocess.Popen[str]":
         env=os.environ,
     )
     assert child.stdout is not None
-    assert child.stdout.readline().strip().isdecimal(), "it came so far"
+    assert child.stdout.readline().strip().isdecimal(), "the build reaches the moment"
     return child
 
 
-def killed(child: "subprocess.Popen[str]") -> None:
+def kill(child: "subprocess.Popen[str]") -> None:
     child.kill()
     child.communicate()
     assert child.returncode == -signal.SIGKILL
 
 
-def test_a_build_killed_at_any_moment_ends_like_one_that_was_not(
+def test_a_build_killed_at_any_moment_ends_like_an_uninterrupted_one(
     opensearch: Site,
 ) -> None:
     corpus("c.jsonl", 600)
     for moment in (100, 350):
-        killed(stopped_at(opensearch, moment, "c.jsonl"))
+        kill(build_paused_at(opensearch, moment, "c.jsonl"))
         assert opensearch.live() == []
         assert len(opensearch.indexes()) == 2
     report = build_index(["c.jsonl"], opensearch.address, PLAIN)
     assert report.continued > 100
     build_index(["c.jsonl"], Path("folder"), PLAIN)
-    held = hold_live(Path("folder"))
-    engine = LuceneEngine.open(held.path, "folder")
+    generation = hold_live(Path("folder"))
+    engine = LuceneEngine.open(generation.path, "folder")
     assert comparable(live_manifest(opensearch)) == comparable(engine.manifest)
     assert opensearch.chunks() == list(engine.scan(None))
     engine.close()
-    held.release()
+    generation.release()
     physical = report.generation
     assert opensearch.live() == opensearch.indexes() == [physical, f"{physical}.sentences"]
     sentences = opensearch.documents(f"{physical}.sentences")
-    assert len({each["_id"] for each in sentences}) == len(sentences) == 1800
+    assert len({sentence["_id"] for sentence in sentences}) == len(sentences) == 1800
     assert opensearch.deleted(f"{physical}*") == 0
 
 
 def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -> None:
     corpus("c.jsonl", 300)
-    child = stopped_at(opensearch, 100, "c.jsonl")
+    child = build_paused_at(opensearch, 100, "c.jsonl")
     for options in (PLAIN, BuildOptions(chunk_tokens=50)):
         with pytest.raises(IndexLockedError) as caught:
             build_index(["c.jsonl"], opensearch.address, options)
@@ -287,24 +287,26 @@ def test_a_second_builder_is_refused_until_the_first_is_dead(opensearch: Site) -
             f"Where: {opensearch.address}\n"
             "Do: Wait for it, or stop it; or name another index."
         )
-    killed(child)
+    kill(child)
     report = build_index(["c.jsonl"], opensearch.address, BuildOptions(chunk_tokens=50))
     assert (report.continued, report.why) == (0, "changed since it was stopped: --chunk-tokens")
     physical = report.generation
     assert opensearch.indexes() == [physical, f"{physical}.sentences"]
 
 
-# The command
+# The command line
 
 
 def test_the_command_builds_to_an_address(opensearch: Site, arag: Command) -> None:
     corpus("c.jsonl", 3)
-    done = arag("index", "c.jsonl", "--to", opensearch.address, "--shards", "2")
-    assert (done.code, done.err) == (0, "c.jsonl: recognised as documents\n")
-    assert done.out.startswith(f"Built {opensearch.address}: 3 documents in 3 chunks, 9 sentences")
-    again = arag("index", "c.jsonl", "--to", opensearch.address)
-    assert again.code == 1
-    assert "There is an index already." in again.err
+    result = arag("index", "c.jsonl", "--to", opensearch.address, "--shards", "2")
+    assert (result.code, result.err) == (0, "c.jsonl: recognised as documents\n")
+    assert result.out.startswith(
+        f"Built {opensearch.address}: 3 documents in 3 chunks, 9 sentences"
+    )
+    second = arag("index", "c.jsonl", "--to", opensearch.address)
+    assert second.code == 1
+    assert "There is an index already." in second.err
     with pytest.raises(IndexExistsError):
         build_index(["c.jsonl"], opensearch.address, PLAIN)
 
@@ -312,21 +314,21 @@ def test_the_command_builds_to_an_address(opensearch: Site, arag: Command) -> No
 def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag: Command) -> None:
     options = BuildOptions(shards=2, without=("exact",))
     build_index([corpus("c.jsonl", 3)], opensearch.address, options)
-    done = arag("info", opensearch.address)
-    assert (done.code, done.err) == (0, "")
-    assert done.lines[0] == f"Index {opensearch.address}"
-    assert done.lines[3] == (
+    result = arag("info", opensearch.address)
+    assert (result.code, result.err) == (0, "")
+    assert result.lines[0] == f"Index {opensearch.address}"
+    assert result.lines[3] == (
         "  serves       chunks and sentences, no keyword search; fields title, content, doc_id"
     )
-    assert done.lines[-1] == (
+    assert result.lines[-1] == (
         "  verified     counts agree; --checksums reads passages, vectors and files too"
     )
-    assert " bytes in 2 shards, " in done.lines[-2]
-    shown = arag("info", opensearch.address, "--json").json
-    assert shown["files"]["sentences"]["documents"] == shown["manifest"]["sentences"] == 9
-    assert shown["verified"] == ["counts"]
-    read = arag("info", opensearch.address, "--checksums")
-    assert read.lines[-1] == "  verified     counts and passages agree"
+    assert " bytes in 2 shards, " in result.lines[-2]
+    report = arag("info", opensearch.address, "--json").json
+    assert report["files"]["sentences"]["documents"] == report["manifest"]["sentences"] == 9
+    assert report["verified"] == ["counts"]
+    thorough = arag("info", opensearch.address, "--checksums")
+    assert thorough.lines[-1] == "  verified     counts and passages agree"
     physical = opensearch.live()[0]
     path = f"/{physical}/_delete_by_query"
     query = {"query": {"term": {"doc_id": "d1"}}}
@@ -336,21 +338,24 @@ def test_info_describes_and_verifies_an_index_on_a_server(opensearch: Site, arag
     assert "The manifest says 3 chunks, the index holds 2." in damaged.err
 
 
-def test_what_was_built_is_searched(opensearch: Site, arag: Command) -> None:
+def test_an_index_on_a_server_answers_searches_as_one_in_a_folder_does(
+    opensearch: Site, arag: Command
+) -> None:
     build_index([SAMPLE], opensearch.address, SAMPLE_OPTIONS)
     build_index([SAMPLE], Path("folder"), replace(SAMPLE_OPTIONS, shards=None))
     query = "opera AND NOT title:griselda"
-    for more in ([], ["--granularity", "sentence"], ["--explain"]):
-        here, there = (
-            arag("search", at, query, "--json", *more).json for at in (opensearch.address, "folder")
+    for options in ([], ["--granularity", "sentence"], ["--explain"]):
+        on_server, in_folder = (
+            arag("search", location, query, "--json", *options).json
+            for location in (opensearch.address, "folder")
         )
-        assert here["total"] == there["total"] > 3
-        assert [hit["id"] for hit in here["hits"]] == [hit["id"] for hit in there["hits"]]
-        for ours, theirs in zip(here["hits"], there["hits"], strict=True):
-            assert ours["score"] == pytest.approx(theirs["score"], rel=1e-5)
+        assert on_server["total"] == in_folder["total"] > 3
+        assert [hit["id"] for hit in on_server["hits"]] == [hit["id"] for hit in in_folder["hits"]]
+        for server_hit, folder_hit in zip(on_server["hits"], in_folder["hits"], strict=True):
+            assert server_hit["score"] == pytest.approx(folder_hit["score"], rel=1e-5)
 
 
-def test_an_address_that_is_none_is_told_before_anything_is_read() -> None:
+def test_an_invalid_address_is_rejected_before_anything_is_read() -> None:
     with pytest.raises(ArgumentError) as caught:
         build_index(["absent"], "http://localhost:9200/", PLAIN)
     assert caught.value.what == "The address names no index."

@@ -1,4 +1,4 @@
-"""Calls to servers that fail: what is retried, for how long, and what the errors say."""
+"""Calls to servers that fail: which are retried, for how long, and the text of the errors."""
 
 import logging
 import re
@@ -54,7 +54,7 @@ def search(client: Client) -> object:
     return client.call("POST", "/wiki/_search", {"size": 0})
 
 
-# What passes
+# Transient faults
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def search(client: Client) -> object:
     ],
     ids=["429", "503", "502", "lost", "gone", "copyless", "cancelled", "partial", "silent"],
 )
-def test_what_lies_in_the_nodes_is_asked_again(
+def test_a_request_that_failed_because_of_the_nodes_is_retried(
     server: UnrulyServer, client: Client, answer: Answer
 ) -> None:
     server.reply_with(answer, Answer(WHOLE))
@@ -89,7 +89,7 @@ def test_what_lies_in_the_nodes_is_asked_again(
     assert len(server.requests) == 2
 
 
-def test_an_overloaded_server_is_asked_until_the_budget_is_spent(
+def test_an_overloaded_server_is_retried_until_the_budget_is_spent(
     server: UnrulyServer, client: Client
 ) -> None:
     server.reply_with(refusal(429, "circuit_breaking_exception", "Data too large"))
@@ -115,22 +115,22 @@ def test_a_slow_answer_is_given_more_time_at_each_attempt(
     assert limits[:2] == ["300ms", "600ms"]
 
 
-def test_more_time_is_given_when_every_host_had_its_turn(server: UnrulyServer) -> None:
-    """One that hangs would take all that is left of the budget else."""
+def test_more_time_is_given_after_every_host_had_its_turn(server: UnrulyServer) -> None:
+    """Check that the first host that hangs does not use up the rest of the budget."""
     with unruly() as other:
-        for each in (server, other):
-            each.reply_with(version())
+        for host in (server, other):
+            host.reply_with(version())
         address = parse_address(f"{server.url},{other.url.removeprefix('http://')}/wiki")
         client = Client.connect(address, QUICK)
-        for each in (server, other):
-            each.reply_with(Answer(silent=True))
+        for host in (server, other):
+            host.reply_with(Answer(silent=True))
         with pytest.raises(UnavailableError):
             search(client)
         client.close()
         limits = sorted(
             path.partition("interval=")[2]
-            for each in (server, other)
-            for _, path, _, _ in each.requests
+            for host in (server, other)
+            for _, path, _, _ in host.requests
         )
         assert limits[-3:] == ["300ms", "300ms", "600ms"]
         assert len(limits) == 4
@@ -138,8 +138,8 @@ def test_more_time_is_given_when_every_host_had_its_turn(server: UnrulyServer) -
 
 def test_a_host_that_is_down_is_replaced_by_the_next(server: UnrulyServer) -> None:
     server.reply_with(version())
-    gone = f"127.0.0.1:{free_port()}"
-    address = parse_address(f"http://{gone},{server.url.removeprefix('http://')}/wiki")
+    dead_host = f"127.0.0.1:{free_port()}"
+    address = parse_address(f"http://{dead_host},{server.url.removeprefix('http://')}/wiki")
     client = Client.connect(address, QUICK)
     server.reply_with(Answer(WHOLE))
     started = time.monotonic()
@@ -149,7 +149,7 @@ def test_a_host_that_is_down_is_replaced_by_the_next(server: UnrulyServer) -> No
     client.close()
 
 
-def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None:
+def test_an_address_without_a_server_is_reported_within_the_opening_budget() -> None:
     address = parse_address(f"http://127.0.0.1:{free_port()}/wiki")
     started = time.monotonic()
     with pytest.raises(UnavailableError) as caught:
@@ -159,7 +159,7 @@ def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None
     assert (caught.value.where, f"Do: {caught.value.do}") == (address.server, SEE)
 
 
-# What does not pass
+# Permanent faults
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_no_server_at_the_address_is_told_within_the_budget_of_opening() -> None
         ),
     ],
 )
-def test_what_lies_in_the_request_is_not_asked_again(
+def test_a_request_that_failed_because_of_itself_is_not_retried(
     server: UnrulyServer, client: Client, answer: Answer, what: str
 ) -> None:
     server.reply_with(answer)
@@ -219,7 +219,7 @@ def test_what_lies_in_the_request_is_not_asked_again(
     assert len(server.requests) == 1
 
 
-def test_a_refusal_tells_its_status_and_kind(server: UnrulyServer, client: Client) -> None:
+def test_a_refusal_has_its_status_and_kind(server: UnrulyServer, client: Client) -> None:
     server.reply_with(refusal(404, "index_not_found_exception", "no such index [wiki]"))
     with pytest.raises(RefusedError) as caught:
         search(client)
@@ -227,28 +227,28 @@ def test_a_refusal_tells_its_status_and_kind(server: UnrulyServer, client: Clien
 
 
 def test_one_failed_search_of_several_fails_all(server: UnrulyServer, client: Client) -> None:
-    refused = failed_phase("script_exception", "x").body
-    server.reply_with(Answer({"responses": [WHOLE, refused]}))
+    failure = failed_phase("script_exception", "x").body
+    server.reply_with(Answer({"responses": [WHOLE, failure]}))
     with pytest.raises(EngineError) as caught:
         client.call("POST", "/_msearch", [{}, {}, {}, {}])
     assert caught.value.what == "The server refused (status 500): script_exception: x"
-    lost = failed_phase("node_disconnected_exception", "x").body
-    both = Answer({"responses": [WHOLE, WHOLE]})
-    server.reply_with(Answer({"responses": [WHOLE, lost]}), both)
-    assert client.call("POST", "/_msearch", [{}, {}, {}, {}]) == both.body
+    lost_node = failed_phase("node_disconnected_exception", "x").body
+    complete = Answer({"responses": [WHOLE, WHOLE]})
+    server.reply_with(Answer({"responses": [WHOLE, lost_node]}), complete)
+    assert client.call("POST", "/_msearch", [{}, {}, {}, {}]) == complete.body
 
 
-def test_the_deepest_reason_of_any_text_is_a_line() -> None:
+def test_the_deepest_reason_of_any_reply_is_one_line() -> None:
     assert deepest_reason("<html>\n bad </html>") == "<html> bad </html>"
     assert deepest_reason({"error": "no handler", "status": 400}) == "no handler"
     assert deepest_reason(None) == ""
     assert len(deepest_reason("x" * 10_000)) == 500
 
 
-# Who may, and which server
+# Permissions, and kinds of servers
 
 
-def test_wrong_credentials_are_told_without_them(
+def test_wrong_credentials_are_reported_without_showing_them(
     server: UnrulyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENSEARCH_USERNAME", "anna")
@@ -267,7 +267,7 @@ def test_wrong_credentials_are_told_without_them(
     assert "s3cret" not in f"{options!r}{caplog.text}{caught.value!r}"
 
 
-def test_a_user_who_may_not_is_told_what(server: UnrulyServer) -> None:
+def test_a_user_without_permission_gets_an_error_that_names_it(server: UnrulyServer) -> None:
     server.reply_with(
         refusal(403, "security_exception", "no permissions for [cluster:monitor/main]")
     )
@@ -309,7 +309,7 @@ def test_another_kind_of_server_is_refused(server: UnrulyServer, answer: Answer,
     assert caught.value.allowed == "OpenSearch 3 or newer"
 
 
-def test_a_web_page_is_no_answer(server: UnrulyServer) -> None:
+def test_a_web_page_is_rejected_as_an_answer(server: UnrulyServer) -> None:
     server.reply_with(Answer("<html>hello</html>"))
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url}/wiki"), QUICK)
@@ -321,21 +321,21 @@ def test_a_web_page_is_no_answer(server: UnrulyServer) -> None:
     )
 
 
-def test_a_closed_connection_says_so(client: Client) -> None:
+def test_a_call_on_a_closed_client_is_an_error(client: Client) -> None:
     client.close()
     with pytest.raises(IndexClosedError):
         search(client)
 
 
-def test_threads_keep_a_connection_each(server: UnrulyServer) -> None:
+def test_each_thread_keeps_its_connection(server: UnrulyServer) -> None:
     server.reply_with(version())
     client = Client.connect(parse_address(f"{server.url}/wiki"), ConnectionOptions())
     server.reply_with(Answer(WHOLE))
     before = server.connections
     with ThreadPoolExecutor(16) as threads:
-        found = list(threads.map(lambda _: search(client), range(800)))
+        replies = list(threads.map(lambda _: search(client), range(800)))
     client.close()
-    assert found == [WHOLE] * 800
+    assert replies == [WHOLE] * 800
     assert server.connections - before <= 16
 
 
@@ -351,13 +351,13 @@ def test_a_password_does_not_go_unencrypted_to_another_machine() -> None:
     )
 
 
-def test_a_password_goes_unencrypted_where_that_is_wanted(
+def test_a_password_is_sent_unencrypted_only_with_explicit_permission(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in (("USERNAME", "a"), ("PASSWORD", "b"), ("ALLOW_UNENCRYPTED", "1")):
         monkeypatch.setenv(f"OPENSEARCH_{name}", value)
     options = replace(ConnectionOptions.from_environment(), opening_budget_s=0.1)
-    with pytest.raises(UnavailableError):  # 192.0.2.0/24 is nobody's
+    with pytest.raises(UnavailableError):  # No host has an address in 192.0.2.0/24.
         Client.connect(parse_address("http://192.0.2.1:9/wiki"), replace(options,
                        attempt_timeout_s=0.1))  # fmt: skip
 
@@ -372,7 +372,7 @@ def test_failures_are_raised_and_not_logged_to_stderr(
 
 
 def free_port() -> int:
-    """A port where nothing listens."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port on which nothing listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

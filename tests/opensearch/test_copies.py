@@ -1,4 +1,4 @@
-"""Searches of a session while a node hangs: which copies they go to, on servers that play nodes."""
+"""Copies that a session searches while a node hangs, on servers that play nodes."""
 
 import json
 import time
@@ -28,15 +28,15 @@ PLACES = Places(CHUNKS, SENTENCES, MemoryEngine([]).manifest)
 
 
 class Cluster:
-    """Hosts of a cluster of three nodes. A session's usual preference has some shard searched on
-    each node, so it waits for every one that hangs."""
+    """Hosts of a cluster of three nodes. The usual preference of a session has some shard searched
+    on each node, so a search waits for every node that hangs."""
 
     def __init__(self, stack: ExitStack, count: int) -> None:
         self.servers = [stack.enter_context(unruly()) for _ in range(count)]
         self.hung: set[str] = set()
         self.hung_hosts: set[int] = set()
         self.slow = 0
-        """So many searches more are not answered."""
+        """The number of further searches that are not answered."""
         self.layout = Answer({"shards": list(map(self._copies_of, HOLDERS))})
         self.searched: list[str] = []
         """The preferences of the searches, in order."""
@@ -45,18 +45,18 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return "http://" + ",".join(each.url.removeprefix("http://") for each in self.servers)
+        return "http://" + ",".join(server.url.removeprefix("http://") for server in self.servers)
 
     @property
     def probes(self) -> int:
-        """How often nodes were asked whether they answer."""
-        asked = [path for each in self.servers for _, path, _, _ in each.requests]
-        return sum("_only_nodes" in path for path in asked)
+        """The number of probes that asked nodes whether they answer."""
+        paths = [path for server in self.servers for _, path, _, _ in server.requests]
+        return sum("_only_nodes" in path for path in paths)
 
     def _copies_of(self, shard: int) -> list[dict[str, object]]:
-        more = {"index": "wiki-1", "shard": shard}
-        started = [{"state": "STARTED", "node": node, **more} for node in HOLDERS[shard]]
-        return [*started, {"state": "INITIALIZING", "node": "n4", **more}]
+        location = {"index": "wiki-1", "shard": shard}
+        started = [{"state": "STARTED", "node": node, **location} for node in HOLDERS[shard]]
+        return [*started, {"state": "INITIALIZING", "node": "n4", **location}]
 
     def _answer(self, host: int, path: str, body: bytes) -> Answer:
         if host in self.hung_hosts:
@@ -145,7 +145,7 @@ def test_several_searches_at_once_leave_a_hung_node_out_too(
 
 
 @pytest.mark.parametrize("host", range(3))
-def test_a_node_that_is_also_a_host_is_asked_no_more(
+def test_a_hung_node_that_is_also_a_host_gets_no_more_requests(
     cluster: Cluster, searcher: Searcher, host: int
 ) -> None:
     cluster.hung, cluster.hung_hosts = {"n1"}, {host}
@@ -167,7 +167,7 @@ def test_a_host_that_hangs_does_not_make_nodes_suspect(
     assert cluster.probes == 3
 
 
-def test_a_search_that_is_slow_does_not_move_the_session(
+def test_a_slow_search_does_not_move_the_session_to_other_copies(
     cluster: Cluster, searcher: Searcher
 ) -> None:
     cluster.slow = 2
@@ -199,7 +199,7 @@ def test_another_node_that_hangs_later_is_left_out_instead(
     assert cluster.searched[1:] == [*["_prefer_nodes:n2,n3"] * 2, "_prefer_nodes:n1,n2"]
 
 
-def test_where_all_nodes_hang_the_error_comes_within_the_budget(
+def test_if_all_nodes_hang_the_error_is_raised_within_the_budget(
     cluster: Cluster, searcher: Searcher
 ) -> None:
     cluster.hung = {"n1", "n2", "n3"}
@@ -211,7 +211,7 @@ def test_where_all_nodes_hang_the_error_comes_within_the_budget(
     assert len(set(cluster.searched)) == 1
 
 
-def test_where_all_hosts_hang_the_error_comes_within_the_budget(
+def test_if_all_hosts_hang_the_error_is_raised_within_the_budget(
     cluster: Cluster, searcher: Searcher
 ) -> None:
     cluster.hung_hosts = {0, 1, 2}
@@ -222,7 +222,7 @@ def test_where_all_hosts_hang_the_error_comes_within_the_budget(
     assert caught.value.what.startswith("No answer within ")
 
 
-def test_a_user_who_may_not_ask_for_nodes_has_other_copies_by_chance(
+def test_a_user_without_permission_to_list_nodes_gets_other_copies_by_chance(
     cluster: Cluster, searcher: Searcher
 ) -> None:
     cluster.layout = refusal(403, "security_exception", "no permissions for [search_shards]")
@@ -234,7 +234,9 @@ def test_a_user_who_may_not_ask_for_nodes_has_other_copies_by_chance(
     assert cluster.probes == 0
 
 
-def test_threads_look_for_the_hung_node_once(cluster: Cluster, searcher: Searcher) -> None:
+def test_several_threads_look_for_the_hung_node_only_once(
+    cluster: Cluster, searcher: Searcher
+) -> None:
     cluster.hung = {"n2"}
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(lambda _: search(searcher), range(8))) == [WHOLE] * 8
@@ -255,28 +257,28 @@ def test_a_single_host_finds_the_hung_node_too(stack: ExitStack) -> None:
 
 def test_a_host_set_aside_is_tried_by_one_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_ASIDE_S", 0.2)
-    made = hosts.Hosts(parse_address("http://a:1,b:1,c:1/wiki"), QUICK)
-    bad = made.next()
-    made.set_aside(bad)
-    assert bad not in [made.next() for _ in range(9)]
+    pool = hosts.Hosts(parse_address("http://a:1,b:1,c:1/wiki"), QUICK)
+    bad = pool.next()
+    pool.set_aside(bad)
+    assert bad not in [pool.next() for _ in range(9)]
     time.sleep(0.2)
-    assert [made.next() for _ in range(9)].count(bad) == 1
-    made.answered(bad)
-    assert [made.next() for _ in range(9)].count(bad) == 3
-    made.close()
+    assert [pool.next() for _ in range(9)].count(bad) == 1
+    pool.answered(bad)
+    assert [pool.next() for _ in range(9)].count(bad) == 3
+    pool.close()
 
 
 def test_a_host_is_set_aside_for_longer_each_time() -> None:
-    made = hosts.Hosts(parse_address("http://a:1,b:1/wiki"), QUICK)
-    (bad, _), asides = made.all, []
+    pool = hosts.Hosts(parse_address("http://a:1,b:1/wiki"), QUICK)
+    (bad, _), asides = pool.all, []
     for _ in range(5):
-        made.set_aside(bad)
+        pool.set_aside(bad)
         asides.append(round(bad.free_at - time.monotonic()))
     assert asides == [5, 10, 20, 40, 40]
-    made.close()
+    pool.close()
 
 
-def test_a_search_without_another_way_sets_the_host_aside(stack: ExitStack) -> None:
+def test_a_search_with_a_fixed_preference_sets_the_host_aside(stack: ExitStack) -> None:
     cluster = Cluster(stack, 2)
     client = Client.connect(parse_address(f"{cluster.url}/wiki"), QUICK)
     stack.callback(client.close)
@@ -284,5 +286,5 @@ def test_a_search_without_another_way_sets_the_host_aside(stack: ExitStack) -> N
     for _ in range(4):
         params = {"preference": "x"}
         assert client.call("POST", "/wiki/_search", {}, params) == WHOLE
-    asked = [path for _, path, _, _ in cluster.servers[0].requests if "_search" in path]
-    assert len(asked) == 1
+    searches = [path for _, path, _, _ in cluster.servers[0].requests if "_search" in path]
+    assert len(searches) == 1

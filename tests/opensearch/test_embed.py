@@ -1,4 +1,4 @@
-"""Embedding an index on a server."""
+"""Embedding of an index on a server."""
 
 import dataclasses
 
@@ -39,16 +39,16 @@ def test_an_index_on_a_server_that_changes_while_it_is_read_is_refused(opensearc
     address = opensearch.address
     build_index([corpus("c.jsonl", 400)], address, PLAIN)
 
-    class Deleting(NotingProgress):
-        done = False
+    class DeletingProgress(NotingProgress):
+        deleted = False
 
         def update(self, done: int, encoded: int, details: str = "") -> None:
-            if not self.done:
-                self.done = True
+            if not self.deleted:
+                self.deleted = True
                 delete_documents(address, ["d399"])
 
     with pytest.raises(SourceError) as caught:
-        embed_index(address, ENCODER, with_options(vectors="v"), Deleting())
+        embed_index(address, ENCODER, with_options(vectors="v"), DeletingProgress())
     assert str(caught.value).startswith(
         "The index was changed while it was embedded.\n"
         f"Where: {address}\n"

@@ -1,6 +1,6 @@
-"""An index on a real server: opened, searched, read, closed, and what is told where it cannot be.
+"""An index on a real server: opened, searched, read and closed, and the errors if it cannot be.
 
-That pages equal those of MemoryEngine is tested by test_parity.py.
+test_parity.py tests that its pages equal those of MemoryEngine.
 """
 
 from collections.abc import Iterator
@@ -40,14 +40,14 @@ MEMORY = MemoryEngine(CHUNKS, metadata=METADATA)
 
 
 @pytest.fixture(name="server", scope="module")
-def made_on_the_server(opensearch_url: str) -> Iterator[Server]:
+def server_with_indexes(opensearch_url: str) -> Iterator[Server]:
     server = Server(opensearch_url)
     yield server
     server.clean()
 
 
 @pytest.fixture(name="engine", scope="module")
-def published(server: Server) -> Iterator[OpenSearchEngine]:
+def published_engine(server: Server) -> Iterator[OpenSearchEngine]:
     engine = server.publish("music", CHUNKS, MEMORY.manifest)
     yield engine
     engine.close()
@@ -64,16 +64,16 @@ def test_an_address_opens_as_a_folder_does(server: Server, engine: OpenSearchEng
     with open_index(str(server.address("music")), filter="lang:en") as index:
         assert index.manifest == engine.manifest
         assert index.location == str(server.address("music"))
-        found = index.logical_search("opera* AND wrote", explain=True)
-        assert [(hit.id, hit.snippet) for hit in found.hits] == [
+        result = index.logical_search("opera* AND wrote", explain=True)
+        assert [(hit.id, hit.snippet) for hit in result.hits] == [
             ("d0.1", "Vivaldi wrote operas. ..."),
             ("d1.1", "Griselda is an opera. Zeno wrote the libretto."),
         ]
         assert index.logical_search("venedig").total == 0
-        assert [one.chunk.id for one in index.chunk_read(["d0.1"])] == ["d0.1"]
+        assert [record.chunk.id for record in index.chunk_read(["d0.1"])] == ["d0.1"]
 
 
-def test_an_index_that_is_not_there_is_told(server: Server) -> None:
+def test_an_index_that_does_not_exist_is_reported(server: Server) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         open_index(str(server.address("nowhere")))
     assert str(caught.value) == (
@@ -83,7 +83,7 @@ def test_an_index_that_is_not_there_is_told(server: Server) -> None:
     )
 
 
-def test_an_index_of_somebody_else_is_told(server: Server) -> None:
+def test_a_foreign_index_is_reported(server: Server) -> None:
     server.create("theirs", {"mappings": {"properties": {"title": {"type": "text"}}}})
     with pytest.raises(IndexNotFoundError) as caught:
         open_index(str(server.address("theirs")))
@@ -94,41 +94,41 @@ def test_an_index_of_somebody_else_is_told(server: Server) -> None:
     )
 
 
-def test_an_unfinished_build_is_told(server: Server) -> None:
-    made = server.create("unfinished", {})
-    server.describe(made, schema.Meta(sentences=None).to_json())
+def test_an_unfinished_build_is_reported(server: Server) -> None:
+    physical = server.create("unfinished", {})
+    server.describe(physical, schema.Meta(sentences=None).to_json())
     with pytest.raises(IndexNotFoundError) as caught:
         open_index(str(server.address("unfinished")))
     assert caught.value.what == "The build of the index is not finished."
     assert caught.value.do == "Run the same arag-search index command again to resume it."
 
 
-def test_another_version_of_the_format_is_told(server: Server) -> None:
-    made = server.create("newer", {})
-    server.describe(made, {**schema.Meta(sentences=None).to_json(), "version": 99})
+def test_another_version_of_the_format_is_reported(server: Server) -> None:
+    physical = server.create("newer", {})
+    server.describe(physical, {**schema.Meta(sentences=None).to_json(), "version": 99})
     with pytest.raises(IndexVersionError) as caught:
         open_index(str(server.address("newer")))
     assert caught.value.what == "The index has format version 99."
 
 
-def test_an_index_of_another_engine_is_told(server: Server) -> None:
-    made = server.create("foreign", {})
-    server.describe(made, schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json())
+def test_an_index_of_another_engine_is_reported(server: Server) -> None:
+    physical = server.create("foreign", {})
+    server.describe(physical, schema.Meta(sentences=None, manifest=MEMORY.manifest).to_json())
     with pytest.raises(IndexDamagedError) as caught:
         open_index(str(server.address("foreign")))
     assert caught.value.what == 'The manifest is of an index of engine "memory".'
 
 
-def test_sentences_that_are_missing_are_told(server: Server) -> None:
-    made = server.create("bare", {})
+def test_missing_sentences_are_reported(server: Server) -> None:
+    physical = server.create("bare", {})
     manifest = replace(MEMORY.manifest, engine="opensearch")
-    server.describe(made, schema.Meta(sentences="gone", manifest=manifest).to_json())
+    server.describe(physical, schema.Meta(sentences="gone", manifest=manifest).to_json())
     with pytest.raises(IndexDamagedError) as caught:
         open_index(str(server.address("bare")))
     assert caught.value.what == "The sentences of the index are missing."
 
 
-def test_a_name_of_two_indexes_is_told(server: Server) -> None:
+def test_a_name_of_two_indexes_is_reported(server: Server) -> None:
     first, second = server.create("two-a", {}), server.create("two-b", {})
     server.alias(first, "two")
     server.alias(second, "two")
@@ -144,9 +144,9 @@ def test_a_search_is_one_request(engine: OpenSearchEngine, monkeypatch: pytest.M
     paths: list[str] = []
     call = engine._client.call
 
-    def counted(method: str, path: str, *more: object, **options: object) -> object:
+    def counted(method: str, path: str, *arguments: object, **options: object) -> object:
         paths.append(path.rpartition("/")[2])
-        return call(method, path, *more, **options)  # pyright: ignore
+        return call(method, path, *arguments, **options)  # pyright: ignore
 
     monkeypatch.setattr(engine._client, "call", counted)
     query = tree("opera OR venice")
@@ -158,9 +158,8 @@ def test_a_search_is_one_request(engine: OpenSearchEngine, monkeypatch: pytest.M
     assert paths == ["_search", "_search", "_search", "_search", "_msearch"]
 
 
-def test_words_of_one_shard_score_as_if_there_were_one(server: Server) -> None:
-    """Some shard holds no word of most of these queries, and is asked for its lengths all the
-    same."""
+def test_words_of_one_shard_score_as_if_there_were_a_single_shard(server: Server) -> None:
+    """Check the scores although some shards hold no word of most of these queries."""
     chunks = [
         chunk(n, f"rare{n} word{n} " + "long " * n + "\n", title=f"rare{n} title{n}")
         for n in range(30)
@@ -176,8 +175,8 @@ def test_words_of_one_shard_score_as_if_there_were_one(server: Server) -> None:
     engine.close()
 
 
-def test_a_range_that_some_shards_lack_changes_no_score(server: Server) -> None:
-    """Such a shard gives up on the query, and would not tell how many hold its words."""
+def test_a_range_that_no_document_of_some_shards_is_in_changes_no_score(server: Server) -> None:
+    """Check that a shard without matches still reports how many documents hold the words."""
     words = ("even", "odd")
     chunks = [
         chunk(n, f"opera {words[n % 2]}\n" * (n % 4 + 1), metadata={"year": n}) for n in range(30)
@@ -198,7 +197,7 @@ def test_a_range_that_some_shards_lack_changes_no_score(server: Server) -> None:
 
 
 @pytest.mark.parametrize("granularity", ["chunk", "sentence"])
-def test_the_deepest_query_is_run(engine: OpenSearchEngine, granularity: str) -> None:
+def test_the_deepest_allowed_query_is_run(engine: OpenSearchEngine, granularity: str) -> None:
     node: Node = any_of(Term("it's"), all_of(tree("libr*"), tree("lang:en")))
     for level in range(MAX_DEPTH):
         group = all_of if level % 2 else any_of
@@ -207,7 +206,7 @@ def test_the_deepest_query_is_run(engine: OpenSearchEngine, granularity: str) ->
 
 
 @pytest.mark.parametrize("granularity", ["chunk", "sentence"])
-def test_a_page_past_the_end_knows_where_the_end_is(
+def test_a_page_past_the_end_reports_the_number_of_passages(
     engine: OpenSearchEngine, granularity: str
 ) -> None:
     request = SearchRequest(tree("opera OR oper"), 5, 50, granularity)  # pyright: ignore
@@ -223,7 +222,7 @@ def test_long_phrases_count_as_exactly_as_words(engine: OpenSearchEngine) -> Non
     assert page == MEMORY.keyword_search(request)
 
 
-def test_an_index_without_sentences_says_so(server: Server) -> None:
+def test_an_index_without_sentences_and_exact_fields_rejects_their_searches(server: Server) -> None:
     memory = MemoryEngine(CHUNKS, metadata=METADATA, sentences=False)
     engine = server.publish("without", CHUNKS, replace(memory.manifest, without=("sentences",
                             "exact")))  # fmt: skip
@@ -250,20 +249,20 @@ def test_explaining_an_unknown_chunk_is_refused(engine: OpenSearchEngine) -> Non
     assert str(caught.value) == 'No chunk "nowhere".'
 
 
-# What is on the server
+# Statistics, damage and closing
 
 
-def test_the_statistics_count_what_is_there(engine: OpenSearchEngine) -> None:
-    found = engine.statistics()
-    assert found.sentences is not None
-    assert (found.chunks.documents, found.sentences.documents) == (5, 7)
-    assert (found.chunks.shards, found.chunks.deleted) == (1, 0)
-    assert found.chunks.segments >= 1
-    assert found.chunks.bytes > 1000
+def test_the_statistics_count_documents_shards_and_bytes(engine: OpenSearchEngine) -> None:
+    statistics = engine.statistics()
+    assert statistics.sentences is not None
+    assert (statistics.chunks.documents, statistics.sentences.documents) == (5, 7)
+    assert (statistics.chunks.shards, statistics.chunks.deleted) == (1, 0)
+    assert statistics.chunks.segments >= 1
+    assert statistics.chunks.bytes > 1000
     engine.verify()
 
 
-def test_documents_that_are_not_those_of_the_manifest_are_found(server: Server) -> None:
+def test_a_count_that_differs_from_the_manifest_is_found_by_verifying(server: Server) -> None:
     manifest = replace(MEMORY.manifest, chunks=6)
     engine = server.publish("damaged", CHUNKS, manifest)
     with pytest.raises(IndexDamagedError) as caught:
@@ -276,16 +275,16 @@ def test_documents_that_are_not_those_of_the_manifest_are_found(server: Server) 
     engine.close()
 
 
-def test_an_index_removed_while_open_is_told(server: Server) -> None:
+def test_an_index_removed_while_open_is_reported(server: Server) -> None:
     engine = server.publish("removed", CHUNKS, MEMORY.manifest)
     for index in (engine._places.chunks.index, schema.sentences_name(engine._places.chunks.index)):
         server.delete(index)
-    for ask in (
+    for request in (
         lambda: engine.search(SearchRequest(Term("opera"))),
         lambda: engine.counts([(Term("opera"), "chunk")], None),
     ):
         with pytest.raises(IndexNotFoundError) as caught:
-            ask()
+            request()
         assert str(caught.value) == (
             "The index was removed from the server since it was opened.\n"
             f"Where: {server.address('removed')}\n"
@@ -303,19 +302,19 @@ def test_a_reader_keeps_the_index_that_it_opened(server: Server) -> None:
     old.close()
 
 
-def test_a_closed_index_says_so(server: Server, engine: OpenSearchEngine) -> None:
+def test_every_call_on_a_closed_index_is_an_error(server: Server, engine: OpenSearchEngine) -> None:
     closed = OpenSearchEngine.open(server.address("music"), LONG)
     scan = closed.scan(None)
     closed.close()
     closed.close()
-    for ask in (
+    for request in (
         lambda: closed.search(SearchRequest(Term("opera"))),
         lambda: closed.keyword_search(KeywordRequest(("opera",), matching="substring")),
         lambda: next(scan),
         lambda: closed.read(["d0.1"], None),
     ):
         with pytest.raises(IndexClosedError) as caught:
-            ask()
+            request()
         assert str(caught.value) == (
             f"The index {server.address('music')} is closed.\nDo: Open it again with open_index."
         )

@@ -1,4 +1,4 @@
-"""Searching three nodes while they die and hang: every answer is right, and comes in time.
+"""Searching three nodes while they die and hang: every answer is correct and in time.
 
 A node hangs for 15 s here; ``python -m bench faults`` has it hang for 60 s.
 """
@@ -35,7 +35,7 @@ class Searched:
     known: list[Known]
 
     def ask_during(self, fault: faults.Fault) -> Outcome:
-        """What clients with a new connection are told while the fault is there."""
+        """Return the outcome for clients with a new connection while the fault lasts."""
         with open_index(self.location) as index:
             outcome = Clients(index, self.known).run("", fault, faults.REQUESTS)
         print(f"slowest answer {outcome.slowest_s:.1f} s, none at all for {outcome.gap_s:.1f} s")
@@ -60,8 +60,8 @@ def index_on_three_nodes(
 
 
 @pytest.mark.shared_data
-def test_each_node_in_turn_may_die_and_come_back(searched: Searched) -> None:
-    """The first host of the address among them, and the cluster manager, wherever that is."""
+def test_each_node_in_turn_may_die_and_restart(searched: Searched) -> None:
+    """Kill all nodes, among them the first host of the address and the cluster manager."""
     were_managers: list[bool] = []
     for node in range(faults.NODES):
         were_managers.append(searched.cluster.manager() == node)
@@ -101,7 +101,7 @@ def test_without_any_node_there_is_one_clear_error_within_the_budget(searched: S
         assert not list(differences(first.answer, first.question.ask(index)))
 
 
-# The clients themselves
+# The clients of the bench
 
 
 def known(answer_of: Index, query: str = "opera") -> list[Known]:
@@ -109,7 +109,7 @@ def known(answer_of: Index, query: str = "opera") -> list[Known]:
     return [Known(question, question.ask(answer_of))]
 
 
-def test_a_wrong_answer_is_seen() -> None:
+def test_a_wrong_answer_is_detected() -> None:
     outcome = Clients(index_of_texts("opera"), known(index_of_texts("opera", "opera"))).run(
         "nothing", lambda: None, 20
     )
@@ -118,9 +118,9 @@ def test_a_wrong_answer_is_seen() -> None:
     assert not outcome.good
 
 
-def test_an_error_is_seen() -> None:
-    index, right = index_of_texts("opera"), known(index_of_texts("opera"))
-    outcome = Clients(index, right).run("closing", index.close, 20)
+def test_an_error_is_detected() -> None:
+    index, answers = index_of_texts("opera"), known(index_of_texts("opera"))
+    outcome = Clients(index, answers).run("closing", index.close, 20)
     assert "is closed" in outcome.failed[0]
     assert (outcome.wrong, outcome.good) == ((), False)
 

@@ -1,4 +1,4 @@
-"""The operator's guide: its compose files, its commands and its requests are what they say."""
+"""The operator's guide: its compose files, commands and requests do what it says."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_a_compose_file_follows_the_specification(name: str) -> None:
         "compose_spec", reason="compose-spec is not installed: uv pip install compose-spec"
     )
     resolved = {key: part for key, part in compose(name).items() if not key.startswith("x-")}
-    read = specification.PyCompose.from_yaml(yaml.safe_dump(resolved))
-    assert set(read.service_names()) == set(resolved["services"])
+    parsed = specification.PyCompose.from_yaml(yaml.safe_dump(resolved))
+    assert set(parsed.service_names()) == set(resolved["services"])
     broken = resolved | {"services": {"a": {"image": "x", "healthchek": {}}}}
     with pytest.raises(ValueError, match="healthchek"):
         specification.PyCompose.from_yaml(yaml.safe_dump(broken))
@@ -69,18 +69,18 @@ def test_a_compose_file_follows_the_specification(name: str) -> None:
 @pytest.mark.parametrize("name", COMPOSE_FILES)
 def test_a_compose_file_uses_only_volumes_and_files_that_exist(name: str) -> None:
     composed = compose(name)
-    made_by_the_guide = {"./certificates/ca.pem", "./certificates/node.pem",
+    certificates = {"./certificates/ca.pem", "./certificates/node.pem",
                          "./certificates/node-key.pem"}  # fmt: skip
-    used: set[str] = set()
+    sources: set[str] = set()
     for service in composed["services"].values():
         for volume in service["volumes"]:
             source = volume.split(":")[0]
-            used.add(source)
+            sources.add(source)
             if source.startswith("./"):
-                assert source in made_by_the_guide or (FOLDER / source).is_file()
+                assert source in certificates or (FOLDER / source).is_file()
             else:
                 assert source in composed["volumes"]
-    assert set(composed["volumes"]) <= used
+    assert set(composed["volumes"]) <= sources
 
 
 @pytest.mark.parametrize("name", COMPOSE_FILES)
@@ -97,22 +97,22 @@ def test_the_nodes_of_a_cluster_differ_in_name_port_and_data_only() -> None:
     nodes = nodes_of(compose("docker-compose.cluster.yml"))
     names = sorted(nodes)
     assert names == ["opensearch-1", "opensearch-2", "opensearch-3"]
-    alike: list[str] = []
-    for at, name in enumerate(names, 1):
+    descriptions: list[str] = []
+    for number, name in enumerate(names, 1):
         node = nodes[name]
         settings = node["environment"]
         assert settings["node.name"] == name
         assert settings["discovery.seed_hosts"].split(",") == names
         assert settings["cluster.initial_cluster_manager_nodes"].split(",") == names
-        assert node["ports"] == [f"127.0.0.1:{9199 + at}:9200"]
-        assert node["volumes"][0] == f"data-{at}:/usr/share/opensearch/data"
+        assert node["ports"] == [f"127.0.0.1:{9199 + number}:9200"]
+        assert node["volumes"][0] == f"data-{number}:/usr/share/opensearch/data"
         settings = {key: value for key, value in settings.items() if key != "node.name"}
         rest = {"environment": settings, "volumes": node["volumes"][1:], "ports": []}
-        alike.append(json.dumps({**node, **rest}))
-    assert len(set(alike)) == 1
+        descriptions.append(json.dumps({**node, **rest}))
+    assert len(set(descriptions)) == 1
 
 
-def test_passwords_are_required_and_stand_in_no_file() -> None:
+def test_passwords_are_required_and_are_written_in_no_file() -> None:
     text = (FOLDER / "docker-compose.cluster.yml").read_text(encoding="utf-8")
     users = yaml.safe_load((FOLDER / "security" / "internal_users.yml").read_text("utf-8"))
     assert users.pop("_meta")["type"] == "internalusers"
@@ -144,23 +144,25 @@ def test_every_action_that_a_role_allows_is_one_of_the_server() -> None:
     server = next(jar for jar in class_path() if Path(jar).name.startswith("opensearch-3"))
     with zipfile.ZipFile(server) as jar:
         classes = b"\n".join(jar.read(name) for name in jar.namelist() if "/action/" in name)
-    known = {name.decode() for name in re.findall(rb"(?:indices|cluster):[a-z_/]+", classes)}
+    server_actions = {
+        name.decode() for name in re.findall(rb"(?:indices|cluster):[a-z_/]+", classes)
+    }
     roles = yaml.safe_load((FOLDER / "security" / "roles.yml").read_text("utf-8"))
     del roles["_meta"]
     for role in roles.values():
         (permissions,) = role["index_permissions"]
         for action in [*role["cluster_permissions"], *permissions["allowed_actions"]]:
-            assert fnmatch.filter(known, action), action
+            assert fnmatch.filter(server_actions, action), action
 
 
 # The guide
 
 
-def test_what_could_not_be_run_is_marked() -> None:
+def test_commands_that_could_not_be_run_are_marked() -> None:
     guide = (FOLDER / "README.md").read_text(encoding="utf-8")
-    for part in guide.split("\n## "):
-        marked = "**Not run**: needs a Docker engine" in part
-        assert ("docker compose -f" in part) == marked
+    for section in guide.split("\n## "):
+        marked = "**Not run**: needs a Docker engine" in section
+        assert ("docker compose -f" in section) == marked
 
 
 def test_the_commands_of_the_guide_run_on_a_node(
@@ -187,13 +189,13 @@ def test_the_certificates_of_the_guide_are_trusted_for_the_names_of_the_nodes(
     server.load_verify_locations(folder / "ca.pem")
     server.verify_mode = ssl.CERT_REQUIRED
     for name in ("opensearch-1", "opensearch-3", "localhost", "127.0.0.1"):
-        assert shaken_hands(server, folder, name) == "arag-admin"
+        assert handshake_subject(server, folder, name) == "arag-admin"
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
-        shaken_hands(server, folder, "elsewhere")
+        handshake_subject(server, folder, "elsewhere")
     assert (folder / "node-key.pem").stat().st_mode & 0o077 == 0
 
 
-def shaken_hands(server: ssl.SSLContext, folder: Path, name: str) -> str:
+def handshake_subject(server: ssl.SSLContext, folder: Path, name: str) -> str:
     """Return the subject of the client, after a handshake of administrator and node in memory."""
     client = ssl.create_default_context(cafile=str(folder / "ca.pem"))
     client.load_cert_chain(folder / "admin.pem", folder / "admin-key.pem")
@@ -224,7 +226,7 @@ def call(url: str, method: str, path: str, body: str = "") -> Any:
 def test_the_requests_of_the_guide_do_what_they_say(own_node: ClusterStatus) -> None:
     url = own_node.url
     name = f"arag-test-{uuid.uuid4().hex[:8]}"
-    older, newer = (f"{name}-20260{at}01000000-0000000{at}" for at in (1, 2))
+    older, newer = (f"{name}-20260{number}01000000-0000000{number}" for number in (1, 2))
     for index in (older, newer, f"{older}.sentences", f"{newer}.sentences"):
         alias = {name + index.removeprefix(newer): {}} if index.startswith(newer) else {}
         call(url, "PUT", f"/{index}", json.dumps({"aliases": alias}))
@@ -238,12 +240,12 @@ def test_the_requests_of_the_guide_do_what_they_say(own_node: ClusterStatus) -> 
             assert sorted(live) == [older, f"{older}.sentences"]
     (before,) = (answer for head, answer in answers.items() if head.endswith(".sentences/_alias"))
     assert sorted(before) == [newer, f"{newer}.sentences"]
-    (taken,) = (
+    (snapshot,) = (
         answer["snapshot"]
         for head, answer in answers.items()
         if head.startswith("PUT /_snapshot") and "wait_for_completion" in head
     )
-    assert (taken["state"], len(taken["indices"])) == ("SUCCESS", 4)
+    assert (snapshot["state"], len(snapshot["indices"])) == ("SUCCESS", 4)
     (restored,) = (answer for head, answer in answers.items() if "_restore" in head)
     assert sorted(restored["snapshot"]["indices"]) == [newer, f"{newer}.sentences"]
     log = call(url, "GET", f"/{newer}/_settings")[newer]["settings"]["index"]["search"]

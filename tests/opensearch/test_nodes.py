@@ -1,4 +1,4 @@
-"""Local OpenSearch nodes: pinned jars, ports, processes; started, reported, ended."""
+"""Local OpenSearch nodes: pinned jars, ports and processes; how they start, report and end."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ PLACE = Place("node-1", 9200, 9300)
 
 
 def test_every_jar_is_listed_once_with_checksum_and_size() -> None:
-    found = jars.pinned_jars()
-    assert len(found) == len({jar.file_name for jar in found}) == 113
-    assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in found)
-    versions = {jar.version for jar in found if jar.group == "org.opensearch"}
+    pinned = jars.pinned_jars()
+    assert len(pinned) == len({jar.file_name for jar in pinned}) == 113
+    assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in pinned)
+    versions = {jar.version for jar in pinned if jar.group == "org.opensearch"}
     assert versions == {jars.OPENSEARCH_VERSION}
 
 
@@ -89,13 +89,13 @@ def test_a_jar_with_other_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
 
 
-def test_ports_follow_the_first_one() -> None:
+def test_ports_follow_the_first_port() -> None:
     assert ports.places(3, 9400) == [
         Place("node-1", 9400, 9500),
         Place("node-2", 9401, 9501),
@@ -103,13 +103,13 @@ def test_ports_follow_the_first_one() -> None:
     ]
 
 
-def test_any_free_ports_are_six_different_ones() -> None:
-    found = ports.places(3, 0)
-    ports.check_free(found)
-    assert len({port for each in found for port in (each.http_port, each.transport_port)}) == 6
+def test_three_nodes_on_any_free_ports_get_six_different_ones() -> None:
+    places = ports.places(3, 0)
+    ports.check_free(places)
+    assert len({port for place in places for port in (place.http_port, place.transport_port)}) == 6
 
 
-def test_a_port_in_use_is_told_before_anything_starts(taken_port: int, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(taken_port: int, tmp_path: Path) -> None:
     data = tmp_path / "data"
     record = ClusterRecord((NodeRecord(Place("node-1", taken_port, taken_port), None),))
     data.mkdir()
@@ -145,7 +145,7 @@ def test_a_cluster_has_one_node_or_three(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("heap", ["512", "1", "big", "100m", "1.5g"])
-def test_a_heap_that_java_would_not_take_is_refused(heap: str, tmp_path: Path) -> None:
+def test_a_heap_that_java_would_not_accept_is_refused(heap: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as caught:
         cluster.up(tmp_path, heap=heap)
     assert str(caught.value) == (
@@ -198,31 +198,33 @@ def process_of(child: subprocess.Popen[bytes]) -> processes.Process:
 def test_a_process_with_the_same_number_and_another_start_is_left_alone(
     sleeper: subprocess.Popen[bytes],
 ) -> None:
-    ours = process_of(sleeper)
-    assert ours.runs
-    for other in ("", "another-boot " + ours.started.rpartition(" ")[2], ours.started + "1"):
-        stranger = replace(ours, started=other)
+    process = process_of(sleeper)
+    assert process.runs
+    for other in ("", "another-boot " + process.started.rpartition(" ")[2], process.started + "1"):
+        stranger = replace(process, started=other)
         assert not stranger.runs
         assert not processes.end(stranger, limit_s=0)
     assert sleeper.poll() is None
 
 
-def test_a_process_that_does_not_end_in_order_is_killed(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_ignores_the_request_to_end_is_killed(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
     assert processes.end(process_of(sleeper), limit_s=0.2)
     assert sleeper.wait() == -signal.SIGKILL
 
 
 def test_an_ended_child_that_nobody_waited_for_does_not_run() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        ours = process_of(child)
+        process = process_of(child)
         os.kill(child.pid, signal.SIGKILL)
-        last = time.monotonic() + 10
-        while ours.runs and time.monotonic() < last:
+        deadline = time.monotonic() + 10
+        while process.runs and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert not ours.runs
+        assert not process.runs
 
 
-# What is remembered
+# The record of a cluster
 
 
 def test_a_record_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -249,11 +251,11 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_where_no_cluster_was_started_there_is_none(arag: Command, tmp_path: Path) -> None:
+def test_a_folder_without_a_cluster_is_reported_as_such(arag: Command, tmp_path: Path) -> None:
     data = tmp_path / "none"
-    said = f"No local cluster has been started in {data}.\n"
-    assert arag("opensearch", "status", "--data", str(data)) == (1, said, "")
-    assert arag("opensearch", "down", "--data", str(data)) == (0, said, "")
+    report = f"No local cluster has been started in {data}.\n"
+    assert arag("opensearch", "status", "--data", str(data)) == (1, report, "")
+    assert arag("opensearch", "down", "--data", str(data)) == (0, report, "")
     assert not data.exists()
 
 
@@ -265,7 +267,7 @@ def test_a_folder_without_a_name_is_refused(arag: Command, command: str) -> None
     )
 
 
-# With real nodes
+# Real nodes
 
 
 def put(url: str, body: object) -> None:
@@ -278,8 +280,8 @@ def put(url: str, body: object) -> None:
 def wait_until_running(data: Path, count: int) -> None:
     record = read_record(data)
     assert record
-    last = time.monotonic() + 20
-    while record.running != count and time.monotonic() < last:
+    deadline = time.monotonic() + 20
+    while record.running != count and time.monotonic() < deadline:
         time.sleep(0.05)
     assert record.running == count
 
@@ -292,7 +294,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data: Path) -> None:
+def test_a_node_is_started_reported_and_ended_and_keeps_its_data(arag: Command, data: Path) -> None:
     first = arag("opensearch", "up", "--data", str(data), "--port", "0", "--json").json
     url, pid = first["url"], first["nodes"][0]["pid"]
     log = str(data / "node-1" / "node.log")
@@ -325,9 +327,9 @@ def test_a_node_is_started_reported_ended_and_keeps_its_data(arag: Command, data
     assert arag("opensearch", "status", "--data", str(data)).code == 1
     assert "[Node] closed" in Path(log).read_text()
 
-    again = arag("opensearch", "up", "--data", str(data), "--json").json
-    assert again["url"] == url
-    assert again["nodes"][0]["pid"] != pid
+    second = arag("opensearch", "up", "--data", str(data), "--json").json
+    assert second["url"] == url
+    assert second["nodes"][0]["pid"] != pid
     assert list(get_json(f"{url}/kept")) == ["kept"]
 
 
@@ -348,7 +350,7 @@ def test_a_node_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> None:
+def test_an_owned_node_ends_with_its_owner_however_the_owner_ends(tmp_path: Path) -> None:
     script = (
         "import os; from pathlib import Path\n"
         "from arag_search.engines.opensearch.nodes import cluster\n"
@@ -360,15 +362,17 @@ def test_an_owned_node_ends_with_its_owner_however_that_ends(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_path: Path) -> None:
+def test_of_two_simultaneous_starts_one_reports_the_node_that_the_other_started(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-c", "from arag_search.cli.app import main; main()", "opensearch"]
     where = ["--data", str(tmp_path), "--json"]
     try:
-        both = [
-            subprocess.Popen([*command, "up", *more, *where], stdout=subprocess.PIPE)
-            for more in (["--port", "0"], ["--port", "0"])
+        starters = [
+            subprocess.Popen([*command, "up", *options, *where], stdout=subprocess.PIPE)
+            for options in (["--port", "0"], ["--port", "0"])
         ]
-        first, second = (json.loads(each.communicate()[0]) for each in both)
+        first, second = (json.loads(starter.communicate()[0]) for starter in starters)
     finally:
         ended = subprocess.run([*command, "down", *where], capture_output=True, check=True)
     assert sorted((first["started"], second["started"])) == [0, 1]
@@ -377,26 +381,26 @@ def test_of_two_that_start_it_at_once_one_reports_what_the_other_started(tmp_pat
 
 
 @pytest.mark.usefixtures("opensearch_jars")
-def test_three_nodes_are_a_cluster_and_a_killed_one_is_started_again(
+def test_three_nodes_form_a_cluster_and_a_killed_one_is_started_again(
     arag: Command, tmp_path: Path
 ) -> None:
     data = ("--data", str(tmp_path))
     try:
         first = arag("opensearch", "up", "--nodes", "3", "--port", "0", *data, "--json")
         assert first.err == ""
-        found = first.json
-        assert (found["ready"], found["status"], found["started"]) == (True, "green", 3)
-        assert len({node["pid"] for node in found["nodes"]}) == 3
-        os.kill(found["nodes"][0]["pid"], signal.SIGKILL)
+        report = first.json
+        assert (report["ready"], report["status"], report["started"]) == (True, "green", 3)
+        assert len({node["pid"] for node in report["nodes"]}) == 3
+        os.kill(report["nodes"][0]["pid"], signal.SIGKILL)
         wait_until_running(tmp_path, 2)
-        done = arag("opensearch", "up", *data, "--json")
-        assert done.err == ""
-        again = done.json
-        assert (again["ready"], again["started"], again["url"]) == (True, 1, found["url"])
-        assert [node["pid"] for node in again["nodes"]][1:] == [
-            node["pid"] for node in found["nodes"]
+        result = arag("opensearch", "up", *data, "--json")
+        assert result.err == ""
+        second = result.json
+        assert (second["ready"], second["started"], second["url"]) == (True, 1, report["url"])
+        assert [node["pid"] for node in second["nodes"]][1:] == [
+            node["pid"] for node in report["nodes"]
         ][1:]
-        os.kill(found["nodes"][2]["pid"], signal.SIGSTOP)  # a hung one is ended too
+        os.kill(report["nodes"][2]["pid"], signal.SIGSTOP)  # A hung node is ended too.
     finally:
         ended = arag("opensearch", "down", *data, "--json").json
     assert ended["ended"] == 3

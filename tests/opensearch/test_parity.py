@@ -18,8 +18,8 @@ SIZES = (40, 6, 60)
 
 
 @pytest.fixture(name="pairs", scope="module")
-def every_pair(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator[list[Pair]]:
-    """Each corpus in memory, on one shard of one node, and on three shards of three."""
+def engine_pairs(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterator[list[Pair]]:
+    """Index each corpus in memory, on one shard of one node, and on three shards of three nodes."""
     servers = [(1, Server(opensearch_url)), (3, Server(opensearch_cluster.url))]
     pairs: list[Pair] = []
     try:
@@ -39,7 +39,7 @@ def every_pair(opensearch_url: str, opensearch_cluster: LocalCluster) -> Iterato
 
 
 def test_opensearch_gives_the_pages_that_memory_gives(pairs: list[Pair]) -> None:
-    # Each takes a request or two: so many as the time for tests of OpenSearch allows.
+    # Each example takes one or two requests; their number is bounded by the time for tests.
     agreement.agree_on_pages(pairs, agreement.EXAMPLES // 3)
 
 

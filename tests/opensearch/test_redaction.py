@@ -1,4 +1,4 @@
-"""A server that repeats a password: no error shows it."""
+"""Passwords that a server repeats: no error shows them."""
 
 import base64
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_no_error_of_opensearch_repeats_the_password(server: UnrulyServer, form:
         assert form not in repr(caught.value.__cause__) + repr(caught.value.__context__)
 
 
-def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_as_they_are(
+def test_no_answer_to_a_bulk_repeats_the_password_and_passages_stay_unchanged(
     server: UnrulyServer,
 ) -> None:
     server.reply_with(version())

@@ -1,4 +1,4 @@
-"""Our mappings and documents, given to a real server."""
+"""Our mappings and documents, sent to a real server."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from arag_search.engines.opensearch.schema import Meta
 from tests.support.opensearch_indexes import CHUNK, METADATA, Site
 
 
-def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
+def test_a_node_accepts_the_mappings_and_is_strict(opensearch: Site) -> None:
     client = Client.connect(parse_address(opensearch.address))
     name = opensearch.name
     common = {"k1": 1.2, "b": 0.75, "shards": 2}
@@ -35,7 +35,7 @@ def test_a_node_takes_the_mappings_and_is_strict(opensearch: Site) -> None:
     client.close()
 
 
-def test_exact_scores_boost_times_count_a_phrase_once_for_each_of_its_words(
+def test_an_exact_score_is_boost_times_count_and_a_phrase_counts_once_for_each_word(
     opensearch: Site,
 ) -> None:
     client = Client.connect(parse_address(opensearch.address))

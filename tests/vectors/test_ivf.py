@@ -1,4 +1,4 @@
-"""Inverted files: which ones are made, what they find, and that they stay on disk."""
+"""Inverted files: the choice of a factory, searches, and lists that stay on disk."""
 
 import shutil
 import subprocess
@@ -50,7 +50,7 @@ def quantised(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
     return publish(tmp_path_factory.mktemp("pq"), chunks_of(1_000), size=300, index="IVF16,PQ8")
 
 
-# Which index
+# The choice of a factory
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_factories_without_an_inverted_file_on_disk_are_refused(factory: str, wh
 
 
 @pytest.mark.parametrize("factory", ["nonsense", "IVF16,PQ7", "IVF16,PQ8+8", "IVF,Flat", ""])
-def test_what_faiss_does_not_make_is_refused_with_its_reason(factory: str) -> None:
+def test_a_factory_that_faiss_rejects_is_refused_with_its_reason(factory: str) -> None:
     with pytest.raises(ArgumentError) as raised:
         check_factory(factory, DIMENSION)
     assert raised.value.what.startswith(
@@ -113,7 +113,7 @@ def test_training_needs_39_rows_a_list_and_the_codes_of_a_quantiser() -> None:
     assert points_needed("OPQ8,IVF4,PQ8", DIMENSION) == 39 * 256
 
 
-def test_too_few_rows_to_train_on_are_told_before_anything_is_done(tmp_path: Path) -> None:
+def test_too_few_rows_for_training_are_reported_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as raised:
         publish(tmp_path, chunks_of(200), index="IVF8,Flat")
     assert str(raised.value) == (
@@ -130,128 +130,130 @@ def test_the_sample_is_drawn_from_all_shards_and_is_the_same_each_time(tmp_path:
     drawn = sample(mapped, "IVF16,Flat")
     assert len(drawn) == 64 * 16
     assert (drawn == sample(mapped, "IVF16,Flat")).all()
-    places = {each.tobytes(): at for at, each in enumerate(vectors)}
-    rows = [places[each.tobytes()] for each in drawn]
+    row_of = {vector.tobytes(): row for row, vector in enumerate(vectors)}
+    rows = [row_of[vector.tobytes()] for vector in drawn]
     assert len(set(rows)) == len(rows)
     shares = np.bincount(np.array(rows) // 750, minlength=4)
     assert shares.min() > 200
 
 
-# What it finds
+# Searches
 
 
-def test_candidates_are_scored_anew_by_their_stored_vectors(quantised: PublishedVectors) -> None:
+def test_candidates_are_rescored_by_their_stored_vectors(quantised: PublishedVectors) -> None:
     sidecar = quantised.open()
-    asked = unit_vectors(30, seed=8)
-    rescored = sidecar.nearest("sentence", asked, 10, nprobe=16)
-    before = sidecar.nearest("sentence", asked, 10, nprobe=16, rescore=False)
+    queries = unit_vectors(30, seed=8)
+    rescored = sidecar.nearest("sentence", queries, 10, nprobe=16)
+    before = sidecar.nearest("sentence", queries, 10, nprobe=16, rescore=False)
     recalls = [0.0, 0.0]
-    for query, one, other in zip(asked, rescored, before, strict=True):
+    for query, candidates, unrescored in zip(queries, rescored, before, strict=True):
         expected = quantised.expected("sentence", query, 10)
         score_of = {row[0]: row[1] for row in quantised.expected("sentence", query, 3_000)}
-        assert all(abs(score_of[each.ordinal] - each.score) < 1e-5 for each in one)
-        assert one == sorted(one, key=lambda each: (-each.score, each.ordinal))
-        wanted = {each.ordinal for each in expected}
-        recalls[0] += len(wanted & {each.ordinal for each in one}) / 300
-        recalls[1] += len(wanted & {each.ordinal for each in other}) / 300
+        assert all(abs(score_of[hit.ordinal] - hit.score) < 1e-5 for hit in candidates)
+        assert candidates == sorted(candidates, key=lambda hit: (-hit.score, hit.ordinal))
+        expected_ordinals = {hit.ordinal for hit in expected}
+        recalls[0] += len(expected_ordinals & {hit.ordinal for hit in candidates}) / 300
+        recalls[1] += len(expected_ordinals & {hit.ordinal for hit in unrescored}) / 300
     assert recalls[0] > 0.95
     assert recalls[1] < recalls[0]
     assert quantised.vector_manifest.rescore == 10
 
 
-def test_lists_that_are_all_searched_find_what_flat_search_finds(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(400), size=150, index="IVF8,Flat")
-    sidecar = one.open()
-    asked = unit_vectors(5, seed=1)
-    for query, found in zip(asked, sidecar.nearest("passage", asked, 25, nprobe=8), strict=True):
-        assert nearly_equal(found, one.expected("passage", query, 25))
-    for query, found in zip(
-        asked, sidecar.nearest("passage", asked, 25, nprobe=8, rescore=False), strict=True
+def test_a_search_of_all_lists_finds_what_a_flat_search_finds(tmp_path: Path) -> None:
+    published = publish(tmp_path, chunks_of(400), size=150, index="IVF8,Flat")
+    sidecar = published.open()
+    queries = unit_vectors(5, seed=1)
+    for query, hits in zip(queries, sidecar.nearest("passage", queries, 25, nprobe=8), strict=True):
+        assert nearly_equal(hits, published.expected("passage", query, 25))
+    for query, hits in zip(
+        queries, sidecar.nearest("passage", queries, 25, nprobe=8, rescore=False), strict=True
     ):
-        assert nearly_equal(found, one.expected("passage", query, 25))
+        assert nearly_equal(hits, published.expected("passage", query, 25))
 
 
-def test_more_rows_than_a_list_has_are_found(quantised: PublishedVectors) -> None:
-    (found,) = quantised.open().nearest("passage", unit_vectors(1), 5_000, nprobe=1)
-    assert len(found) == 1_000
+def test_a_search_finds_more_rows_than_one_list_has(quantised: PublishedVectors) -> None:
+    (hits,) = quantised.open().nearest("passage", unit_vectors(1), 5_000, nprobe=1)
+    assert len(hits) == 1_000
 
 
 def test_half_precision_is_searched_by_lists_too(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(400), index="IVF8,SQ8", dtype="float16")
+    published = publish(tmp_path, chunks_of(400), index="IVF8,SQ8", dtype="float16")
     query = unit_vectors(1, seed=1)
-    (found,) = one.open().nearest("sentence", query, 10)
-    assert nearly_equal(found, one.expected("sentence", query[0], 10, dtype="float16"))
+    (hits,) = published.open().nearest("sentence", query, 10)
+    assert nearly_equal(hits, published.expected("sentence", query[0], 10, dtype="float16"))
 
 
-def test_the_manifest_tells_factory_and_lists_to_search(quantised: PublishedVectors) -> None:
+def test_the_manifest_names_the_factory_and_the_number_of_lists_to_search(
+    quantised: PublishedVectors,
+) -> None:
     assert quantised.vector_manifest.index == {"sentence": "IVF16,PQ8", "passage": "IVF16,PQ8"}
     assert quantised.vector_manifest.nprobe == {"sentence": 16, "passage": 16}
     assert (usual_nprobe(1_024), usual_nprobe(32_768)) == (64, 1_024)
 
 
 def test_a_moved_folder_with_lists_on_disk_opens(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(400), index="IVF8,Flat")
-    before = one.open().nearest("sentence", unit_vectors(2), 5)
-    one.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", Untouched(one.manifest), "index")
+    published = publish(tmp_path, chunks_of(400), index="IVF8,Flat")
+    before = published.open().nearest("sentence", unit_vectors(2), 5)
+    published.root.rename(tmp_path / "elsewhere")
+    moved = open_vectors(tmp_path / "elsewhere", Untouched(published.manifest), "index")
     assert moved.nearest("sentence", unit_vectors(2), 5) == before
     maps = Path("/proc/self/maps").read_text()
-    assert str(tmp_path / "elsewhere" / one.folder.name / "sentence.ivfdata") in maps
+    assert str(tmp_path / "elsewhere" / published.folder.name / "sentence.ivfdata") in maps
     moved.verify()
 
 
 def test_a_faiss_index_that_is_damaged_is_an_error(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
-    path = one.folder / "sentence.faiss"
+    published = publish(tmp_path, chunks_of(100), index="IVF2,Flat")
+    path = published.folder / "sentence.faiss"
     data = bytearray(path.read_bytes())
     data[:4] = b"what"
     path.write_bytes(data)
     with pytest.raises(VectorsDamagedError) as raised:
-        one.open()
+        published.open()
     assert raised.value.what.startswith("FAISS cannot read the index (")
     assert raised.value.where == str(path)
 
 
-def test_threads_are_bounded_where_faiss_is_asked_and_nowhere_else(
+def test_threads_are_bounded_during_calls_of_faiss_and_nowhere_else(
     quantised: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import faiss
 
     before = faiss.omp_get_max_threads()
-    seen: list[int] = []
+    thread_counts: list[int] = []
     search = faiss.IndexIVFPQ.search
 
-    def watched(self: object, *arguments: object, **named: object) -> object:
-        seen.append(faiss.omp_get_max_threads())
-        return search(self, *arguments, **named)
+    def watched(self: object, *arguments: object, **options: object) -> object:
+        thread_counts.append(faiss.omp_get_max_threads())
+        return search(self, *arguments, **options)
 
     monkeypatch.setattr(faiss.IndexIVFPQ, "search", watched)
     sidecar = open_vectors(quantised.root, Untouched(quantised.manifest), "index", threads=1)
     sidecar.nearest("sentence", unit_vectors(1), 5)
-    assert seen == [1]
+    assert thread_counts == [1]
     assert faiss.omp_get_max_threads() == before
 
 
-def test_threads_search_lists_on_disk_at_once(quantised: PublishedVectors) -> None:
+def test_several_threads_search_lists_on_disk_at_once(quantised: PublishedVectors) -> None:
     sidecar = quantised.open()
-    asked = unit_vectors(40, seed=9)
+    queries = unit_vectors(40, seed=9)
     english = Scope((KeywordEquals("lang", "en"),))
-    expected = [sidecar.nearest("sentence", query[None], 10) for query in asked]
-    in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in asked]
+    expected = [sidecar.nearest("sentence", query[None], 10) for query in queries]
+    in_english = [sidecar.nearest("sentence", query[None], 10, english) for query in queries]
     with ThreadPoolExecutor(4) as pool:
         for _ in range(3):
-            found = pool.map(lambda query: sidecar.nearest("sentence", query[None], 10), asked)
-            assert list(found) == expected
-            found = pool.map(
-                lambda query: sidecar.nearest("sentence", query[None], 10, english), asked
+            results = pool.map(lambda query: sidecar.nearest("sentence", query[None], 10), queries)
+            assert list(results) == expected
+            results = pool.map(
+                lambda query: sidecar.nearest("sentence", query[None], 10, english), queries
             )
-            assert list(found) == in_english
+            assert list(results) == in_english
 
 
 # Publishing
 
 
-def test_a_disk_without_room_for_the_lists_is_an_error_that_is_gone_on_from(
+def test_publishing_resumes_after_the_error_of_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = shutil.disk_usage(tmp_path)._replace(free=1_000)
@@ -267,34 +269,39 @@ def test_nothing_is_printed_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert capfd.readouterr() == ("", "")
 
 
-def test_quantisers_and_shards_of_an_earlier_sidecar_are_taken_over(tmp_path: Path) -> None:
+def test_quantisers_and_shards_of_an_earlier_sidecar_are_reused(tmp_path: Path) -> None:
     chunks = chunks_of(500)
-    one = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
+    earlier = publish(tmp_path, chunks[:400], size=200, index="IVF8,PQ8")
     vectors = write_shards(tmp_path / "more", chunks[400:], seed=5)
     manifest = manifest_of(chunks)
-    made = publish_sidecar(
-        [*one.vector_manifest.shards_in(one.folder), *shards_in(tmp_path / "more")],
+    vector_manifest = publish_sidecar(
+        [*earlier.vector_manifest.shards_in(earlier.folder), *shards_in(tmp_path / "more")],
         write_placement(tmp_path / "placement", chunks),
-        one.root,
+        earlier.root,
         encoder=ENCODER,
         units=VECTOR_UNITS,
         dtype="float32",
         index="IVF8,PQ8",
         manifest=manifest,
-        earlier=one.folder,
+        earlier=earlier.folder,
     )
-    both = {unit: np.concatenate((one.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS}
-    two = PublishedVectors(one.root, chunks, both, manifest, made)
-    first, second = one.folder / "shard-00000.sentence.npy", two.folder / "shard-00000.sentence.npy"
-    assert first.samefile(second)
-    trained = [each.folder / "sentence.trained.faiss" for each in (one, two)]
+    all_vectors = {
+        unit: np.concatenate((earlier.vectors[unit], vectors[unit])) for unit in VECTOR_UNITS
+    }
+    later = PublishedVectors(earlier.root, chunks, all_vectors, manifest, vector_manifest)
+    earlier_file, later_file = (
+        earlier.folder / "shard-00000.sentence.npy",
+        later.folder / "shard-00000.sentence.npy",
+    )
+    assert earlier_file.samefile(later_file)
+    trained = [published.folder / "sentence.trained.faiss" for published in (earlier, later)]
     assert trained[0].read_bytes() == trained[1].read_bytes()
     query = unit_vectors(1, seed=3)
-    for each in (one, two):  # a roll-back finds the old one
-        sidecar = each.open()
+    for published in (earlier, later):  # A roll-back finds the earlier one.
+        sidecar = published.open()
         sidecar.verify()
-        found = sidecar.nearest("sentence", query, 10)[0]
-        assert nearly_equal(found, each.expected("sentence", query[0], 10))
+        hits = sidecar.nearest("sentence", query, 10)[0]
+        assert nearly_equal(hits, published.expected("sentence", query[0], 10))
 
 
 _BOUNDED = """
@@ -332,20 +339,20 @@ print(sum(f.stat().st_size for f in sidecar.path.glob("shard-*.npy") if "keys" n
 
 @pytest.mark.parametrize("index", ["flat", "IVF16,SQ8"])
 def test_memory_is_bounded_by_a_shard_and_the_sample(tmp_path: Path, index: str) -> None:
-    # 197 MB of vectors in shards of 8 MB, and 60 MB to publish and search them
-    done = subprocess.run(
+    # There are 197 MB of vectors in shards of 8 MB, and 60 MB to publish and search them.
+    process = subprocess.run(
         [sys.executable, "-c", _BOUNDED, str(tmp_path), index],
         capture_output=True,
         text=True,
         check=False,
         env={"PATH": "", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, done.stderr[-2_000:]
-    assert int(done.stdout) > 196_000_000
+    assert process.returncode == 0, process.stderr[-2_000:]
+    assert int(process.stdout) > 196_000_000
 
 
 def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Path) -> None:
-    rows, dimension = 10_000, 40  # a rotation is trained on no fewer rows
+    rows, dimension = 10_000, 40  # A rotation needs at least these rows for training.
     near = unit_vectors(300, 1, dimension)[np.arange(rows) % 300]
     vectors = near + 0.6 * unit_vectors(rows, 2, dimension)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -354,7 +361,7 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         tmp_path / "work", chunks, size=4_000, units=("passage",), vectors={"passage": vectors}
     )
     manifest = manifest_of(chunks)
-    made = publish_shards(
+    vector_manifest = publish_shards(
         tmp_path / "work",
         tmp_path,
         chunks,
@@ -364,14 +371,14 @@ def test_rotated_and_quantised_vectors_of_the_usual_kind_are_found(tmp_path: Pat
         manifest=manifest,
         threads=2,
     )
-    one = PublishedVectors(tmp_path, chunks, written, manifest, made)
-    sidecar = one.open()
-    asked = vectors[::500] + 0.2 * unit_vectors(20, 3, dimension)
+    published = PublishedVectors(tmp_path, chunks, written, manifest, vector_manifest)
+    sidecar = published.open()
+    queries = vectors[::500] + 0.2 * unit_vectors(20, 3, dimension)
     recalls = {True: 0.0, False: 0.0}
     for rescore in recalls:
-        found = sidecar.nearest("passage", asked, 10, rescore=rescore)
-        for query, some in zip(asked, found, strict=True):
-            wanted = {each.ordinal for each in one.expected("passage", query, 10)}
-            recalls[rescore] += len(wanted & {each.ordinal for each in some}) / 200
+        results = sidecar.nearest("passage", queries, 10, rescore=rescore)
+        for query, hits in zip(queries, results, strict=True):
+            expected_ordinals = {hit.ordinal for hit in published.expected("passage", query, 10)}
+            recalls[rescore] += len(expected_ordinals & {hit.ordinal for hit in hits}) / 200
     assert recalls[True] >= 0.9
     assert recalls[True] > recalls[False]

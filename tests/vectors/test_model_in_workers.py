@@ -1,4 +1,4 @@
-"""A real model in worker processes: the same vectors."""
+"""A real model in worker processes: it gives the same vectors."""
 
 import dataclasses
 
@@ -15,12 +15,12 @@ from tests.support.embeddings import (
 )
 
 
-def test_the_real_model_in_workers_gives_the_vectors_that_it_gives_here(minilm: str) -> None:
+def test_the_real_model_gives_the_same_vectors_in_workers_as_in_this_process(minilm: str) -> None:
     build_small_index(20, words=5)
     options = EmbedOptions(shard_rows=50, batch_size=16, device="cpu")
     for vectors, workers in (("here", 0), ("there", 1)):
-        chosen = dataclasses.replace(options, vectors=vectors, workers=workers)
-        report = embed_index("index", minilm, chosen)
+        worker_options = dataclasses.replace(options, vectors=vectors, workers=workers)
+        report = embed_index("index", minilm, worker_options)
         assert (report.rows, report.encoder.dimension) == ({"sentence": 60, "passage": 20}, 384)
     for unit in VECTOR_UNITS:
         (ordinals, vectors), (ordinals_there, vectors_there) = (

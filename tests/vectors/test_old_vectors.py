@@ -27,7 +27,7 @@ from tests.support.old_vectors import forget_placement, write_old_vectors
 
 
 def shuffle(documents: int = 40) -> None:
-    """Build the index again of the same documents in another order."""
+    """Build the index again from the same documents in another order."""
     lines = Path("index.jsonl").read_text().splitlines()[:documents]
     random.Random(5).shuffle(lines)
     build_index([file_of("shuffled.jsonl", *lines)], Path("index"), OVERWRITE)
@@ -87,13 +87,15 @@ def test_old_vectors_are_converted_without_encoding() -> None:
     ]
     assert (report.encoded_rows, report.reused_rows) == (0, 160)
     check_rows_of_live_chunks()
-    first, second = (shard_file(path, 0, "sentence.npy") for path in (folder, Path(report.sidecar)))
-    assert first.samefile(second)
+    old_file, new_file = (
+        shard_file(path, 0, "sentence.npy") for path in (folder, Path(report.sidecar))
+    )
+    assert old_file.samefile(new_file)
     assert embed_index("index", None, SMALL).up_to_date
 
 
 def test_after_a_new_build_old_vectors_of_sentences_are_encoded_again() -> None:
-    # nothing proves that the build before cut the same text into the same sentences
+    # Nothing proves that the previous build split the same text into the same sentences.
     build_small_index(40)
     write_old_vectors("index", ENCODER, created="2000-01-01T00:00:00+00:00")
     shuffle()
@@ -103,7 +105,7 @@ def test_after_a_new_build_old_vectors_of_sentences_are_encoded_again() -> None:
     check_rows_of_live_chunks()
 
 
-def test_of_old_vectors_only_those_of_unchanged_passages_are_taken() -> None:
+def test_of_old_vectors_only_those_of_unchanged_passages_are_reused() -> None:
     build_small_index(40)
     write_old_vectors("index", ENCODER)
     lines = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()]
@@ -111,8 +113,8 @@ def test_of_old_vectors_only_those_of_unchanged_passages_are_taken() -> None:
     lines[9]["title"] = "Another title"
     build_index([file_of("c.jsonl", *lines)], Path("index"), OVERWRITE)
     report = embed_index("index", None, SMALL)
-    # the sentences of the passage with another title are encoded too: its fingerprint is another
-    assert report.encoded_rows == 2 + 3  # "Sea." is of other passages too
+    # The sentences of the passage with another title are encoded too: its fingerprint differs.
+    assert report.encoded_rows == 2 + 3  # "Sea." occurs in other passages too.
     check_rows_of_live_chunks()
 
 
@@ -133,7 +135,7 @@ def test_old_vectors_that_are_damaged_are_not_converted() -> None:
 @pytest.mark.parametrize(
     "text", ["{", '{"format_version": 1}', '{"format_version": 1, "shards": 3}']
 )
-def test_old_vectors_that_cannot_be_read_stand_in_nobodys_way(arag: Command, text: str) -> None:
+def test_old_vectors_that_cannot_be_read_do_not_prevent_embedding(arag: Command, text: str) -> None:
     build_small_index(5)
     folder = write_old_vectors("index", ENCODER)
     (folder / "vectors.json").write_text(text)
@@ -142,23 +144,26 @@ def test_old_vectors_that_cannot_be_read_stand_in_nobodys_way(arag: Command, tex
     assert arag("info", "index").code == (1 if text == "{" else 0)
 
 
-def test_info_says_which_indexes_were_affected(arag: Command) -> None:
+def test_info_reports_the_affected_indexes(arag: Command) -> None:
     build_small_index(40)
     write_old_vectors("index", ENCODER)
-    whole = arag("info", "index", "--checksums", "--json")
-    (vectors,) = whole.json["vectors"]
-    assert (whole.code, vectors["affected"], vectors["wrong_passages"]) == (0, False, 0)
+    intact = arag("info", "index", "--checksums", "--json")
+    (vectors,) = intact.json["vectors"]
+    assert (intact.code, vectors["affected"], vectors["wrong_passages"]) == (0, False, 0)
     shuffle()
-    done = arag("info", "index", "--checksums")
-    assert done.code == 1
-    assert "AFFECTED: " in done.lines[-1]
-    assert "of 40 passages have the vectors of others, and 0 have none" in done.lines[-1]
-    both = arag("info", "index", "index", "--checksums", "--json")
-    assert (both.code, [entry["vectors"][0]["affected"] for entry in both.json]) == (1, [True] * 2)
+    result = arag("info", "index", "--checksums")
+    assert result.code == 1
+    assert "AFFECTED: " in result.lines[-1]
+    assert "of 40 passages have the vectors of others, and 0 have none" in result.lines[-1]
+    two_indexes = arag("info", "index", "index", "--checksums", "--json")
+    assert (two_indexes.code, [entry["vectors"][0]["affected"] for entry in two_indexes.json]) == (
+        1,
+        [True] * 2,
+    )
     assert arag("info", "index").lines[-1].endswith("--checksums says whether it was wrong")
     assert "index: format version 1" not in arag("info", "index").out
     embed_index("index", None, SMALL)
-    done = arag("info", "index", "--checksums")
-    assert done.code == 0
-    assert "  verified     counts, checksums, passages and vectors agree" in done.lines
-    assert done.lines[-1].endswith("replaced by the above; the folder may be deleted")
+    result = arag("info", "index", "--checksums")
+    assert result.code == 0
+    assert "  verified     counts, checksums, passages and vectors agree" in result.lines
+    assert result.lines[-1].endswith("replaced by the above; the folder may be deleted")

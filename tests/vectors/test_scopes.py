@@ -1,4 +1,4 @@
-"""Scopes over vectors: they mean what engines mean by them, and results are exact in them."""
+"""Scopes over vectors: they mean the same as in engines, and results in them are exact."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ ENGLISH = KeywordEquals("lang", "en")
 def _columns(folder: Path, chunks: list[Chunk], size: int) -> Columns:
     writer = ColumnsWriter(folder, METADATA)
     for start in range(0, len(chunks), size):
-        writer.add_segment((each.doc_id, each.metadata) for each in chunks[start : start + size])
+        writer.add_segment((chunk.doc_id, chunk.metadata) for chunk in chunks[start : start + size])
     writer.close()
     return Columns(folder, METADATA, len(chunks))
 
@@ -50,18 +50,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=examples(60))
 @given(
     chunks=corpora(30),
-    asked=st.lists(scopes(), min_size=1, max_size=8),
+    tested_scopes=st.lists(scopes(), min_size=1, max_size=8),
     size=st.sampled_from((3, 50)),
 )
-def test_columns_mean_by_a_scope_what_engines_mean(
-    folder: Path, chunks: list[Chunk], asked: list[Scope], size: int
+def test_a_scope_means_the_same_to_columns_as_to_engines(
+    folder: Path, chunks: list[Chunk], tested_scopes: list[Scope], size: int
 ) -> None:
     columns = _columns(folder, chunks, size)
     engine = Documents(chunks, [()] * len(chunks), [()] * len(chunks), METADATA, 1.2, 0.75)
-    for scope in asked:
+    for scope in tested_scopes:
         expected = engine.within(scope)
-        found = set(np.flatnonzero(columns.within(scope)).tolist())
-        assert found == (set(range(len(chunks))) if expected is None else expected), str(scope)
+        rows = set(np.flatnonzero(columns.within(scope)).tolist())
+        assert rows == (set(range(len(chunks))) if expected is None else expected), str(scope)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,15 @@ def test_columns_mean_by_a_scope_what_engines_mean(
         NumberRange("published", 0, None),
     ],
 )
-def test_a_field_of_another_type_or_none_holds_nothing(tmp_path: Path, node: NumberRange) -> None:
+def test_a_clause_on_a_field_of_another_type_or_none_matches_nothing(
+    tmp_path: Path, node: NumberRange
+) -> None:
     columns = _columns(tmp_path, chunks_of(10), 4)
     assert not columns.matches(node).any()
     assert columns.within(Scope((), (node,))).all()
 
 
-def test_bounds_are_in_or_out_as_written(tmp_path: Path) -> None:
+def test_bounds_are_included_or_excluded_as_written(tmp_path: Path) -> None:
     columns = _columns(tmp_path, chunks_of(10), 4)
     for node, expected in (
         (NumberRange("year", 1903, 1905), [3, 4, 5]),
@@ -108,9 +110,11 @@ def published(
     )
 
 
-def _in_scope(one: PublishedVectors, chunks: list[Chunk]) -> np.ndarray:
-    wanted = {each.id for each in chunks}
-    return np.array([each.id in wanted for each in one.chunks for _ in rows_of(each, "sentence")])
+def _in_scope(published: PublishedVectors, chunks: list[Chunk]) -> np.ndarray:
+    ids = {chunk.id for chunk in chunks}
+    return np.array(
+        [chunk.id in ids for chunk in published.chunks for _ in rows_of(chunk, "sentence")]
+    )
 
 
 @pytest.mark.parametrize("few_rows", [50_000, 1_000, 10])
@@ -133,23 +137,23 @@ def test_results_in_a_scope_are_exact(
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", few_rows)
     sidecar = published.open()
-    inside = _in_scope(published, [each for at, each in enumerate(published.chunks) if holds(at)])
-    asked = unit_vectors(queries, seed=3)
+    inside = _in_scope(published, [chunk for at, chunk in enumerate(published.chunks) if holds(at)])
+    query_vectors = unit_vectors(queries, seed=3)
     nprobe = None if published.vector_manifest.index["sentence"] == "flat" else 16
-    found = sidecar.nearest("sentence", asked, 30, scope, nprobe=nprobe)
-    for query, some in zip(asked, found, strict=True):
-        assert nearly_equal(some, published.expected("sentence", query, 30, inside))
+    results = sidecar.nearest("sentence", query_vectors, 30, scope, nprobe=nprobe)
+    for query, hits in zip(query_vectors, results, strict=True):
+        assert nearly_equal(hits, published.expected("sentence", query, 30, inside))
     sidecar.close()
 
 
-def test_a_selector_does_not_reset_how_many_lists_are_searched(
+def test_a_selector_does_not_reset_the_number_of_lists_to_search(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
     sidecar = published.open()
     query = unit_vectors(1, seed=4)
     inside = _in_scope(
-        published, [each for each in published.chunks if each.metadata["lang"] == "en"]
+        published, [chunk for chunk in published.chunks if chunk.metadata["lang"] == "en"]
     )
     expected = published.expected("sentence", query[0], 10, inside)
     assert nearly_equal(sidecar.nearest("sentence", query, 10, Scope((ENGLISH,)))[0], expected)
@@ -160,8 +164,8 @@ def test_lists_are_added_until_enough_rows_in_scope_are_found(
 ) -> None:
     monkeypatch.setattr(allowed, "FEW_ROWS", 10)
     scope = Scope((NumberRange("year", 1901, 1901),))  # 60 sentences of 6,000, over 16 lists
-    (found,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
-    assert len(found) == 60
+    (hits,) = published.open().nearest("sentence", unit_vectors(1), 60, scope, nprobe=1)
+    assert len(hits) == 60
 
 
 def test_a_scope_that_admits_nothing_finds_nothing(published: PublishedVectors) -> None:
@@ -171,7 +175,7 @@ def test_a_scope_that_admits_nothing_finds_nothing(published: PublishedVectors) 
     assert everything == published.open().nearest("sentence", unit_vectors(2), 5)
 
 
-def test_the_last_scopes_are_kept(
+def test_the_most_recent_scopes_are_cached(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluated: list[Scope] = []
@@ -183,11 +187,11 @@ def test_the_last_scopes_are_kept(
 
     monkeypatch.setattr(Columns, "within", counted)
     sidecar = published.open()
-    scope = [Scope((KeywordEquals("doc_id", f"d{at}"),)) for at in range(9)]
+    scopes_in_use = [Scope((KeywordEquals("doc_id", f"d{at}"),)) for at in range(9)]
     for _ in range(3):
-        for each in scope[:8]:
-            sidecar.nearest("sentence", unit_vectors(1), 1, each)
-    assert evaluated == scope[:8]
-    sidecar.nearest("sentence", unit_vectors(1), 1, scope[8])
-    sidecar.nearest("sentence", unit_vectors(1), 1, scope[0])
-    assert evaluated == [*scope, scope[0]]
+        for scope in scopes_in_use[:8]:
+            sidecar.nearest("sentence", unit_vectors(1), 1, scope)
+    assert evaluated == scopes_in_use[:8]
+    sidecar.nearest("sentence", unit_vectors(1), 1, scopes_in_use[8])
+    sidecar.nearest("sentence", unit_vectors(1), 1, scopes_in_use[0])
+    assert evaluated == [*scopes_in_use, scopes_in_use[0]]

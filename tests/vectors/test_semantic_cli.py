@@ -18,7 +18,7 @@ QUERY = "Who revised the libretto of Griselda?"
 
 @pytest.fixture(autouse=True, scope="module")
 def embedded(commands_folder: Path) -> None:
-    """Vectors by hashed words, in the folder of the index and beside it."""
+    """Embed by hashed words, in the folder of the index and beside it."""
     from arag_search.cli.app import run
 
     assert run(["embed", "my-index", "--encoder", "hashing"]) == 0
@@ -27,28 +27,32 @@ def embedded(commands_folder: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
 def test_a_search_prints_the_reply_of_the_tool(arag: Command, tool: str) -> None:
-    done = arag("search", "my-index", "--tool", tool, QUERY, "--top-k", "2")
-    assert (done.code, done.err) == (0, "")
-    assert done.lines[0] == f'2 nearest passages for "{QUERY}"'
-    last = {
+    result = arag("search", "my-index", "--tool", tool, QUERY, "--top-k", "2")
+    assert (result.code, result.err) == (0, "")
+    assert result.lines[0] == f'2 nearest passages for "{QUERY}"'
+    last_lines = {
         "semantic": "More: offset=2. Full text: chunk_read.",
         "hybrid": "More: offset=2.",
-        "naive": done.lines[-1],
+        "naive": result.lines[-1],
     }
-    assert done.lines[-1] == last[tool]
-    assert not done.lines[-1].startswith("More") or tool != "naive"
-    whole = arag("search", "my-index", "--tool", tool, *QUERY.split(), "--top-k", "2")
-    assert whole == done
+    assert result.lines[-1] == last_lines[tool]
+    assert not result.lines[-1].startswith("More") or tool != "naive"
+    unquoted = arag("search", "my-index", "--tool", tool, *QUERY.split(), "--top-k", "2")
+    assert unquoted == result
 
 
 def test_the_json_of_a_hybrid_search_has_the_ranks_and_no_total(arag: Command) -> None:
-    done = arag("search", "my-index", "--tool", "hybrid", QUERY, "--top-k", "3", "--json")
-    result = done.json
+    command_result = arag("search", "my-index", "--tool", "hybrid", QUERY, "--top-k", "3", "--json")
+    result = command_result.json
     assert (result["total"], result["total_is_exact"], len(result["hits"])) == (None, True, 3)
     for rank, hit in enumerate(result["hits"]):
         words, vectors = hit["ranks"]["words"], hit["ranks"]["vectors"]
         assert hit["score"] == pytest.approx(
-            sum(1 / (60 + one) for one in (words, vectors) if one is not None)
+            sum(
+                1 / (60 + rank_in_list)
+                for rank_in_list in (words, vectors)
+                if rank_in_list is not None
+            )
         )
         assert hit["snippet"].count("...") == 0, rank
     semantic = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
@@ -67,16 +71,16 @@ def test_hybrid_search_takes_the_vectors_of_sentences_too(arag: Command) -> None
 @pytest.mark.parametrize("tool", ["semantic", "hybrid", "naive"])
 def test_a_filter_is_obeyed(arag: Command, tool: str) -> None:
     arguments = ("search", "my-index", "--tool", tool, QUERY, "--top-k", "50", "--json")
-    found = arag(*arguments, "--filter", "kind:person").json["hits"]
-    everything = arag(*arguments).json["hits"]
-    assert found
-    assert {hit["metadata"]["kind"] for hit in found} == {"person"}
-    assert len({hit["metadata"]["kind"] for hit in everything}) > 1
-    done = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "year:>3000")
-    assert (done.code, done.out) == (0, f'No passage is in scope for "{QUERY}".\n')
-    done = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "author:x")
-    assert done.code == 2
-    assert 'there is no field "author"' in done.err
+    hits = arag(*arguments, "--filter", "kind:person").json["hits"]
+    all_hits = arag(*arguments).json["hits"]
+    assert hits
+    assert {hit["metadata"]["kind"] for hit in hits} == {"person"}
+    assert len({hit["metadata"]["kind"] for hit in all_hits}) > 1
+    result = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "year:>3000")
+    assert (result.code, result.out) == (0, f'No passage is in scope for "{QUERY}".\n')
+    result = arag("search", "my-index", "--tool", tool, QUERY, "--filter", "author:x")
+    assert result.code == 2
+    assert 'there is no field "author"' in result.err
 
 
 def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -> None:
@@ -88,10 +92,10 @@ def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -
         {"id": "d", "keywords": ["Vivaldi"]},
     )
     arguments = ("search", "my-index", "--tool", "semantic", "--queries", queries)
-    done = arag(*arguments)
-    results: list[dict[str, Any]] = [json.loads(line) for line in done.lines]
-    assert [one["id"] for one in results] == ["a", "b", "c", "d"]
-    assert [len(one["hits"]) for one in results] == [5, 0, 5, 5]
+    command_result = arag(*arguments)
+    results: list[dict[str, Any]] = [json.loads(line) for line in command_result.lines]
+    assert [result["id"] for result in results] == ["a", "b", "c", "d"]
+    assert [len(result["hits"]) for result in results] == [5, 0, 5, 5]
     assert results[1]["problems"] == [
         {
             "column": 1,
@@ -100,7 +104,7 @@ def test_a_file_of_queries_is_answered_in_lines_of_json_or_trec(arag: Command) -
         }
     ]
     assert (results[0]["total"], results[3]["total"] is None) == (None, False)
-    assert done.err == "1 of 4 queries has problems.\n"
+    assert command_result.err == "1 of 4 queries has problems.\n"
     single = arag("search", "my-index", "--tool", "semantic", QUERY, "--json").json
     assert [hit["id"] for hit in results[0]["hits"]] == [hit["id"] for hit in single["hits"]]
     trec = arag(*arguments, "--output-format", "trec")
@@ -143,14 +147,14 @@ def test_the_distinct_queries_of_a_file_are_encoded_together(
 def test_options_without_effect_are_refused(
     arag: Command, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = arag("search", "my-index", "q", *arguments)
-    assert done.code == 1
-    assert done.err.startswith(
+    result = arag("search", "my-index", "q", *arguments)
+    assert result.code == 1
+    assert result.err.startswith(
         f"arag-search: {message} has no effect here.\nAllowed: {message} with"
     )
 
 
-# Where vectors are, and which encoder
+# The folder of the vectors, and the encoder
 
 
 def test_vectors_are_found_by_option_and_by_environment(
@@ -179,21 +183,21 @@ def test_vectors_that_are_named_are_opened_with_the_index(tmp_path: Path) -> Non
 def test_another_encoder_is_refused_and_both_are_named(arag: Command) -> None:
     from arag_search.errors import VectorsMismatchError
 
-    done = arag("search", "my-index", "--tool", "semantic", QUERY, "--encoder", "hashing:64")
-    assert done.code == 1
-    assert "hashing:64" in done.err
-    assert "Allowed: encoder hashing" in done.err
+    result = arag("search", "my-index", "--tool", "semantic", QUERY, "--encoder", "hashing:64")
+    assert result.code == 1
+    assert "hashing:64" in result.err
+    assert "Allowed: encoder hashing" in result.err
     with pytest.raises(VectorsMismatchError, match="dimension"):
         open_index("my-index", vectors="elsewhere", encoder=HashingEncoder(64))
 
 
-def test_ask_needs_vectors_where_its_preset_does(arag: Command, tmp_path: Path) -> None:
+def test_ask_needs_vectors_if_its_preset_does(arag: Command, tmp_path: Path) -> None:
     shutil.copytree("my-index", tmp_path / "bare", ignore=shutil.ignore_patterns("vectors"))
     bare = str(tmp_path / "bare")
-    done = arag("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
-    assert done.code == 1
-    assert "Preset arag_logical needs vectors (semantic_search)." in done.err
-    assert f"arag-search embed {tmp_path / 'bare'} --encoder NAME" in done.err
+    result = arag("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
+    assert result.code == 1
+    assert "Preset arag_logical needs vectors (semantic_search)." in result.err
+    assert f"arag-search embed {tmp_path / 'bare'} --encoder NAME" in result.err
     arguments = ("ask", bare, QUERY, "--preset", "arag_logical", "--model", "offline")
     assert arag(*arguments, "--vectors", "elsewhere").code == 0
 
@@ -202,34 +206,34 @@ def test_a_run_names_the_encoder(arag: Command, tmp_path: Path) -> None:
     questions = file_of("q.jsonl", {"id": "q", "question": QUERY, "answer": "Carlo Goldoni"})
     out = str(tmp_path / "out")
     arguments = ("run", "my-index", questions, "--preset", "arag_logical", "--model", "offline")
-    done = arag(*arguments, "--out", out, "--vectors", "elsewhere")
-    assert done.code == 0
+    result = arag(*arguments, "--out", out, "--vectors", "elsewhere")
+    assert result.code == 0
     assert json.loads((tmp_path / "out" / "run.json").read_bytes())["encoder"]["name"] == "hashing"
 
 
 # Indexes that changed
 
 
-def test_vectors_serve_after_deletes_and_say_what_is_missing_after_additions(
+def test_vectors_serve_after_deletions_and_report_what_is_missing_after_additions(
     arag: Command, tmp_path: Path
 ) -> None:
-    place = str(tmp_path / "changing")
-    shutil.copytree("my-index", place)
-    arguments = ("search", place, "--tool", "semantic", QUERY, "--json")
+    location = str(tmp_path / "changing")
+    shutil.copytree("my-index", location)
+    arguments = ("search", location, "--tool", "semantic", QUERY, "--json")
     before = [hit["id"] for hit in arag(*arguments).json["hits"]]
-    assert arag("delete", place, before[0].rpartition(".")[0]).code == 0
+    assert arag("delete", location, before[0].rpartition(".")[0]).code == 0
     after = arag(*arguments).json
     assert before[0] not in [hit["id"] for hit in after["hits"]]
     assert [hit["id"] for hit in after["hits"]][:4] == before[1:]
     added = file_of("more.jsonl", {"id": "new", "title": "New", "text": QUERY})
-    assert arag("index", added, "--to", place, "--add").code == 0
+    assert arag("index", added, "--to", location, "--add").code == 0
     refused = arag(*arguments)
     assert refused.code == 1
     assert "--only-missing" in refused.err
     for tool in ("semantic", "hybrid", "naive"):
-        stale = arag("search", place, "--tool", tool, QUERY, "--allow-stale")
+        stale = arag("search", location, "--tool", tool, QUERY, "--allow-stale")
         assert stale.code == 0
         assert stale.lines[1].startswith("Note: ")
-    assert arag("embed", place, "--encoder", "hashing", "--only-missing").code == 0
-    whole = arag(*arguments).json
-    assert (whole["hits"][0]["id"], whole["notes"]) == ("new.1", [])
+    assert arag("embed", location, "--encoder", "hashing", "--only-missing").code == 0
+    complete = arag(*arguments).json
+    assert (complete["hits"][0]["id"], complete["notes"]) == ("new.1", [])

@@ -1,4 +1,4 @@
-"""Searches by vectors of a real model, over the sample corpus embedded by the command."""
+"""Searches by vectors of a real model, over the sample corpus as the command embeds it."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ ARTICLES = 12
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, minilm: str) -> Iterator[Index]:
-    """The first articles of the sample, Vivaldi's among them, embedded."""
+    """Index and embed the first articles of the sample, among them that of Vivaldi."""
     folder = tmp_path_factory.mktemp("model")
     lines = Path(SAMPLE).read_text("utf-8").splitlines(keepends=True)
     (folder / "some.jsonl").write_text("".join(lines[:ARTICLES]), "utf-8")
-    place = str(folder / "index")
+    location = str(folder / "index")
     with contextlib.redirect_stdout(io.StringIO()):
-        assert run(["index", str(folder / "some.jsonl"), "--to", place, "--metadata",
+        assert run(["index", str(folder / "some.jsonl"), "--to", location, "--metadata",
                     "year:number,kind:keyword"]) == 0  # fmt: skip
-        assert run(["embed", place, "--encoder", minilm]) == 0
-    with open_index(place) as opened:
+        assert run(["embed", location, "--encoder", minilm]) == 0
+    with open_index(location) as opened:
         yield opened
 
 
-def test_the_searches_of_a_sidecar_are_those_of_exact_vectors(index: Index) -> None:
+def test_searches_of_a_sidecar_find_the_rows_of_exact_vectors(index: Index) -> None:
     opened = index.open_vectors()
     chunks = list(index.scan())
     exact = MemoryVectors(chunks, opened.encoder, metadata=index.manifest.metadata)
     query = opened.encoder.encode_queries(["Where did the librettist die?"])
     for unit in ("sentence", "passage"):
-        found = opened.vectors.nearest(unit, query, 30)[0]
+        rows = opened.vectors.nearest(unit, query, 30)[0]
         expected = exact.nearest(unit, query, 30)[0]
-        assert [row.score for row in found] == pytest.approx(
+        assert [row.score for row in rows] == pytest.approx(
             [row.score for row in expected], abs=1e-5
         )
-        assert {row.ordinal for row in found[:20]} <= {row.ordinal for row in expected}
+        assert {row.ordinal for row in rows[:20]} <= {row.ordinal for row in expected}
 
 
-def test_a_passage_is_found_by_what_it_means(index: Index) -> None:
+def test_a_passage_is_found_by_its_meaning(index: Index) -> None:
     question = "In which town was the composer of the Four Seasons born?"
     for result in (
         index.semantic_search(question, filter="kind:person"),
@@ -55,9 +55,9 @@ def test_a_passage_is_found_by_what_it_means(index: Index) -> None:
     ):
         assert result.hits[0].id == "vivaldi.1"
         assert {hit.metadata["kind"] for hit in result.hits} == {"person"}
-    near = index.semantic_search(question, filter="kind:person").hits[0]
-    assert "born in Venice" in near.snippet
-    assert 0.4 < near.score < 1
+    nearest = index.semantic_search(question, filter="kind:person").hits[0]
+    assert "born in Venice" in nearest.snippet
+    assert 0.4 < nearest.score < 1
     assert index.open_vectors().encoder.identity.dimension == 384
 
 

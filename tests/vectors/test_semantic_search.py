@@ -46,10 +46,10 @@ def index() -> Index:
 
 
 def test_a_semantic_search_shows_the_sentences_that_are_near() -> None:
-    one = chunk(0, "a", "Titles do not count", "Far. ", "Near. ", "Far too. ", "Nearer. ", year=1)
-    other = chunk(1, "b", "", "Nearest. ", *(f"Away {number}. " for number in range(30)))
+    first = chunk(0, "a", "Titles do not count", "Far. ", "Near. ", "Far too. ", "Nearer. ", year=1)
+    second = chunk(1, "b", "", "Nearest. ", *(f"Away {number}. " for number in range(30)))
     table = {"q": (1, 0, 0), "Near.": (1, 1, 0), "Nearer.": (1, 0.5, 0), "Nearest.": (1, 0.1, 0)}
-    index = vector_index(one, other, encoder=TableEncoder(table))
+    index = vector_index(first, second, encoder=TableEncoder(table))
     result = index.semantic_search("q", top_k=1)
     assert (result.query, result.understood) == ("q", '"q"')
     assert (result.total, result.total_is_exact, result.passages) == (None, True, None)
@@ -59,12 +59,12 @@ def test_a_semantic_search_shows_the_sentences_that_are_near() -> None:
     result = index.semantic_search("q", top_k=5)
     assert ids(result) == ["b.1", "a.1"]
     assert result.passages == 2
-    assert result.hits[1].snippet == "Far. Near. Far too. Nearer."  # all were fetched
+    assert result.hits[1].snippet == "Far. Near. Far too. Nearer."  # All sentences were fetched.
     assert result.hits[1].metadata == {"year": 1}
     assert result.hits[1].score == pytest.approx(1 / 1.25**0.5)
 
 
-def test_the_snippet_leaves_out_what_was_not_fetched() -> None:
+def test_the_snippet_leaves_out_sentences_that_were_not_fetched() -> None:
     near = [chunk(n, f"d{n}", "", f"Near {n}. ", f"Far {n}. ", f"Near too {n}. ") for n in range(9)]
     table = {f"Near {word}{n}.": (1, 0.1, 0) for n in range(9) for word in ("", "too ")}
     index = vector_index(*near, encoder=TableEncoder({**table, "q": (1, 0, 0)}))
@@ -76,10 +76,10 @@ def test_the_snippet_leaves_out_what_was_not_fetched() -> None:
 
 
 def test_semantic_pages_follow_each_other(index: Index) -> None:
-    whole = index.semantic_search(QUERY, top_k=20)
-    assert whole.passages == 5
+    all_hits = index.semantic_search(QUERY, top_k=20)
+    assert all_hits.passages == 5
     pages = [index.semantic_search(QUERY, top_k=2, offset=offset) for offset in (0, 2, 4, 6)]
-    assert [one for page in pages for one in ids(page)] == ids(whole)
+    assert [hit_id for page in pages for hit_id in ids(page)] == ids(all_hits)
     assert pages[-1].hits == ()
     assert pages[-1].passages == 5
 
@@ -92,13 +92,13 @@ def test_a_search_without_snippets_reads_no_text(index: Index) -> None:
     ):
         assert len(result.hits) == 5
         assert {(hit.content, hit.snippet) for hit in result.hits} == {("", "")}
-        assert result.retrieved_tokens > 0  # titles
+        assert result.retrieved_tokens > 0  # The titles count.
 
 
 # Naive and hybrid search
 
 
-def test_a_naive_search_gives_whole_passages_by_their_own_vector(index: Index) -> None:
+def test_a_naive_search_returns_whole_passages_ranked_by_their_vectors(index: Index) -> None:
     result = index.naive_embedding_search("Griselda is an opera by Antonio Vivaldi", top_k=2)
     assert result.hits[0].id == "griselda.1"
     assert result.hits[0].snippet == (
@@ -106,7 +106,7 @@ def test_a_naive_search_gives_whole_passages_by_their_own_vector(index: Index) -
         "Its libretto was revised by the young Carlo Goldoni."
     )
     encoder = HashingEncoder()
-    texts = [text for one in VIVALDI for _, text in rows_of(one, "passage")]
+    texts = [text for passage in VIVALDI for _, text in rows_of(passage, "passage")]
     query = encoder.encode_queries(["Griselda is an opera by Antonio Vivaldi"])[0]
     scores = sorted((encoder.encode(texts) @ query).tolist(), reverse=True)
     assert [hit.score for hit in result.hits] == pytest.approx(scores[:2], abs=1e-6)
@@ -133,36 +133,38 @@ def test_a_hybrid_search_fuses_the_ranks_of_words_and_vectors(
     scores = [hit.score for hit in result.hits]
     assert scores == sorted(scores, reverse=True)
     assert (result.total, result.passages) == (None, 5)
-    whole = {hit.id: hit.snippet for hit in result.hits}
-    assert whole["vivaldi.2"] == "He died in Vienna. Vivaldi's music was forgotten."
+    snippets = {hit.id: hit.snippet for hit in result.hits}
+    assert snippets["vivaldi.2"] == "He died in Vienna. Vivaldi's music was forgotten."
 
 
 def test_hybrid_pages_follow_each_other_and_end(index: Index) -> None:
-    whole = index.hybrid_search(QUERY, max_results=20)
+    all_hits = index.hybrid_search(QUERY, max_results=20)
     pages = [index.hybrid_search(QUERY, max_results=2, offset=offset) for offset in (0, 2, 4, 6)]
-    assert [one for page in pages for one in ids(page)] == ids(whole)
+    assert [hit_id for page in pages for hit_id in ids(page)] == ids(all_hits)
     assert [len(page.hits) for page in pages] == [2, 2, 1, 0]
 
 
-def test_a_hybrid_search_merges_the_first_hundred_of_both() -> None:
-    many = [chunk(n, f"d{n}", "", f"{'opera ' * (1 + n % 7)}number {n}. ") for n in range(250)]
-    result = vector_index(*many).hybrid_search("opera number 7", max_results=1000)
+def test_a_hybrid_search_merges_the_first_hundred_hits_of_both_rankings() -> None:
+    chunks = [chunk(n, f"d{n}", "", f"{'opera ' * (1 + n % 7)}number {n}. ") for n in range(250)]
+    result = vector_index(*chunks).hybrid_search("opera number 7", max_results=1000)
     assert 100 <= len(result.hits) == result.passages <= 200
     ranks = [rank for hit in result.hits for rank in (hit.ranks or ()) if rank is not None]
     assert sorted(ranks) == sorted([*range(1, 101)] * 2)
 
 
-def test_the_words_of_a_hybrid_query_are_no_operators(index: Index) -> None:
+def test_a_hybrid_query_has_words_but_no_operators(index: Index) -> None:
     result = index.hybrid_search('NOT (opera OR "venice" title:x^2 AND -vivaldi*')
     assert result.notes == ()
-    found = {hit.id: hit.ranks and hit.ranks.words for hit in result.hits}
+    word_ranks = {hit.id: hit.ranks and hit.ranks.words for hit in result.hits}
     expected = ids(index.logical_search('not opera or venice "title:x" 2 and vivaldi'))
-    assert [one for one, rank in sorted(found.items(), key=lambda item: item[1] or 9) if rank] == (
-        expected
-    )
+    assert [
+        hit_id for hit_id, rank in sorted(word_ranks.items(), key=lambda item: item[1] or 9) if rank
+    ] == expected
 
 
-def test_a_hybrid_query_without_words_says_so_and_one_of_many_words_is_cut(index: Index) -> None:
+def test_a_hybrid_query_without_words_gets_a_note_and_one_of_many_words_is_truncated(
+    index: Index,
+) -> None:
     result = index.hybrid_search("?!")
     assert result.notes == (
         "the query holds no word to look up; the passages are the nearest by vectors.",
@@ -172,7 +174,7 @@ def test_a_hybrid_query_without_words_says_so_and_one_of_many_words_is_cut(index
     assert result.notes == ("only the first 64 words of the query were looked up.",)
 
 
-# What is refused
+# Queries and calls that are refused
 
 
 @pytest.mark.parametrize("name", ["semantic_search", "hybrid_search", "naive_embedding_search"])
@@ -215,7 +217,7 @@ def test_pages_out_of_bounds_are_refused(index: Index) -> None:
         index.hybrid_search("q", vectors="words")  # type: ignore[arg-type]
 
 
-def test_an_index_without_vectors_says_so() -> None:
+def test_a_semantic_search_without_vectors_is_an_error() -> None:
     with pytest.raises(NotServedError) as caught:
         index_of(*VIVALDI).semantic_search("q")
     assert str(caught.value) == (
@@ -224,7 +226,7 @@ def test_an_index_without_vectors_says_so() -> None:
     )
 
 
-def test_a_unit_without_vectors_says_so() -> None:
+def test_a_search_by_a_unit_without_vectors_is_an_error() -> None:
     index = vector_index(*VIVALDI, units=("sentence",))
     assert index.semantic_search("vivaldi").hits
     with pytest.raises(NotServedError, match="There are no passage vectors"):
@@ -235,9 +237,9 @@ def test_a_unit_without_vectors_says_so() -> None:
 
 
 def test_a_filter_and_the_scope_of_the_index_hold_for_all_searches() -> None:
-    chunks = [one for one in random_corpus(Random(4), 60) if one.sentence_ends]
+    chunks = [passage for passage in random_corpus(Random(4), 60) if passage.sentence_ends]
     index = vector_index(*chunks, scope="year:>=20")
-    allowed = {one.id for one in chunks if 20 <= one.metadata["year"] < 40}  # type: ignore[operator]
+    allowed = {passage.id for passage in chunks if 20 <= passage.metadata["year"] < 40}  # type: ignore[operator]
     for result in (
         index.semantic_search(QUERY, top_k=100, filter="year:<40"),
         index.hybrid_search(QUERY, max_results=100, filter="year:<40"),
@@ -246,25 +248,25 @@ def test_a_filter_and_the_scope_of_the_index_hold_for_all_searches() -> None:
         assert set(ids(result)) == allowed
         assert result.passages == len(allowed)
     assert len(index.naive_embedding_search(QUERY, top_k=100).hits) == len(
-        [one for one in chunks if one.metadata["year"] >= 20]  # type: ignore[operator]
+        [passage for passage in chunks if passage.metadata["year"] >= 20]  # type: ignore[operator]
     )
     result = index.semantic_search("  vivaldi\n born ", filter="year:<40 AND NOT year:25")
     assert result.understood == '"vivaldi born" within (year:<40 AND NOT year:25)'
 
 
 def test_an_index_within_a_scope_finds_what_filtering_afterwards_would() -> None:
-    """About 50 %, 1 % and 20 of the passages."""
-    chunks = [one for one in random_corpus(Random(6), 900) if one.sentence_ends]
+    """Check scopes of about 50 % and 1 % of the passages, and one of 20 passages."""
+    chunks = [passage for passage in random_corpus(Random(6), 900) if passage.sentence_ends]
     index = vector_index(*chunks, encoder=HashingEncoder(24))
     everything = index.semantic_search(QUERY, top_k=1000)
     nearest = index.naive_embedding_search(QUERY, top_k=1000)
-    few = " OR ".join(f"doc_id:{one.doc_id}" for one in Random(7).sample(chunks, 20))
-    for text in ("year:<450", "year:>=891", few):
+    twenty = " OR ".join(f"doc_id:{passage.doc_id}" for passage in Random(7).sample(chunks, 20))
+    for text in ("year:<450", "year:>=891", twenty):
         scoped = vector_index(*chunks, encoder=HashingEncoder(24), scope=text)
-        allowed = {one.id for one in scoped.scan()}
+        allowed = {passage.id for passage in scoped.scan()}
         for top_k in (1, 5, 20):
-            found = scoped.semantic_search(QUERY, top_k=top_k)
-            assert [(hit.id, hit.score) for hit in found.hits] == [
+            scoped_result = scoped.semantic_search(QUERY, top_k=top_k)
+            assert [(hit.id, hit.score) for hit in scoped_result.hits] == [
                 (hit.id, hit.score) for hit in everything.hits if hit.id in allowed
             ][:top_k]
             assert (
@@ -299,10 +301,10 @@ def test_a_filter_with_problems_is_refused(index: Index, filter: str, problem: s
     assert str(caught.value) == f"Query not run: 1 problem.\n1. {problem}\nWhere: the filter"
 
 
-# What is not up to date
+# Vectors that are not up to date
 
 
-def test_a_note_on_the_vectors_stands_in_every_result() -> None:
+def test_a_note_on_the_vectors_is_in_every_result() -> None:
     index = vector_index(*VIVALDI, note="The vectors lack 3 passages.")
     assert index.semantic_search("opera").notes == ("The vectors lack 3 passages.",)
     assert index.naive_embedding_search("opera").notes == ("The vectors lack 3 passages.",)
@@ -325,7 +327,7 @@ def test_passages_that_were_deleted_meanwhile_are_left_out_and_counted() -> None
 # Opening, encoding, closing
 
 
-def test_queries_encoded_together_are_distinct_and_those_that_are_refused_are_passed_over() -> None:
+def test_distinct_queries_are_encoded_together_and_invalid_ones_are_skipped() -> None:
     encoder = TableEncoder({})
     index = vector_index(*VIVALDI, encoder=encoder)
     index.encode_queries(["one", "two", "one", "", "x" * 3000, "\udc00", "cafe\u0301"])
@@ -348,8 +350,8 @@ def test_vectors_of_another_encoder_are_refused_before_any_search() -> None:
     )
 
 
-class Opening:
-    """Opens slowly, and counts how often."""
+class SlowSource:
+    """A source of vectors that opens slowly, and records each opening."""
 
     def __init__(self, failures: int = 0) -> None:
         self.opened: list[str] = []
@@ -375,42 +377,42 @@ class Opening:
 
 
 def test_vectors_are_opened_once_by_the_first_search_of_several_threads() -> None:
-    opening = Opening()
-    index = opening.index()
+    source = SlowSource()
+    index = source.index()
     assert index.logical_search("vivaldi").hits
-    assert opening.opened == []
+    assert source.opened == []
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: ids(index.semantic_search("q")), range(8)))
-    assert opening.opened == ["vectors", "encoder"]
-    assert found == [found[0]] * 8
+        results = list(pool.map(lambda _: ids(index.semantic_search("q")), range(8)))
+    assert source.opened == ["vectors", "encoder"]
+    assert results == [results[0]] * 8
 
 
-def test_opening_that_failed_is_tried_again() -> None:
-    opening = Opening(failures=1)
-    index = opening.index()
+def test_a_failed_opening_is_retried() -> None:
+    source = SlowSource(failures=1)
+    index = source.index()
     with pytest.raises(NotServedError):
         index.semantic_search("q")
     assert index.semantic_search("q").hits
-    assert opening.opened == ["vectors", "vectors", "encoder"]
+    assert source.opened == ["vectors", "vectors", "encoder"]
 
 
-def test_closing_the_index_closes_what_was_opened_once() -> None:
-    opening = Opening()
-    index = opening.index()
+def test_closing_the_index_closes_the_encoder_and_the_vectors_once() -> None:
+    source = SlowSource()
+    index = source.index()
     index.semantic_search("q")
     index.close()
     index.close()
-    assert opening.encoder.closed == 1
+    assert source.encoder.closed == 1
     with pytest.raises(IndexClosedError):
         index.semantic_search("q")
     with pytest.raises(IndexClosedError):
-        opening.vectors.nearest("passage", opening.encoder.encode(["q"]), 1)
-    untouched = Opening()
+        source.vectors.nearest("passage", source.encoder.encode(["q"]), 1)
+    untouched = SlowSource()
     untouched.index().close()
     assert untouched.opened == []
 
 
-def test_eight_threads_get_what_one_gets() -> None:
+def test_eight_threads_get_the_results_of_one_thread() -> None:
     chunks = random_corpus(Random(8), 80)
     index = vector_index(*chunks)
     random = Random(9)
@@ -422,7 +424,7 @@ def test_eight_threads_get_what_one_gets() -> None:
             index.hybrid_search(query),
             index.naive_embedding_search(query),
         )
-        return [[(hit.id, hit.score, hit.snippet) for hit in one.hits] for one in results]
+        return [[(hit.id, hit.score, hit.snippet) for hit in result.hits] for result in results]
 
     expected = [ask(query) for query in queries]
     barrier = threading.Barrier(8)
@@ -435,29 +437,29 @@ def test_eight_threads_get_what_one_gets() -> None:
         assert list(pool.map(work, range(8))) == [expected] * 8
 
 
-def test_weights_of_one_revision_may_go_by_two_names() -> None:
-    made_by = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
-    check_same_encoder(made_by, replace(made_by, name="/a/folder"), "here")
+def test_weights_of_one_revision_may_have_two_names() -> None:
+    maker = EncoderIdentity(kind="st", name="package", revision="ab" * 32, dimension=3)
+    check_same_encoder(maker, replace(maker, name="/a/folder"), "here")
     for change in ({"revision": "cd" * 32}, {"query_instruction": "Query: "}, {"dimension": 4}):
         with pytest.raises(VectorsMismatchError):
-            check_same_encoder(made_by, replace(made_by, **change), "here")
+            check_same_encoder(maker, replace(maker, **change), "here")
     endpoint = EncoderIdentity(kind="endpoint", name="a", revision="", dimension=3)
     with pytest.raises(VectorsMismatchError, match="made by a, but queries would be encoded by b"):
         check_same_encoder(endpoint, replace(endpoint, name="b"), "here")
 
 
 def test_closing_waits_for_searches_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    opening = Opening()
-    index = opening.index()
+    source = SlowSource()
+    index = source.index()
     started, released = threading.Event(), threading.Event()
-    nearest = opening.vectors.nearest
+    nearest = source.vectors.nearest
 
     def slow(*arguments: Any) -> Any:
         started.set()
         assert released.wait(10)
         return nearest(*arguments)
 
-    monkeypatch.setattr(opening.vectors, "nearest", slow)
+    monkeypatch.setattr(source.vectors, "nearest", slow)
     with ThreadPoolExecutor(2) as pool:
         search = pool.submit(index.semantic_search, "q")
         assert started.wait(10)

@@ -1,4 +1,4 @@
-"""A fixed share of the bench of vectors that stay with their texts."""
+"""A fixed part of the bench that checks vectors against their texts."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ STEPS = 7
 
 
 @pytest.mark.parametrize("seed", [20260, 20265, 20266, 20272, 20289])
-def test_searches_by_vectors_are_those_of_vectors_from_scratch_whatever_was_done(
+def test_searches_by_vectors_equal_those_of_a_fresh_embedding_after_any_sequence_of_steps(
     seed: int, tmp_path: Path
 ) -> None:
     outcome = run_sequence(seed, str(tmp_path / "index"), tmp_path, STEPS)

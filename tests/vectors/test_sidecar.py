@@ -1,4 +1,4 @@
-"""Sidecars: what is published, opened and searched exactly, and every damage an error."""
+"""Sidecars: published, opened and searched exactly; every kind of damage is an error."""
 
 import os
 import subprocess
@@ -47,11 +47,11 @@ from tests.support.vector_shards import (
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
-    """1,200 chunks of 3 sentences in three shards."""
+    """Publish 1,200 chunks of 3 sentences in three shards."""
     return publish(tmp_path_factory.mktemp("flat"), chunks_of(1_200), size=500)
 
 
-# What it finds
+# Searches
 
 
 @pytest.mark.parametrize("unit", VECTOR_UNITS)
@@ -59,21 +59,21 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> PublishedVectors:
 def test_flat_search_is_the_exact_cosine_in_order(
     published: PublishedVectors, unit: VectorUnit, queries: int
 ) -> None:
-    asked = unit_vectors(queries, seed=5)
-    with_sidecar = published.open()
-    found = with_sidecar.nearest(unit, asked, 20)
-    with_sidecar.close()
-    assert len(found) == queries
-    for query, some in zip(asked, found, strict=True):
-        assert nearly_equal(some, published.expected(unit, query, 20))
+    query_vectors = unit_vectors(queries, seed=5)
+    sidecar = published.open()
+    results = sidecar.nearest(unit, query_vectors, 20)
+    sidecar.close()
+    assert len(results) == queries
+    for query, hits in zip(query_vectors, results, strict=True):
+        assert nearly_equal(hits, published.expected(unit, query, 20))
 
 
-def test_half_precision_is_the_exact_cosine_of_what_is_stored(tmp_path: Path) -> None:
+def test_half_precision_search_is_the_exact_cosine_of_the_stored_vectors(tmp_path: Path) -> None:
     half = publish(tmp_path, chunks_of(300), size=100, dtype="float16")
-    asked = unit_vectors(3, seed=5)
-    found = half.open().nearest("sentence", asked, 10)
-    for query, some in zip(asked, found, strict=True):
-        assert nearly_equal(some, half.expected("sentence", query, 10, dtype="float16"))
+    queries = unit_vectors(3, seed=5)
+    results = half.open().nearest("sentence", queries, 10)
+    for query, hits in zip(queries, results, strict=True):
+        assert nearly_equal(hits, half.expected("sentence", query, 10, dtype="float16"))
 
 
 @given(
@@ -88,14 +88,16 @@ def test_equal_vectors_are_found_in_corpus_order(
 ) -> None:
     folder, number = tied
     chunks = chunks_of(300)
-    few = unit_vectors(distinct, seed)
+    distinct_vectors = unit_vectors(distinct, seed)
     rows = np.random.default_rng(seed).integers(0, distinct, 900)
-    vectors = {"sentence": few[rows], "passage": few[rows[:300]]}
-    one = publish(folder / f"{next(number)}", chunks, size=110, vectors=vectors)
-    sidecar = one.open()
-    asked = few[:queries] if queries <= distinct else few[:1]
-    for query, some in zip(asked, sidecar.nearest("sentence", asked, n), strict=True):
-        assert nearly_equal(some, one.expected("sentence", query, n))
+    vectors = {"sentence": distinct_vectors[rows], "passage": distinct_vectors[rows[:300]]}
+    published = publish(folder / f"{next(number)}", chunks, size=110, vectors=vectors)
+    sidecar = published.open()
+    query_vectors = distinct_vectors[:queries] if queries <= distinct else distinct_vectors[:1]
+    for query, hits in zip(
+        query_vectors, sidecar.nearest("sentence", query_vectors, n), strict=True
+    ):
+        assert nearly_equal(hits, published.expected("sentence", query, n))
     sidecar.close()
 
 
@@ -104,26 +106,28 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Iterator[int]]
     return tmp_path_factory.mktemp("tied"), iter(range(10_000))
 
 
-def test_blocks_that_cut_shards_change_nothing(
+def test_blocks_that_divide_shards_do_not_change_the_results(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact, "block_rows", lambda *_, **__: 7)
     monkeypatch.setattr(exact, "_RESCORED", 5)
-    asked = unit_vectors(3, seed=6)
-    for query, some in zip(asked, published.open().nearest("sentence", asked, 30), strict=True):
-        assert nearly_equal(some, published.expected("sentence", query, 30))
+    queries = unit_vectors(3, seed=6)
+    for query, hits in zip(queries, published.open().nearest("sentence", queries, 30), strict=True):
+        assert nearly_equal(hits, published.expected("sentence", query, 30))
 
 
-def test_fewer_rows_than_asked_for_are_all_rows(published: PublishedVectors) -> None:
-    (found,) = published.open().nearest("passage", unit_vectors(1), 10_000)
-    assert len(found) == 1_200
+def test_a_search_for_more_rows_than_exist_returns_all_rows(published: PublishedVectors) -> None:
+    (hits,) = published.open().nearest("passage", unit_vectors(1), 10_000)
+    assert len(hits) == 1_200
     assert published.open().nearest("passage", unit_vectors(0), 5) == []
 
 
 def test_a_unit_without_rows_finds_nothing(tmp_path: Path) -> None:
-    one = publish(tmp_path, [chunk(0, "a", "Title")])
-    assert one.open().nearest("sentence", unit_vectors(2), 5) == [[], []]
-    assert [each.ordinal for each in one.open().nearest("passage", unit_vectors(1), 5)[0]] == [0]
+    published = publish(tmp_path, [chunk(0, "a", "Title")])
+    assert published.open().nearest("sentence", unit_vectors(2), 5) == [[], []]
+    assert [hit.ordinal for hit in published.open().nearest("passage", unit_vectors(1), 5)[0]] == [
+        0
+    ]
 
 
 def test_a_unit_that_was_left_out_is_not_served(tmp_path: Path) -> None:
@@ -157,21 +161,21 @@ def test_queries_that_cannot_be_answered_are_refused(
     assert raised.value.what == what
 
 
-# What it is
+# The files of a sidecar
 
 
-def test_the_manifest_tells_what_was_embedded(published: PublishedVectors) -> None:
-    made = published.vector_manifest
-    assert made.encoder == ENCODER
-    assert (made.rows, made.chunks) == ({"sentence": 3_600, "passage": 1_200}, 1_200)
-    assert (made.index, made.nprobe) == (
+def test_the_manifest_describes_the_embedding(published: PublishedVectors) -> None:
+    manifest = published.vector_manifest
+    assert manifest.encoder == ENCODER
+    assert (manifest.rows, manifest.chunks) == ({"sentence": 3_600, "passage": 1_200}, 1_200)
+    assert (manifest.index, manifest.nprobe) == (
         {"sentence": "flat", "passage": "flat"},
         {"sentence": 0, "passage": 0},
     )
-    assert made.fingerprint == published.manifest.fingerprint
-    assert len(made.shards) == 3
+    assert manifest.fingerprint == published.manifest.fingerprint
+    assert len(manifest.shards) == 3
     text = (published.folder / MANIFEST).read_text()
-    assert VectorManifest.from_json(text, "here") == made == published.open().manifest
+    assert VectorManifest.from_json(text, "here") == manifest == published.open().manifest
 
 
 def test_nothing_but_the_sidecar_is_left_in_its_folder(published: PublishedVectors) -> None:
@@ -183,21 +187,21 @@ def test_nothing_but_the_sidecar_is_left_in_its_folder(published: PublishedVecto
 
 
 def test_a_moved_folder_opens(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(30))
-    before = one.open().nearest("sentence", unit_vectors(2), 5)
-    one.root.rename(tmp_path / "elsewhere")
-    moved = open_vectors(tmp_path / "elsewhere", Untouched(one.manifest), "index")
+    published = publish(tmp_path, chunks_of(30))
+    before = published.open().nearest("sentence", unit_vectors(2), 5)
+    published.root.rename(tmp_path / "elsewhere")
+    moved = open_vectors(tmp_path / "elsewhere", Untouched(published.manifest), "index")
     assert moved.nearest("sentence", unit_vectors(2), 5) == before
 
 
 def test_opening_reads_no_vectors_and_verifying_reads_them(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(30))
-    path = shard_file(one.folder, 0, "sentence.npy")
-    path.unlink()  # it is linked with that in the work folder
+    published = publish(tmp_path, chunks_of(30))
+    path = shard_file(published.folder, 0, "sentence.npy")
+    path.unlink()  # It is linked to the file in the work folder.
     data = bytearray(shard_file(tmp_path / "work", 0, "sentence.npy").read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    sidecar = one.open()
+    sidecar = published.open()
     with pytest.raises(VectorsDamagedError) as raised:
         sidecar.verify()
     assert str(raised.value) == (
@@ -209,22 +213,22 @@ def test_opening_reads_no_vectors_and_verifying_reads_them(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["sentence.ordinals.npy", "column-00.text.npy", "shard-00000.passage.npy"]
 )
-def test_opening_finds_a_file_that_was_cut_or_is_missing(tmp_path: Path, name: str) -> None:
-    one = publish(tmp_path, chunks_of(30))
-    path = one.folder / name
+def test_opening_detects_a_truncated_or_missing_file(tmp_path: Path, name: str) -> None:
+    published = publish(tmp_path, chunks_of(30))
+    path = published.folder / name
     size = path.stat().st_size
     os.truncate(path, size - 8)
     with pytest.raises(VectorsDamagedError) as raised:
-        one.open()
+        published.open()
     assert raised.value.what == f"The file has {size - 8:,} bytes, not {size:,}."
     path.unlink()
     with pytest.raises(VectorsDamagedError) as raised:
-        one.open()
+        published.open()
     assert raised.value.what == "A file is missing."
     assert raised.value.where == str(path)
 
 
-def test_where_there_are_no_vectors_the_error_tells_how_to_make_them(tmp_path: Path) -> None:
+def test_the_error_of_missing_vectors_names_the_command_that_makes_them(tmp_path: Path) -> None:
     manifest = manifest_of(chunks_of(3))
     for root in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(VectorsNotFoundError) as raised:
@@ -236,16 +240,16 @@ def test_where_there_are_no_vectors_the_error_tells_how_to_make_them(tmp_path: P
 
 
 def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(3))
-    path = one.folder / MANIFEST
+    published = publish(tmp_path, chunks_of(3))
+    path = published.folder / MANIFEST
     path.write_text(path.read_text().replace('"format_version":2', '"format_version":9', 1))
     with pytest.raises(VectorsVersionError) as raised:
-        one.open()
+        published.open()
     assert raised.value.what == "The vectors have format version 9."
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         (
             {"name": "minilm", "revision": "2"},
@@ -265,14 +269,14 @@ def test_a_sidecar_of_another_version_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_sidecar_of_another_model_is_refused_naming_both(
-    published: PublishedVectors, other: dict[str, str], told: str
+    published: PublishedVectors, other: dict[str, str], message: str
 ) -> None:
     fields = {"kind": "hashing", "name": "words", "revision": "1", "dimension": DIMENSION}
     identity = EncoderIdentity(**{**fields, **other})
     with pytest.raises(VectorsMismatchError) as raised:
         open_vectors(published.root, Untouched(published.manifest), "index", encoder=identity)
     assert str(raised.value) == (
-        f"{told}\nWhere: {published.folder}\nAllowed: the encoder that made the vectors\n"
+        f"{message}\nWhere: {published.folder}\nAllowed: the encoder that made the vectors\n"
         "Do: Name that one, or embed the index again with the other."
     )
 
@@ -302,15 +306,15 @@ def test_threads_search_at_once_and_calls_after_closing_are_refused(
     published: PublishedVectors,
 ) -> None:
     sidecar = published.open()
-    asked = unit_vectors(4, seed=7)
-    expected = sidecar.nearest("sentence", asked, 10)
+    queries = unit_vectors(4, seed=7)
+    expected = sidecar.nearest("sentence", queries, 10)
     wrong: list[object] = []
 
     def search() -> None:
         for _ in range(20):
-            found = sidecar.nearest("sentence", asked, 10)
-            if found != expected:
-                wrong.append(found)
+            results = sidecar.nearest("sentence", queries, 10)
+            if results != expected:
+                wrong.append(results)
 
     threads = [threading.Thread(target=search) for _ in range(4)]
     for thread in threads:
@@ -321,18 +325,18 @@ def test_threads_search_at_once_and_calls_after_closing_are_refused(
     sidecar.close()
     sidecar.close()
     with pytest.raises(IndexClosedError):
-        sidecar.nearest("sentence", asked, 10)
+        sidecar.nearest("sentence", queries, 10)
     with pytest.raises(IndexClosedError):
         sidecar.verify()
 
 
 def test_closing_frees_the_maps(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(80), index="IVF2,Flat")
-    sidecar = one.open()
+    published = publish(tmp_path, chunks_of(80), index="IVF2,Flat")
+    sidecar = published.open()
     sidecar.nearest("sentence", unit_vectors(1), 3)
-    assert str(one.folder) in Path("/proc/self/maps").read_text()
+    assert str(published.folder) in Path("/proc/self/maps").read_text()
     sidecar.close()
-    assert str(one.folder) not in Path("/proc/self/maps").read_text()
+    assert str(published.folder) not in Path("/proc/self/maps").read_text()
 
 
 # Publishing
@@ -391,15 +395,15 @@ def test_two_processes_do_not_publish_at_once(tmp_path: Path) -> None:
     chunks = chunks_of(3)
     write_shards(tmp_path / "work", chunks)
     (tmp_path / "vectors").mkdir()
-    held = hold(tmp_path / "vectors" / "publishing.lock", "vectors ")
+    lock = hold(tmp_path / "vectors" / "publishing.lock", "vectors ")
     with pytest.raises(VectorsLockedError) as raised:
         _publish(tmp_path, chunks)
     assert raised.value.what == f"Process {os.getpid()} is publishing vectors there."
-    os.close(held)
+    os.close(lock)
     _publish(tmp_path, chunks)
 
 
-def test_publishing_again_replaces_what_was_there(tmp_path: Path) -> None:
+def test_publishing_again_replaces_the_previous_sidecar(tmp_path: Path) -> None:
     chunks = chunks_of(30)
     first = publish(tmp_path, chunks)
     reader = first.open()
@@ -438,7 +442,7 @@ publish_shards(folder / "work", folder / "vectors", chunks_of(90), **options)
         ("taking checksums", 3),
     ],
 )
-def test_a_kill_while_publishing_leaves_nothing_half_done_and_is_gone_on_from(
+def test_publishing_that_was_killed_leaves_nothing_half_done_and_is_resumed(
     tmp_path: Path, stage: str, done: int
 ) -> None:
     chunks = chunks_of(90)
@@ -450,21 +454,21 @@ def test_a_kill_while_publishing_leaves_nothing_half_done_and_is_gone_on_from(
     manifest = manifest_of(chunks)
     with pytest.raises(VectorsNotFoundError):
         open_vectors(tmp_path / "vectors", Untouched(manifest), "index")
-    made = _publish(tmp_path, chunks, index="IVF2,PQ8x4")
-    one = PublishedVectors(tmp_path / "vectors", chunks, vectors, manifest, made)
-    sidecar = one.open()
+    vector_manifest = _publish(tmp_path, chunks, index="IVF2,PQ8x4")
+    published = PublishedVectors(tmp_path / "vectors", chunks, vectors, manifest, vector_manifest)
+    sidecar = published.open()
     sidecar.verify()
     query = unit_vectors(1, seed=2)
     assert nearly_equal(
-        sidecar.nearest("sentence", query, 20)[0], one.expected("sentence", query[0], 20)
+        sidecar.nearest("sentence", query, 20)[0], published.expected("sentence", query[0], 20)
     )
-    assert not list(one.root.glob("*.new")) + list(one.folder.glob("*.part"))
+    assert not list(published.root.glob("*.new")) + list(published.folder.glob("*.part"))
 
 
-def test_a_replacement_that_was_cut_off_between_two_renames_is_undone(tmp_path: Path) -> None:
-    one = publish(tmp_path, chunks_of(5))
-    one.folder.rename(one.folder.with_name(one.folder.name + ".old"))
+def test_a_replacement_interrupted_between_two_renames_is_undone(tmp_path: Path) -> None:
+    published = publish(tmp_path, chunks_of(5))
+    published.folder.rename(published.folder.with_name(published.folder.name + ".old"))
     (tmp_path / "work" / "shard-00000.json").unlink()
     with pytest.raises(VectorsNotFoundError, match="There are no shards"):
         _publish(tmp_path, chunks_of(5))
-    one.open().close()
+    published.open().close()

@@ -1,4 +1,4 @@
-"""Vectors that are older than their index: what it has unchanged is served, the rest refused."""
+"""Vectors older than their index: those of unchanged passages are served, the rest refused."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def published(request: pytest.FixtureRequest, tmp_path: Path) -> PublishedVector
     return publish(tmp_path, chunks_of(120), size=50, index=request.param)
 
 
-class Reading:
+class ScannedIndex:
     """An index of chunks that counts how often it is read through."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
@@ -55,75 +55,79 @@ class Reading:
         return self._engine.scan(scope)
 
 
-def _open(one: PublishedVectors, chunks: Sequence[Chunk], *, allow_stale: bool = False) -> Sidecar:
-    return open_vectors(one.root, Reading(chunks), "index", allow_stale=allow_stale)
+def _open(
+    published: PublishedVectors, chunks: Sequence[Chunk], *, allow_stale: bool = False
+) -> Sidecar:
+    return open_vectors(published.root, ScannedIndex(chunks), "index", allow_stale=allow_stale)
 
 
-def _is_exact_over(sidecar: Sidecar, one: PublishedVectors, chunks: Sequence[Chunk]) -> bool:
-    """Whether a search finds what numpy finds among the vectors of these chunks."""
-    kept = {each.ordinal for each in chunks}
+def _is_exact_over(sidecar: Sidecar, published: PublishedVectors, chunks: Sequence[Chunk]) -> bool:
+    """Return whether a search finds what numpy finds among the vectors of these chunks."""
+    ordinals = {chunk.ordinal for chunk in chunks}
     inside = np.array(
-        [each.ordinal in kept for each in one.chunks for _ in rows_of(each, "sentence")]
+        [
+            chunk.ordinal in ordinals
+            for chunk in published.chunks
+            for _ in rows_of(chunk, "sentence")
+        ]
     )
-    found = sidecar.nearest("sentence", QUERY, 500)[0]
-    return nearly_equal(found, one.expected("sentence", QUERY[0], 500, inside))
+    hits = sidecar.nearest("sentence", QUERY, 500)[0]
+    return nearly_equal(hits, published.expected("sentence", QUERY[0], 500, inside))
 
 
 def test_deleted_passages_are_not_found(published: PublishedVectors) -> None:
-    left = [each for number, each in enumerate(published.chunks) if number % 5]
-    sidecar = _open(published, left)
+    remaining = [chunk for number, chunk in enumerate(published.chunks) if number % 5]
+    sidecar = _open(published, remaining)
     assert sidecar.stale is None
-    assert _is_exact_over(sidecar, published, left)
+    assert _is_exact_over(sidecar, published, remaining)
     german = Scope((KeywordEquals("lang", "de"),))
     assert len(sidecar.nearest("passage", QUERY, 500, german)[0]) == 48
 
 
-def test_what_is_deleted_is_kept_in_a_file_and_not_asked_for_again(
-    published: PublishedVectors,
-) -> None:
-    left = published.chunks[7:]
+def test_deletions_are_stored_in_a_file_and_not_computed_again(published: PublishedVectors) -> None:
+    remaining = published.chunks[7:]
     before = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
-    _open(published, left)
-    sidecar = open_vectors(published.root, Untouched(manifest_of(left)), "index")
-    assert _is_exact_over(sidecar, published, left)
-    name = f"served-{manifest_of(left).placement[:16]}.bits"
+    _open(published, remaining)
+    sidecar = open_vectors(published.root, Untouched(manifest_of(remaining)), "index")
+    assert _is_exact_over(sidecar, published, remaining)
+    name = f"served-{manifest_of(remaining).placement[:16]}.bits"
     after = {path.name: path.stat().st_mtime_ns for path in published.folder.iterdir()}
-    assert {**before, name: after[name]} == after  # nothing else was touched
+    assert {**before, name: after[name]} == after  # No other file was touched.
     published.open().verify()
 
 
-def test_each_state_of_an_index_has_its_own_deletions(published: PublishedVectors) -> None:
-    for left in (published.chunks[3:], published.chunks[9:], published.chunks[:60]):
-        assert _is_exact_over(_open(published, left), published, left)
+def test_each_state_of_an_index_has_its_own_file_of_deletions(published: PublishedVectors) -> None:
+    for remaining in (published.chunks[3:], published.chunks[9:], published.chunks[:60]):
+        assert _is_exact_over(_open(published, remaining), published, remaining)
     assert _is_exact_over(published.open(), published, published.chunks)
 
 
-def test_a_file_of_what_is_served_that_is_damaged_is_made_anew(published: PublishedVectors) -> None:
-    left = published.chunks[7:]
-    _open(published, left)
+def test_a_damaged_file_of_deletions_is_rewritten(published: PublishedVectors) -> None:
+    remaining = published.chunks[7:]
+    _open(published, remaining)
     (path,) = published.folder.glob("served-*")
     data = path.read_bytes()
     for damage in (data[:-2] + bytes([data[-2] ^ 1]) + data[-1:], b"", b"{}\n", data[:40]):
         path.write_bytes(damage)
-        assert _is_exact_over(_open(published, left), published, left)
+        assert _is_exact_over(_open(published, remaining), published, remaining)
         assert path.read_bytes() == data
 
 
-def test_of_what_is_served_only_the_last_files_are_kept(published: PublishedVectors) -> None:
-    for gone in range(1, 12):
-        _open(published, published.chunks[gone:]).close()
+def test_only_the_most_recent_files_of_deletions_are_kept(published: PublishedVectors) -> None:
+    for deleted in range(1, 12):
+        _open(published, published.chunks[deleted:]).close()
     assert len(list(published.folder.glob("served-*"))) == 8
 
 
-def test_deletions_are_masked_where_the_folder_cannot_be_written(
+def test_deletions_are_masked_although_the_folder_cannot_be_written(
     published: PublishedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("read-only")
 
     monkeypatch.setattr("arag_search.vectors.storage.finding.write_difference", refuse)
-    left = published.chunks[7:]
-    assert _is_exact_over(_open(published, left), published, left)
+    remaining = published.chunks[7:]
+    assert _is_exact_over(_open(published, remaining), published, remaining)
 
 
 def test_an_index_from_which_all_was_deleted_finds_nothing(published: PublishedVectors) -> None:
@@ -143,9 +147,7 @@ def test_added_passages_are_an_error_that_names_only_missing(published: Publishe
     )
 
 
-def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(
-    published: PublishedVectors,
-) -> None:
+def test_stale_vectors_are_served_with_a_note_if_allowed(published: PublishedVectors) -> None:
     grown = [*published.chunks[3:], *chunks_of(4, first=120)]
     sidecar = _open(published, grown, allow_stale=True)
     assert sidecar.stale == (
@@ -153,16 +155,18 @@ def test_stale_vectors_are_served_where_that_is_allowed_and_say_so(
         " found by meaning."
     )
     assert _is_exact_over(sidecar, published, published.chunks[3:])
-    # what was found out is kept for the next time
-    again = open_vectors(published.root, Untouched(manifest_of(grown)), "index", allow_stale=True)
-    assert again.stale == sidecar.stale
-    assert _is_exact_over(again, published, published.chunks[3:])
+    # The difference is stored for the next opening.
+    reopened = open_vectors(
+        published.root, Untouched(manifest_of(grown)), "index", allow_stale=True
+    )
+    assert reopened.stale == sidecar.stale
+    assert _is_exact_over(reopened, published, published.chunks[3:])
 
 
-def test_only_the_text_of_new_passages_is_read_where_that_proves_the_others(
+def test_only_the_text_of_new_passages_is_read_if_that_proves_the_others(
     published: PublishedVectors,
 ) -> None:
-    index = Reading([*published.chunks[3:], *chunks_of(4, first=120)])
+    index = ScannedIndex([*published.chunks[3:], *chunks_of(4, first=120)])
     open_vectors(published.root, index, "index", allow_stale=True).close()
     assert index.scans == 0
 
@@ -183,20 +187,20 @@ def test_vectors_of_other_passages_at_the_same_places_are_refused(
         )
 
 
-def _moved(chunks: Sequence[Chunk], first: int) -> list[Chunk]:
-    """The same passages from the ``first`` on in reverse order, at the same places."""
+def _reversed_from(chunks: Sequence[Chunk], first: int) -> list[Chunk]:
+    """Reverse the order of the passages from ``first`` on, at the same places."""
     tail = chunks[first:]
-    turned = [
-        replace(moved, ordinal=place.ordinal)
-        for moved, place in zip(reversed(tail), tail, strict=True)
+    reversed_tail = [
+        replace(chunk, ordinal=original.ordinal)
+        for chunk, original in zip(reversed(tail), tail, strict=True)
     ]
-    return [*chunks[:first], *turned]
+    return [*chunks[:first], *reversed_tail]
 
 
-def test_of_the_same_passages_in_another_order_only_those_that_stayed_are_served(
+def test_of_reordered_passages_only_those_in_their_old_places_are_served(
     published: PublishedVectors,
 ) -> None:
-    moved = _moved(published.chunks, 50)
+    moved = _reversed_from(published.chunks, 50)
     assert manifest_of(moved).fingerprint == published.manifest.fingerprint
     with pytest.raises(VectorsStaleError, match="70 of 120 passages have no vectors"):
         _open(published, moved)
@@ -217,7 +221,7 @@ def test_passages_whose_metadata_or_sentences_changed_are_not_served(
     assert _is_exact_over(sidecar, published, rest)
 
 
-def test_an_index_that_does_not_state_its_placement_is_refused_with_what_adds_it(
+def test_an_index_without_a_placement_is_refused_with_the_command_that_adds_it(
     published: PublishedVectors,
 ) -> None:
     index = Untouched(replace(published.manifest, placement=""))
@@ -231,44 +235,42 @@ def test_an_index_that_does_not_state_its_placement_is_refused_with_what_adds_it
     )
 
 
-def test_a_roll_back_finds_the_vectors_of_before(published: PublishedVectors) -> None:
-    grown, made = _grow(published, published.chunks)
+def test_a_roll_back_finds_the_previous_vectors(published: PublishedVectors) -> None:
+    grown, vector_manifest = _grow(published, published.chunks)
     assert _is_exact_over(grown.open(), grown, grown.chunks)
     assert _is_exact_over(published.open(), published, published.chunks)
-    assert made != published.vector_manifest
+    assert vector_manifest != published.vector_manifest
 
 
-def test_of_several_sidecars_the_one_that_lacks_nothing_is_taken(
-    published: PublishedVectors,
-) -> None:
+def test_of_several_sidecars_the_complete_one_is_used(published: PublishedVectors) -> None:
     grown, _ = _grow(published, published.chunks)
-    left = grown.chunks[5:]
-    sidecar = _open(published, left)
+    remaining = grown.chunks[5:]
+    sidecar = _open(published, remaining)
     assert sidecar.path == grown.folder
-    assert _is_exact_over(sidecar, grown, left)
+    assert _is_exact_over(sidecar, grown, remaining)
 
 
-def test_rows_of_texts_that_are_gone_are_dead_and_not_found(published: PublishedVectors) -> None:
-    left = [each for number, each in enumerate(published.chunks) if number % 7]
-    grown, made = _grow(published, left)
-    assert made.dead_rows == {"sentence": 54, "passage": 18}
+def test_rows_of_deleted_texts_are_dead_and_not_found(published: PublishedVectors) -> None:
+    remaining = [chunk for number, chunk in enumerate(published.chunks) if number % 7]
+    grown, vector_manifest = _grow(published, remaining)
+    assert vector_manifest.dead_rows == {"sentence": 54, "passage": 18}
     sidecar = grown.open()
     assert sidecar.stale is None
     assert _is_exact_over(sidecar, grown, grown.chunks)
     sidecar.verify()
-    # and once more, with deletions after those
+    # Further deletions are served as well.
     fewer = grown.chunks[10:]
     assert _is_exact_over(_open(grown, fewer), grown, fewer)
 
 
 def test_rows_keep_their_vectors_wherever_their_texts_move(published: PublishedVectors) -> None:
-    moved = _moved(published.chunks, 0)
+    moved = _reversed_from(published.chunks, 0)
     manifest = manifest_of(moved)
     placement = write_placement(published.root.parent / "placement", moved)
     shards = published.vector_manifest.shards_in(published.folder)
     reuse = find_reuse(placement, VECTOR_UNITS, shards, lambda *_: None)
     assert (reuse.linked, reuse.missing_rows()) == (shards, 0)
-    made = publish_sidecar(
+    vector_manifest = publish_sidecar(
         shards,
         placement,
         published.root,
@@ -279,7 +281,7 @@ def test_rows_keep_their_vectors_wherever_their_texts_move(published: PublishedV
         manifest=manifest,
         earlier=published.folder,
     )
-    turned = {
+    reversed_vectors = {
         unit: np.concatenate(
             [
                 published.vectors[unit][rows]
@@ -288,61 +290,71 @@ def test_rows_keep_their_vectors_wherever_their_texts_move(published: PublishedV
         )
         for unit in VECTOR_UNITS
     }
-    now = PublishedVectors(published.root, moved, turned, manifest, made)
-    sidecar = now.open()
-    assert _is_exact_over(sidecar, now, moved)
+    republished = PublishedVectors(
+        published.root, moved, reversed_vectors, manifest, vector_manifest
+    )
+    sidecar = republished.open()
+    assert _is_exact_over(sidecar, republished, moved)
     german = Scope((KeywordEquals("lang", "de"),))
     inside = np.array(
-        [each.metadata["lang"] == "de" for each in moved for _ in rows_of(each, "sentence")]
+        [chunk.metadata["lang"] == "de" for chunk in moved for _ in rows_of(chunk, "sentence")]
     )
     in_scope = sidecar.nearest("sentence", QUERY, 500, german)[0]
-    assert nearly_equal(in_scope, now.expected("sentence", QUERY[0], 500, inside))
+    assert nearly_equal(in_scope, republished.expected("sentence", QUERY[0], 500, inside))
     for name in ("shard-00000.sentence.npy", "sentence.faiss", "sentence.ivfdata"):
         if (published.folder / name).exists():
-            assert (published.folder / name).samefile(now.folder / name)
+            assert (published.folder / name).samefile(republished.folder / name)
 
 
 def _rows_of_chunks(chunks: Sequence[Chunk], unit: VectorUnit) -> list[list[int]]:
-    counts = [len(rows_of(each, unit)) for each in chunks]
+    counts = [len(rows_of(chunk, unit)) for chunk in chunks]
     ends = np.cumsum(counts).tolist()
     return [list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)]
 
 
-def _grow(one: PublishedVectors, left: Sequence[Chunk]) -> tuple[PublishedVectors, VectorManifest]:
-    """The sidecar of an index of which ``left`` remained and to which 90 chunks were added."""
+def _grow(
+    published: PublishedVectors, remaining: Sequence[Chunk]
+) -> tuple[PublishedVectors, VectorManifest]:
+    """Publish the sidecar of an index of the ``remaining`` chunks and 90 added ones."""
     new = chunks_of(90, first=120)
-    work = one.root.parent / "more"
+    work = published.root.parent / "more"
     added = write_shards(work, new, size=60, seed=8)
-    now = [*left, *new]
-    manifest = manifest_of(now)
-    placement = write_placement(work / "placement", now)
+    chunks = [*remaining, *new]
+    manifest = manifest_of(chunks)
+    placement = write_placement(work / "placement", chunks)
     reuse = find_reuse(
         placement,
         VECTOR_UNITS,
-        [*one.vector_manifest.shards_in(one.folder), *shards_in(work)],
+        [*published.vector_manifest.shards_in(published.folder), *shards_in(work)],
         lambda *_: None,
     )
     assert reuse.missing_rows() == 0
-    made = publish_sidecar(
+    vector_manifest = publish_sidecar(
         reuse.linked,
         placement,
-        one.root,
+        published.root,
         encoder=ENCODER,
         units=VECTOR_UNITS,
         dtype="float32",
         manifest=manifest,
-        earlier=one.folder,
+        earlier=published.folder,
     )
-    kept = {each.id for each in left}
-    every = {
+    remaining_ids = {chunk.id for chunk in remaining}
+    vectors = {
         unit: np.concatenate(
             (
-                one.vectors[unit][
-                    [each.id in kept for each in one.chunks for _ in rows_of(each, unit)]
+                published.vectors[unit][
+                    [
+                        chunk.id in remaining_ids
+                        for chunk in published.chunks
+                        for _ in rows_of(chunk, unit)
+                    ]
                 ],
                 added[unit],
             )
         )
         for unit in VECTOR_UNITS
     }
-    return PublishedVectors(one.root, now, every, manifest, made), made
+    return PublishedVectors(
+        published.root, chunks, vectors, manifest, vector_manifest
+    ), vector_manifest
