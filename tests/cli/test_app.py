@@ -51,7 +51,7 @@ def test_without_arguments_the_commands_are_listed(
         "  index        Build an index from a corpus.",
         "  embed        Make vectors of sentences and passages, for semantic search.",
         "  delete       Delete documents, with all of their passages, from an index.",
-        "  compact      Merge what updates left behind.",
+        "  compact      Merge the segments that updates left behind.",
         "  search       Search an index and print the reply that a model would see.",
         "  ask          Answer a question from an index, with its evidence.",
         "  mcp          Serve indexes to models over MCP, the Model Context Protocol.",
@@ -65,7 +65,7 @@ def test_without_arguments_the_commands_are_listed(
         "  score        Score a run against gold answers, overall and by type.",
         "  view         Make a page that shows a run in a browser.",
         "  unavailable  Take evidence away, to see whether a model then says so.",
-        "  opensearch   Start and end local OpenSearch nodes, without Docker.",
+        "  opensearch   Start and stop local OpenSearch nodes, without Docker.",
     ]
     assert re.fullmatch(r"arag-search \d+\.\d+\.\d+\n", arag("--version").out)
 
