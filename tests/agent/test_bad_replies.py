@@ -1,4 +1,4 @@
-"""Replies of endpoints that are cut off, absurd or malformed: each costs its own question at most,
+"""A reply of an endpoint that is cut off, absurd or malformed costs its own question at most,
 and no figure of a run."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def index() -> Index:
     return index_of(*VIVALDI)
 
 
-def asked(index: Index, *replies: ModelReply, preset: str = "logical_read") -> Record:
+def ask(index: Index, *replies: ModelReply, preset: str = "logical_read") -> Record:
     return Agent(index, load_preset(preset), ScriptedModel(replies)).ask(QUESTION.text, "q0")
 
 
@@ -77,24 +77,24 @@ def test_a_finish_reason_says_whether_a_reply_is_cut_off(reason: object, cut: st
 def test_an_answer_that_is_cut_off_is_a_failure_that_keeps_its_text(
     index: Index, preset: str
 ) -> None:
-    made = asked(index, CUT, preset=preset)
-    assert (made.status, made.answer, made.answer_short) == ("failed", "Answer: Vien", "")
-    assert (made.citation, made.cited_ids) == (None, ())
-    assert made.failure == (
+    answer = ask(index, CUT, preset=preset)
+    assert (answer.status, answer.answer, answer.answer_short) == ("failed", "Answer: Vien", "")
+    assert (answer.citation, answer.cited_ids) == (None, ())
+    assert answer.failure == (
         "ModelReplyError: The answer was cut off: it reached the most tokens that a reply may "
         "have.\n"
         "Where: model scripted, finish reason length\n"
         "Do: Allow the model longer replies, or try another model."
     )
-    score = score_question(QUESTION, made)
+    score = score_question(QUESTION, answer)
     assert (score.status, score.exact_match, score.f1, score.contain_accuracy) == (
         "failed",
         0,
         0,
         0,
     )
-    shown = trajectory_text(made, "scripted")
-    assert "What there is of an answer, as the model wrote it:\nAnswer: Vien" in shown
+    text = trajectory_text(answer, "scripted")
+    assert "What there is of an answer, as the model wrote it:\nAnswer: Vien" in text
 
 
 def test_a_forced_answer_that_is_cut_off_fails_too_and_says_why_where_it_is_empty(
@@ -102,24 +102,24 @@ def test_a_forced_answer_that_is_cut_off_fails_too_and_says_why_where_it_is_empt
 ) -> None:
     search = ModelReply("", (ToolCall("a", "logical_search", '{"query": "opera"}'),))
     settings = load_preset("logical_read").model_copy(update={"max_loops": 1})
-    withheld = ModelReply("Answer: V", cut="content_filter")
-    made = Agent(index, settings, ScriptedModel([search, withheld])).ask("Who?")
-    assert made.status == "failed"
-    assert "a filter of the endpoint withheld the rest" in (made.failure or "")
-    empty = ModelReply("", cut="length")
-    made = asked(index, empty, empty)
-    assert (made.failure or "").startswith(
+    partial_reply = ModelReply("Answer: V", cut="content_filter")
+    answer = Agent(index, settings, ScriptedModel([search, partial_reply])).ask("Who?")
+    assert answer.status == "failed"
+    assert "a filter of the endpoint withheld the rest" in (answer.failure or "")
+    empty_reply = ModelReply("", cut="length")
+    answer = ask(index, empty_reply, empty_reply)
+    assert (answer.failure or "").startswith(
         "ModelReplyError: The model replied twice with neither text nor a tool call; it reached "
     )
 
 
-def test_a_call_in_a_reply_that_is_cut_off_is_run_where_it_is_whole(index: Index) -> None:
+def test_a_complete_call_in_a_reply_that_is_cut_off_is_run(index: Index) -> None:
     call = ToolCall("a", "logical_search", '{"query": "opera"}')
-    made = asked(index, ModelReply("", (call,), cut="length"), ModelReply("Answer: x"))
-    assert (made.status, made.trajectory[0].status) == ("answered", "ok")
+    answer = ask(index, ModelReply("", (call,), cut="length"), ModelReply("Answer: x"))
+    assert (answer.status, answer.trajectory[0].status) == ("answered", "ok")
 
 
-def test_a_cut_is_recorded_and_replayed(index: Index, tmp_path: Path) -> None:
+def test_the_reason_of_a_cut_is_recorded_and_replayed(index: Index, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     recording = RecordingModel(ScriptedModel([CUT]), file)
     request = ModelRequest(())
@@ -153,16 +153,14 @@ ABSURD: tuple[object, ...] = (
 
 @pytest.mark.parametrize("tokens", ABSURD)
 @pytest.mark.parametrize("field", ["prompt_tokens", "completion_tokens"])
-def test_usage_that_cannot_be_is_not_reported(field: str, tokens: object) -> None:
+def test_impossible_usage_is_not_reported(field: str, tokens: object) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 4, field: tokens}
     assert read_reply(body(usage=usage), 1) == ModelReply("Ada")
 
 
-def test_a_number_too_long_for_python_is_no_reason_to_lose_a_reply() -> None:
-    written = body(usage={"prompt_tokens": 1, "completion_tokens": 2}).replace(
-        "2}", f"{'9' * 5000}}}"
-    )
-    assert read_reply(written, 1) == ModelReply("Ada")
+def test_a_number_too_long_for_python_does_not_lose_a_reply() -> None:
+    text = body(usage={"prompt_tokens": 1, "completion_tokens": 2}).replace("2}", f"{'9' * 5000}}}")
+    assert read_reply(text, 1) == ModelReply("Ada")
 
 
 @pytest.mark.parametrize("tokens", [-(10**6), 10**30, 10**400])
@@ -170,22 +168,24 @@ def test_one_reply_with_absurd_usage_ends_no_run_and_lowers_no_cost(
     index: Index, tmp_path: Path, tokens: int
 ) -> None:
     def script(request: ModelRequest) -> ModelReply:
-        used = tokens if request.question_id == "q1" else 10
-        return ModelReply("Answer: x", usage=Usage(used, used, "endpoint"))
+        count = tokens if request.question_id == "q1" else 10
+        return ModelReply("Answer: x", usage=Usage(count, count, "endpoint"))
 
-    questions = [replace(QUESTION, id=f"q{at}", text=f"Who is {at}?") for at in range(3)]
+    questions = [
+        replace(QUESTION, id=f"q{number}", text=f"Who is {number}?") for number in range(3)
+    ]
     outcome = run(
         index, questions, load_preset("logical_read"), ScriptedModel(script), tmp_path,
         prices=PRICES, options=RunOptions(max_cost_usd=1.0),
     )  # fmt: skip
     assert (outcome.tally.answered, outcome.tally.failed, outcome.stopped) == (3, 0, None)
     records = read_records(tmp_path).by_id
-    assert [records[f"q{at}"].usage.source for at in range(3)] == [
+    assert [records[f"q{number}"].usage.source for number in range(3)] == [
         "endpoint",
         "counted",
         "endpoint",
     ]
-    assert all(0 < (one.total_cost or 0) < 1 for one in records.values())
+    assert all(0 < (entry.total_cost or 0) < 1 for entry in records.values())
 
 
 # Any other reply
@@ -212,12 +212,12 @@ FIELDS = st.sampled_from(
     usage=JSON | st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens"]), JSON),
     choices=st.none() | JSON,
 )
-def test_any_reply_is_read_or_refused_in_words_of_ours(
+def test_any_reply_is_read_or_refused_with_a_message_of_ours(
     message: object, more: dict[str, object], usage: object, choices: object
 ) -> None:
-    written: dict[str, object] = {"choices": choices or [{"message": message, **more}]}
+    content: dict[str, object] = {"choices": choices or [{"message": message, **more}]}
     try:
-        reply = read_reply(json.dumps({**written, "usage": usage}), 1)
+        reply = read_reply(json.dumps({**content, "usage": usage}), 1)
     except ValueError as error:
         assert str(error).startswith("The endpoint's reply ")
     else:
@@ -225,7 +225,7 @@ def test_any_reply_is_read_or_refused_in_words_of_ours(
 
 
 @pytest.mark.parametrize(
-    ("written", "problem"),
+    ("text", "problem"),
     [
         ('{"choices": []}', "The endpoint's reply holds no choices"),
         ('{"choices": {}}', "The endpoint's reply holds no choices"),
@@ -235,9 +235,9 @@ def test_any_reply_is_read_or_refused_in_words_of_ours(
         ("[" * 100_000, "The endpoint's reply is no JSON"),
     ],
 )
-def test_a_reply_that_is_none_is_refused(written: str, problem: str) -> None:
+def test_text_that_is_not_a_reply_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=r"^The endpoint's reply") as caught:
-        read_reply(written, 1)
+        read_reply(text, 1)
     assert str(caught.value) == problem
 
 
@@ -250,7 +250,7 @@ def test_content_in_parts_is_text_whatever_the_parts_hold() -> None:
 def test_arguments_nested_too_deeply_are_refused_at_any_depth(index: Index, levels: int) -> None:
     nested = f'{{"query": {"[" * levels}{"]" * levels}}}'
     call = ModelReply("", (ToolCall("a", "logical_search", nested),))
-    made = asked(index, call, ModelReply("Answer: x"))
-    (step,) = made.trajectory
-    assert (made.status, step.status, step.tool_input) == ("answered", "error", nested)
+    answer = ask(index, call, ModelReply("Answer: x"))
+    (step,) = answer.trajectory
+    assert (answer.status, step.status, step.tool_input) == ("answered", "error", nested)
     assert "not valid JSON (nested too deeply)" in step.tool_output

@@ -1,4 +1,4 @@
-"""What an endpoint or a server may cost: time of a call, bytes of a reply, and where data goes."""
+"""Bounds on endpoints and servers: time of a call, bytes of a reply, and where data goes."""
 
 import itertools
 import json
@@ -39,7 +39,7 @@ BODY = json.dumps(completion("Answer: Vivaldi").body).encode()
 VECTORS = json.dumps(embeddings([0.5, 0.25]).body).encode()
 VERSION = json.dumps(version().body).encode()
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
-IN_TIME = 0.2
+TIME_LIMIT_S = 0.2
 PAUSE_S = 0.01
 
 
@@ -54,8 +54,8 @@ def model_at(server: RawServer, **options: Any) -> OpenAIModel:
     return OpenAIModel("m", base_url=f"{server.url}/v1", key=KEY, max_retries=0, **options)
 
 
-def raised(error: type[AragError], server: RawServer, **options: Any) -> AragError:
-    """What asking a model raises."""
+def model_error(error: type[AragError], server: RawServer, **options: Any) -> AragError:
+    """Send a request to a model, and return the error that it raises."""
     model = model_at(server, **options)
     with pytest.raises(error) as caught:
         model.reply(FINAL)
@@ -64,27 +64,29 @@ def raised(error: type[AragError], server: RawServer, **options: Any) -> AragErr
 
 
 def in_chunks(body: bytes, size: int) -> bytes:
-    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
     chunks = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces]
     return HEAD + CHUNKED + b"".join(chunks) + b"0\r\n\r\n"
 
 
-# Time
+# Bounds on time
 
 
-@pytest.mark.parametrize("whole", [reply(BODY), in_chunks(BODY, 1), b"HTTP/1.1 100 C\r\n\r\n" * 99])
+@pytest.mark.parametrize(
+    "response", [reply(BODY), in_chunks(BODY, 1), b"HTTP/1.1 100 C\r\n\r\n" * 99]
+)
 def test_the_time_limit_of_a_model_is_for_the_whole_call_and_not_for_each_byte(
-    server: RawServer, whole: bytes
+    server: RawServer, response: bytes
 ) -> None:
-    server.reply_with(byte_by_byte(whole), PAUSE_S)
-    error = raised(ModelUnavailableError, server, timeout_s=IN_TIME)
+    server.reply_with(byte_by_byte(response), PAUSE_S)
+    error = model_error(ModelUnavailableError, server, timeout_s=TIME_LIMIT_S)
     assert "the endpoint did not answer in time" in error.what
-    assert 0 < server.sent < len(whole)
+    assert 0 < server.sent < len(response)
 
 
 def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -> None:
     server.reply_with(byte_by_byte(reply(VECTORS)), PAUSE_S)
-    encoder = EndpointEncoder("m", base_url=server.url, timeout_s=IN_TIME, max_retries=0)
+    encoder = EndpointEncoder("m", base_url=server.url, timeout_s=TIME_LIMIT_S, max_retries=0)
     with pytest.raises(EncoderUnavailableError, match="did not answer in time"):
         encoder.encode(["a"])
     encoder.close()
@@ -93,21 +95,21 @@ def test_the_time_limit_of_an_encoder_is_for_the_whole_call(server: RawServer) -
 
 def test_the_time_limit_of_opensearch_is_for_the_whole_call(server: RawServer) -> None:
     server.reply_with(byte_by_byte(reply(VERSION)), PAUSE_S)
-    quick = ConnectionOptions(attempt_timeout_s=IN_TIME, opening_budget_s=0.0)
-    with pytest.raises(UnavailableError, match=f"No answer within {IN_TIME} s"):
+    quick = ConnectionOptions(attempt_timeout_s=TIME_LIMIT_S, opening_budget_s=0.0)
+    with pytest.raises(UnavailableError, match=f"No answer within {TIME_LIMIT_S} s"):
         Client.connect(parse_address(f"{server.url}/wiki"), quick)
     assert server.sent < len(reply(VERSION))
 
 
-def test_a_reply_in_many_pieces_that_comes_in_time_is_read(server: RawServer) -> None:
-    for whole in (reply(BODY), in_chunks(BODY, 7)):
-        server.reply_with(byte_by_byte(whole))
+def test_a_reply_in_many_pieces_that_arrives_in_time_is_read(server: RawServer) -> None:
+    for response in (reply(BODY), in_chunks(BODY, 7)):
+        server.reply_with(byte_by_byte(response))
         model = model_at(server)
         assert model.reply(FINAL).text == "Answer: Vivaldi"
         model.close()
 
 
-# Size
+# Bounds on size
 
 
 def endless() -> Iterator[bytes]:
@@ -127,10 +129,10 @@ def endless() -> Iterator[bytes]:
 )
 def test_a_reply_that_is_too_large_is_refused(server: RawServer, pieces: list[bytes]) -> None:
     server.reply_with(pieces)
-    error = raised(ModelReplyError, server)
+    error = model_error(ModelReplyError, server)
     assert error.what == "The endpoint's reply is larger than 17 MB."
     assert error.where == f"model m at {server.url}/v1"
-    assert len(server.requests) == 1  # it is not asked for again
+    assert len(server.requests) == 1  # The request is not retried.
 
 
 def test_a_reply_that_is_too_large_costs_one_question(server: RawServer) -> None:
@@ -164,19 +166,19 @@ def test_an_answer_of_opensearch_that_is_too_large_is_refused(server: RawServer)
          "incorrect header check)"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_decompressed_is_refused(
+def test_a_reply_that_cannot_be_decompressed_is_refused(
     server: RawServer, body: bytes, encoding: str, problem: str
 ) -> None:
     server.reply_with([reply(body, f"Content-Encoding: {encoding}")])
-    assert raised(ModelReplyError, server).what == f"The endpoint's reply {problem}."
+    assert model_error(ModelReplyError, server).what == f"The endpoint's reply {problem}."
 
 
 def test_a_compressed_reply_within_the_bound_is_read(server: RawServer) -> None:
     host = HttpHost("127.0.0.1", server.port, tls=None, max_reply_bytes=1000)
     for size, is_too_large in ((1000, False), (1001, True)):
         compressor = zlib.compressobj(wbits=31)
-        packed = compressor.compress(b"a" * size) + compressor.flush()
-        server.reply_with([reply(packed, "Content-Encoding: gzip")])
+        compressed_body = compressor.compress(b"a" * size) + compressor.flush()
+        server.reply_with([reply(compressed_body, "Content-Encoding: gzip")])
         if is_too_large:
             with pytest.raises(UnreadableReplyError, match="is larger than"):
                 host.exchange("GET", "/", None, {}, 5)
@@ -189,7 +191,7 @@ def test_a_compressed_reply_within_the_bound_is_read(server: RawServer) -> None:
 
 
 @pytest.fixture(scope="module")
-def other() -> Iterator[Endpoint]:
+def other_endpoint() -> Iterator[Endpoint]:
     with running_endpoint() as running:
         running.reply_with(completion("Answer: stolen"))
         yield running
@@ -197,21 +199,24 @@ def other() -> Iterator[Endpoint]:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_another_port_is_not_followed(
-    server: RawServer, other: Endpoint, status: int
+    server: RawServer, other_endpoint: Endpoint, status: int
 ) -> None:
-    target = other.base_url.replace("http://", "http://anna:s3cret@") + "/chat/completions?key=s"
+    target = (
+        other_endpoint.base_url.replace("http://", "http://anna:s3cret@")
+        + "/chat/completions?key=s"
+    )
     server.reply_with(
         [f"HTTP/1.1 {status} Go\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()]
     )
-    error = raised(ModelAccessError, server)
+    error = model_error(ModelAccessError, server)
     assert str(error) == (
         f"The endpoint redirects to another address (status {status}): "
-        f"{other.base_url}/chat/completions\n"
+        f"{other_endpoint.base_url}/chat/completions\n"
         f"Where: model m at {server.url}/v1\n"
         "Allowed: redirects within one scheme, host and port\n"
         "Do: Make that address the base URL, if questions and passages may go there."
     )
-    assert other.requests == []
+    assert other_endpoint.requests == []
 
 
 @pytest.mark.parametrize(
@@ -226,26 +231,28 @@ def test_another_scheme_or_host_or_no_address_is_not_followed_either(
     server.reply_with(
         [f"HTTP/1.1 307 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()]
     )
-    raised(ModelAccessError, server)
+    model_error(ModelAccessError, server)
     assert len(server.requests) == 1
 
 
-def test_a_redirect_within_the_endpoint_is_followed(other: Endpoint) -> None:
-    other.reply_with(Answer(307, "", {"Location": "/v2/chat/completions"}), completion("Ada"))
-    model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
+def test_a_redirect_within_the_endpoint_is_followed(other_endpoint: Endpoint) -> None:
+    other_endpoint.reply_with(
+        Answer(307, "", {"Location": "/v2/chat/completions"}), completion("Ada")
+    )
+    model = OpenAIModel("m", base_url=other_endpoint.base_url, key=KEY, max_retries=0)
     assert model.reply(FINAL).text == "Ada"
-    assert other.paths == ["/v1/chat/completions", "/v2/chat/completions"]
-    assert other.keys == [f"Bearer {KEY}"] * 2
-    assert other.requests[0] == other.requests[1]
+    assert other_endpoint.paths == ["/v1/chat/completions", "/v2/chat/completions"]
+    assert other_endpoint.keys == [f"Bearer {KEY}"] * 2
+    assert other_endpoint.requests[0] == other_endpoint.requests[1]
     model.close()
 
 
-def test_redirects_in_a_circle_end(other: Endpoint) -> None:
-    other.reply_with(Answer(308, "", {"Location": "/v1/chat/completions"}))
-    model = OpenAIModel("m", base_url=other.base_url, key=KEY, max_retries=0)
+def test_redirects_in_a_circle_end(other_endpoint: Endpoint) -> None:
+    other_endpoint.reply_with(Answer(308, "", {"Location": "/v1/chat/completions"}))
+    model = OpenAIModel("m", base_url=other_endpoint.base_url, key=KEY, max_retries=0)
     with pytest.raises(ModelUnavailableError, match="redirected 5 times"):
         model.reply(FINAL)
-    assert len(other.requests) == 5
+    assert len(other_endpoint.requests) == 5
     model.close()
 
 

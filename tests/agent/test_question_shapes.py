@@ -1,4 +1,4 @@
-"""Published files of questions: their chains of evidence are complete."""
+"""Published files of questions have complete chains of evidence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.shared_data import DATA
 @pytest.mark.shared_data
 def test_published_chains_are_complete() -> None:
     wiki = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
-    assert sum(len(one.hops) for one in wiki) == 1005
+    assert sum(len(question.hops) for question in wiki) == 1005
     musique = load_questions(DATA / "musique" / "questions.jsonl")
-    assert sum(len(one.hops) for one in musique) == 145
-    assert all(hop.title and hop.text for one in musique for hop in one.hops)
+    assert sum(len(question.hops) for question in musique) == 145
+    assert all(hop.title and hop.text for question in musique for hop in question.hops)
     hotpot = load_questions(DATA / "hotpotqa" / "questions.jsonl")
-    assert all(one.supporting_sentences and not one.hops for one in hotpot)
+    assert all(question.supporting_sentences and not question.hops for question in hotpot)

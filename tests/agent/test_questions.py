@@ -1,4 +1,4 @@
-"""Published files of questions, read as they are."""
+"""Published files of questions are read as they are."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_published_sets_are_read_as_they_are(
 ) -> None:
     questions = load_questions(DATA / name / "questions.jsonl")
     assert len(questions) == count
-    assert sum(len(one.gold_titles) for one in questions) == titles
-    assert len({one.type for one in questions}) == types
+    assert sum(len(question.gold_titles) for question in questions) == titles
+    assert len({question.type for question in questions}) == types

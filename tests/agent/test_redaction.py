@@ -1,4 +1,4 @@
-"""A server that repeats a key: no error and no record of an answer shows it."""
+"""A server that repeats a key: no error and no record of an answer shows the key."""
 
 import json
 import urllib.parse

@@ -1,4 +1,4 @@
-"""Evidence of published questions, resolved to passages of their corpora."""
+"""Evidence of published questions is resolved to passages of their corpora."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from tests.support.passages import chunk
 from tests.support.shared_data import DATA
 
 
-def published(name: str) -> Passages:
+def published_passages(name: str) -> Passages:
     lines = (DATA / name / "corpus.jsonl").read_bytes().splitlines()
     records = [json.loads(line) for line in lines]
     return Passages(
-        chunk(number, str(number), one["title"], one.get("text") or "".join(one["sentences"]))
-        for number, one in enumerate(records)
+        chunk(
+            number, str(number), record["title"], record.get("text") or "".join(record["sentences"])
+        )
+        for number, record in enumerate(records)
     )
 
 
 @pytest.mark.shared_data
-def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
-    passages = published("2wikimultihopqa")
+def test_47_subjects_of_2wikimultihopqa_are_not_titles() -> None:
+    passages = published_passages("2wikimultihopqa")
     questions = load_questions(DATA / "2wikimultihopqa" / "questions.jsonl")
-    subjects = [subject for one in questions for subject, _, _ in one.evidence]
-    assert (len(subjects), sum(not list(passages.titled(one)) for one in subjects)) == (1005, 47)
+    subjects = [subject for question in questions for subject, _, _ in question.evidence]
+    assert (len(subjects), sum(not list(passages.titled(subject)) for subject in subjects)) == (
+        1005,
+        47,
+    )
 
 
 @pytest.mark.shared_data
@@ -49,8 +54,8 @@ def test_47_subjects_of_2wikimultihopqa_are_no_title() -> None:
 def test_every_hop_is_resolved_or_counted(
     name: str, counts: dict[str, int], with_answer: int
 ) -> None:
-    passages = published(name)
+    passages = published_passages(name)
     questions = load_questions(DATA / name / "questions.jsonl")
-    found = [hop for one in questions for hop in resolve_hops(one, passages)]
-    assert rule_counts(hop.rule for hop in found) == counts
-    assert sum(hop.holds_answer for hop in found) == with_answer
+    hops = [hop for question in questions for hop in resolve_hops(question, passages)]
+    assert rule_counts(hop.rule for hop in hops) == counts
+    assert sum(hop.holds_answer for hop in hops) == with_answer

@@ -1,4 +1,4 @@
-"""Batches: nothing is lost, nothing is asked twice, and another run is never mixed in."""
+"""A run loses no record, asks no question twice and never mixes with another run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arag_search.runs.run import RunOptions, RunOutcome, Tally, run
 from arag_search.search.index import Index
 from tests.support.runs import TEXTS, RecordingProgress, index_of, questions, without_times
 
-PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # a dollar a token
+PRICES = Prices({"scripted": Price(prompt=1_000_000, completion=0)})  # A token costs a dollar.
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def preset() -> Preset:
     return load_preset("logical_read")
 
 
-def searching(request: ModelRequest) -> ModelReply:
-    """One search, then an answer that depends on the question alone."""
+def search_then_answer(request: ModelRequest) -> ModelReply:
+    """Search once, then give an answer that depends on the question alone."""
     usage = Usage(1, 1, "endpoint")
     if request.messages[-1].role != "tool":
         call = ToolCall("1", "logical_search", '{"query": "opera AND vivaldi"}')
@@ -56,17 +56,17 @@ def searching(request: ModelRequest) -> ModelReply:
 
 
 def model(*failing: str, error: Exception | None = None) -> ScriptedModel:
-    """``searching``, but for questions that fail."""
+    """Return a model that replies as ``search_then_answer``, but for questions that fail."""
 
     def script(request: ModelRequest) -> ModelReply:
         if request.question_id in failing:
             raise error or ModelUnavailableError("The endpoint is busy.")
-        return searching(request)
+        return search_then_answer(request)
 
     return ScriptedModel(script)
 
 
-def asked(model: ScriptedModel) -> list[str]:
+def question_ids(model: ScriptedModel) -> list[str]:
     return list(dict.fromkeys(request.question_id for request in model.requests))
 
 
@@ -84,7 +84,9 @@ def test_every_question_gets_one_record(
     lines = (tmp_path / "out" / "records.jsonl").read_bytes().splitlines()
     assert sorted(json.loads(line)["question_id"] for line in lines) == [f"q{n}" for n in range(9)]
     records = read_records(tmp_path / "out").by_id
-    assert {one.answer_short for one in records.values()} == {f"composer {n}" for n in range(9)}
+    assert {record.answer_short for record in records.values()} == {
+        f"composer {n}" for n in range(9)
+    }
     assert outcome == RunOutcome(replace(outcome.tally, seconds=outcome.tally.seconds), None)
     tally = replace(outcome.tally, seconds=0.0)
     assert tally == Tally(9, 9, 0, 9, prompt_tokens=18, completion_tokens=18)
@@ -95,8 +97,10 @@ def test_every_question_gets_one_record(
 def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: Path) -> None:
     options = RunOptions(limit=2, questions_file="/data/q.jsonl", filter="year:1700")
     run(index, questions(3), preset, model(), tmp_path, options=options)
-    found = json.loads((tmp_path / "run.json").read_bytes())
-    assert {key: found[key] for key in found if key not in ("created", "fingerprints")} == {
+    description = json.loads((tmp_path / "run.json").read_bytes())
+    assert {
+        key: description[key] for key in description if key not in ("created", "fingerprints")
+    } == {
         "format_version": 1,
         "preset": "logical_read",
         "index": "memory",
@@ -107,11 +111,11 @@ def test_run_json_says_what_the_run_is(index: Index, preset: Preset, tmp_path: P
         "limit": 2,
         "encoder": None,
     }
-    assert sorted(found["fingerprints"]) == ["code", "index", "model", "preset", "questions"]
+    assert sorted(description["fingerprints"]) == ["code", "index", "model", "preset", "questions"]
     assert sorted(os.listdir(tmp_path)) == ["records.jsonl", "run.json"]
 
 
-def test_a_failed_question_is_recorded_and_the_run_goes_on(
+def test_a_failed_question_is_recorded_and_the_run_continues(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     outcome = run(index, questions(4), preset, model("q1"), tmp_path)
@@ -123,19 +127,19 @@ def test_a_failed_question_is_recorded_and_the_run_goes_on(
     )
 
 
-def test_a_second_run_asks_only_what_failed_or_is_missing(
+def test_a_second_run_asks_only_failed_and_missing_questions(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(5), preset, model("q1"), tmp_path, options=RunOptions(limit=3))
-    again = model()
-    outcome = run(index, questions(5), preset, again, tmp_path)
-    assert asked(again) == ["q1", "q3", "q4"]
+    second_model = model()
+    outcome = run(index, questions(5), preset, second_model, tmp_path)
+    assert question_ids(second_model) == ["q1", "q3", "q4"]
     assert (outcome.tally.answered, outcome.tally.failed, outcome.tally.asked) == (5, 0, 3)
     assert len((tmp_path / "records.jsonl").read_bytes().splitlines()) == 6
     assert read_records(tmp_path).by_id["q1"].status == "answered"
-    finished = model()
-    assert run(index, questions(5), preset, finished, tmp_path).tally.asked == 0
-    assert asked(finished) == []
+    third_model = model()
+    assert run(index, questions(5), preset, third_model, tmp_path).tally.asked == 0
+    assert question_ids(third_model) == []
 
 
 def test_a_limit_grows_and_never_shrinks(index: Index, preset: Preset, tmp_path: Path) -> None:
@@ -146,11 +150,11 @@ def test_a_limit_grows_and_never_shrinks(index: Index, preset: Preset, tmp_path:
     assert limits == [2, 2, 3, None, None]
 
 
-# What is refused
+# Refused runs
 
 
-def other_question(given: list[Question]) -> list[Question]:
-    return [replace(given[0], answers=("Zeno",)), *given[1:]]
+def other_question(originals: list[Question]) -> list[Question]:
+    return [replace(originals[0], answers=("Zeno",)), *originals[1:]]
 
 
 def test_another_preset_model_index_or_question_file_is_refused_and_both_are_named(
@@ -186,25 +190,25 @@ def test_a_record_of_another_run_is_left_out_and_its_question_asked_again(
     run(index, questions(3), preset, model(), tmp_path)
     path = tmp_path / "records.jsonl"
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    changed = lines[1]
+    record = lines[1]
     if name == "question":
-        changed["question"] = "Who wrote something else?"
+        record["question"] = "Who wrote something else?"
     else:
-        changed["fingerprints"][name] = "another"
+        record["fingerprints"][name] = "another"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    progress, again = RecordingProgress(), model()
-    outcome = run(index, questions(3), preset, again, tmp_path, progress=progress)
-    assert (asked(again), outcome.tally.asked) == ([changed["question_id"]], 1)
+    progress, second_model = RecordingProgress(), model()
+    outcome = run(index, questions(3), preset, second_model, tmp_path, progress=progress)
+    assert (question_ids(second_model), outcome.tally.asked) == ([record["question_id"]], 1)
     assert progress.notes == [
-        f"Records of another run are left out: {changed['question_id']} (another {name}). "
+        f"Records of another run are left out: {record['question_id']} (another {name}). "
         "Questions that are asked again for it: 1."
     ]
     assert len(path.read_bytes().splitlines()) == 4
-    finished = model()
-    assert run(index, questions(3), preset, finished, tmp_path).tally.asked == 0
+    third_model = model()
+    assert run(index, questions(3), preset, third_model, tmp_path).tally.asked == 0
 
 
-def test_a_record_of_another_run_behind_one_of_this_hides_nothing(
+def test_a_record_of_another_run_after_one_of_this_run_hides_nothing(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(2), preset, model(), tmp_path)
@@ -214,8 +218,8 @@ def test_a_record_of_another_run_behind_one_of_this_hides_nothing(
     foreign["total_cost"] = -5.0
     with path.open("a") as file:
         file.write(json.dumps(foreign) + "\n")
-    again = model()
-    assert run(index, questions(2), preset, again, tmp_path).tally.asked == 0
+    second_model = model()
+    assert run(index, questions(2), preset, second_model, tmp_path).tally.asked == 0
     assert read_records(tmp_path).cost == 0
 
 
@@ -237,21 +241,21 @@ def test_a_folder_of_other_things_is_left_alone(
 def test_two_runs_at_once_into_one_folder_are_refused(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    started, released = threading.Event(), threading.Event()
 
     def slow(request: ModelRequest) -> ModelReply:
-        begun.set()
-        assert go_on.wait(10)
-        return searching(request)
+        started.set()
+        assert released.wait(10)
+        return search_then_answer(request)
 
     first = threading.Thread(
         target=run, args=(index, questions(2), preset, ScriptedModel(slow), tmp_path)
     )
     first.start()
-    assert begun.wait(10)
+    assert started.wait(10)
     with pytest.raises(RunError) as caught:
         run(index, questions(2), preset, model(), tmp_path)
-    go_on.set()
+    released.set()
     first.join()
     assert str(caught.value) == (
         "Another run is writing to the folder.\n"
@@ -314,10 +318,12 @@ def test_costs_are_recorded_and_a_limit_begins_no_more_questions(
     outcome = run(index, questions(9), preset, model(), tmp_path, options=options, prices=PRICES)
     assert outcome.stopped == "cost"
     assert (outcome.tally.asked, outcome.tally.cost_usd) == (2, 4.0)
-    assert {one.total_cost for one in read_records(tmp_path).by_id.values()} == {2.0}
-    again = model()
-    outcome = run(index, questions(9), preset, again, tmp_path, options=options, prices=PRICES)
-    assert (outcome.stopped, outcome.tally.asked, asked(again)) == ("cost", 0, [])
+    assert {record.total_cost for record in read_records(tmp_path).by_id.values()} == {2.0}
+    second_model = model()
+    outcome = run(
+        index, questions(9), preset, second_model, tmp_path, options=options, prices=PRICES
+    )
+    assert (outcome.stopped, outcome.tally.asked, question_ids(second_model)) == ("cost", 0, [])
 
 
 def test_a_cost_limit_without_prices_is_refused(
@@ -352,7 +358,7 @@ def test_a_record_that_is_broken_in_the_middle_is_named(
         read_records(tmp_path)
 
 
-def test_a_broken_last_line_is_dropped_and_told(
+def test_a_broken_last_line_is_dropped_and_reported(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(2), preset, model(), tmp_path)
@@ -370,37 +376,37 @@ def test_a_broken_last_line_is_dropped_and_told(
         assert path.read_bytes() == whole
 
 
-def test_records_cut_anywhere_and_resumed_equal_those_of_one_run(
+def test_records_truncated_anywhere_and_resumed_equal_those_of_one_run(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(8), preset, OfflineModel(), tmp_path / "whole")
     whole = (tmp_path / "whole" / "records.jsonl").read_bytes()
     expected = without_times(read_records(tmp_path / "whole").by_id)
-    for at in random.Random(7).sample(range(len(whole)), 10):
-        out = tmp_path / f"cut-{at}"
+    for size in random.Random(7).sample(range(len(whole)), 10):
+        out = tmp_path / f"cut-{size}"
         out.mkdir()
         (out / "run.json").write_bytes((tmp_path / "whole" / "run.json").read_bytes())
-        (out / "records.jsonl").write_bytes(whole[:at])
-        kept = whole[:at].count(b"\n")
+        (out / "records.jsonl").write_bytes(whole[:size])
+        record_count = whole[:size].count(b"\n")
         outcome = run(
             index, questions(8), preset, OfflineModel(), out, options=RunOptions(workers=2)
         )
-        assert outcome.tally.asked == 8 - kept
+        assert outcome.tally.asked == 8 - record_count
         assert without_times(read_records(out).by_id) == expected
         assert (out / "records.jsonl").read_bytes().count(b"\n") == 8
 
 
-# Processes that are stopped
+# Interrupted processes
 
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
 from arag_search.agent.presets import load_preset
-from tests.support import runs as given
+from tests.support import runs
 from arag_search.agent.models.offline import OfflineModel
 from arag_search.runs.run import RunOptions, run
 
-class Stopping(given.RecordingProgress):
+class Stopping(runs.Noted):
     def update(self, done, count, details=""):
         super().update(done, count, details)
         if done == int(sys.argv[3]):
@@ -412,8 +418,8 @@ class Slow(OfflineModel):
         return super().reply(request)
 
 progress = Stopping()
-index, preset = given.index_of(*given.TEXTS), load_preset("logical_read")
-outcome = run(index, given.questions(40), preset, Slow(), Path(sys.argv[1]),
+index, preset = runs.index_of(*runs.TEXTS), load_preset("logical_read")
+outcome = run(index, runs.questions(40), preset, Slow(), Path(sys.argv[1]),
               options=RunOptions(workers=3), progress=progress)
 print(*progress.notes, sep="\\n")
 print(outcome.stopped, outcome.tally.asked)
@@ -421,7 +427,7 @@ print(outcome.stopped, outcome.tally.asked)
 
 
 def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
-    """A run of 40 questions to which something happens after so many records."""
+    """Start a run of 40 questions that sends itself a signal after ``moment`` records."""
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, str(out), action, str(moment)],
         stdout=subprocess.PIPE,
@@ -430,7 +436,7 @@ def child(out: Path, action: str, moment: int) -> subprocess.Popen[str]:
     )
 
 
-def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
+def test_a_run_killed_at_any_record_and_resumed_equals_an_uninterrupted_one(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     run(index, questions(40), preset, OfflineModel(), tmp_path / "whole")
@@ -441,14 +447,14 @@ def test_a_run_killed_at_any_record_and_resumed_equals_one_that_was_not(
         out = tmp_path / f"{moment}"
         process.communicate()
         assert process.returncode == -signal.SIGKILL
-        kept = len(read_records(out).by_id)
-        assert moment <= kept < 40
+        record_count = len(read_records(out).by_id)
+        assert moment <= record_count < 40
         outcome = run(index, questions(40), preset, OfflineModel(), out)
-        assert outcome.tally.asked == 40 - kept
+        assert outcome.tally.asked == 40 - record_count
         assert without_times(read_records(out).by_id) == expected
 
 
-def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(
+def test_ctrl_c_finishes_questions_in_flight_and_begins_no_more(
     index: Index, preset: Preset, tmp_path: Path
 ) -> None:
     output, errors = child(tmp_path, "SIGINT", 5).communicate()
@@ -458,8 +464,8 @@ def test_ctrl_c_finishes_what_is_in_flight_and_begins_no_more(
         "Interrupted: questions in flight are finished, no more are begun. Ctrl-C again leaves "
         "them."
     )
-    stopped, recorded = last.split()
-    assert stopped == "interrupted"
-    assert 5 <= int(recorded) <= 9
-    assert len(read_records(tmp_path).by_id) == int(recorded)
+    reason, record_count = last.split()
+    assert reason == "interrupted"
+    assert 5 <= int(record_count) <= 9
+    assert len(read_records(tmp_path).by_id) == int(record_count)
     assert run(index, questions(40), preset, OfflineModel(), tmp_path).tally.answered == 40

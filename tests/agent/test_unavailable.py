@@ -1,4 +1,4 @@
-"""Evidence taken away from real questions, and the command that does it."""
+"""Questions whose evidence is removed from the corpus, and the command that removes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_question_is_read_back_from_its_plain_record(tmp_path: Path, name: str
     folder = Path(str(SAMPLE)) if name == "sample" else DATA / name
     questions = load_questions(folder / "questions.jsonl")
     path = tmp_path / "q.jsonl"
-    path.write_text("\n".join(json.dumps(plain_record(one)) for one in questions))
+    path.write_text("\n".join(json.dumps(plain_record(question)) for question in questions))
     assert load_questions(path) == questions
 
 
@@ -53,21 +53,25 @@ def test_the_command_writes_questions_and_a_scope_to_run_with(
         "--preset PRESET --out RUN"
     )
     scope = Path("gone/filter.txt").read_text().strip()
-    ran = arag("run", "sample", "gone/questions.jsonl", "--filter", scope, "--preset",
+    run_done = arag("run", "sample", "gone/questions.jsonl", "--filter", scope, "--preset",
                "logical_read", "--model", "offline", "--out", "run")  # fmt: skip
-    assert ran.code == 0
-    scored = arag("score", "run", "--json").json
+    assert run_done.code == 0
+    report = arag("score", "run", "--json").json
     head = arag("score", "run").lines[0]
     assert head.startswith("logical_read, model offline, index sample (NOT ")
     assert len(head) < 120
-    removed = set(arag("unavailable", str(SAMPLE / "questions.jsonl"), "--index", "sample",
-                       "--out", "gone", "--json").json["filter"]["documents"])  # fmt: skip
+    removal = arag("unavailable", str(SAMPLE / "questions.jsonl"), "--index", "sample",
+                   "--out", "gone", "--json").json  # fmt: skip
+    removed_documents = set(removal["filter"]["documents"])
     records = [json.loads(line) for line in Path("run/records.jsonl").read_text().splitlines()]
-    shown = {
-        id.rsplit(".", 1)[0] for one in records for s in one["trajectory"] for id in s["hit_ids"]
+    shown_documents = {
+        id.rsplit(".", 1)[0]
+        for record in records
+        for step in record["trajectory"]
+        for id in step["hit_ids"]
     }
-    assert removed
-    assert shown
-    assert not shown & removed
-    assert {row["type"] for row in scored["rows"]} <= {"all", GONE, STILL_PRESENT}
-    assert scored["failures"]["questions"] == {}
+    assert removed_documents
+    assert shown_documents
+    assert not shown_documents & removed_documents
+    assert {row["type"] for row in report["rows"]} <= {"all", GONE, STILL_PRESENT}
+    assert report["failures"]["questions"] == {}

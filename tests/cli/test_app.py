@@ -1,4 +1,4 @@
-"""How commands are written, and how they end."""
+"""Command lines, and the output and exit codes of commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = (
 @pytest.mark.parametrize(
     "command", ["embed", "search", "mcp", "read", "check", "info", "questions", "opensearch up"]
 )
-def test_examples_of_the_help_stand_on_lines_of_their_own(arag: Command, command: str) -> None:
+def test_examples_in_the_help_are_on_their_own_lines(arag: Command, command: str) -> None:
     done = arag(*command.split(), "--help")
     assert (done.code, done.err) == (0, "")
     assert done.lines[0].startswith(f"Usage: arag-search {command} [OPTIONS]")
@@ -87,7 +87,7 @@ def test_without_arguments_the_commands_are_listed(
         (["check", "a", "b"], "Got unexpected extra argument(s) (b).", " check"),
     ],
 )
-def test_a_wrong_command_line_is_told_how_it_should_be(
+def test_a_wrong_command_line_is_reported_with_its_right_form(
     arag: Command, arguments: list[str], what: str, command: str
 ) -> None:
     done = arag(*arguments)
@@ -110,7 +110,7 @@ def test_a_number_must_be_a_number(arag: Command) -> None:
     assert done.err.startswith("arag-search: Invalid value for '--top-k': ")
 
 
-def test_a_query_that_starts_with_a_minus_is_told_where_to_stand(arag: Command) -> None:
+def test_a_query_that_starts_with_a_minus_is_reported_with_its_right_place(arag: Command) -> None:
     done = arag("search", "my-index", "-opera vivaldi")
     assert done.code == 1
     assert done.err.splitlines()[-1] == (
@@ -130,11 +130,11 @@ def test_without_a_query_there_is_nothing_to_search(arag: Command) -> None:
 
 
 def test_ctrl_c_ends_with_130_and_one_line(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Pressed(io.BytesIO):
+    class InterruptedInput(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Pressed()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(InterruptedInput()))
     assert arag("search", "my-index", "--queries", "-") == CommandResult(
         130, "", "arag-search: interrupted.\n"
     )
@@ -176,22 +176,22 @@ def test_a_pipe_that_is_closed_early_ends_a_batch(
 def test_a_terminal_that_is_not_utf_8_shows_what_it_can(
     arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", shown)
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
     assert arag("read", "plain", "n2.1").code == 0
     assert arag("read", "plain", "n2.1", "--json").code == 0
-    text, as_json = shown.buffer.getvalue().split(b"\n", 2)[1:]
+    text, as_json = terminal.buffer.getvalue().split(b"\n", 2)[1:]
     assert text == b"Caf? & co."
     assert json.loads(as_json)[0]["content"] == "Café & co."
 
 
-def test_a_process_whose_output_nobody_reads_ends_without_a_word() -> None:
-    with process("from arag_search.cli.app import main; main()", "check", "vivaldi") as started:
-        assert started.stdout
-        assert started.stderr
-        started.stdout.close()
-        assert started.stderr.read() == ""
-        assert started.wait() == 1
+def test_a_process_whose_output_nobody_reads_ends_silently() -> None:
+    with process("from arag_search.cli.app import main; main()", "check", "vivaldi") as child:
+        assert child.stdout
+        assert child.stderr
+        child.stdout.close()
+        assert child.stderr.read() == ""
+        assert child.wait() == 1
 
 
 def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
@@ -201,9 +201,9 @@ def test_a_process_starts_light_and_writes_to_any_terminal() -> None:
         "print(sorted(heavy & set(sys.modules)))\n"
         "main()"
     )
-    with process(script, "check", "é OR NOT à", PYTHONIOENCODING="ascii") as started:
-        out, err = started.communicate()
-    assert started.returncode == 2
+    with process(script, "check", "é OR NOT à", PYTHONIOENCODING="ascii") as child:
+        out, err = child.communicate()
+    assert child.returncode == 2
     assert out.endswith("\n[]\n")
     assert err.splitlines()[-1] == r"Write: (\xe9 AND NOT \xe0)"
 

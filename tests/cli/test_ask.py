@@ -1,4 +1,4 @@
-"""The commands ask and show, as someone at a terminal meets them."""
+"""The commands ask and show, as a user at a terminal sees them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REMEMBERED = (ModelReply("Answer: Paris"),)
 
 @pytest.fixture(scope="module", autouse=True)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with the index ``sample`` and two files of recorded replies."""
+    """Make a working folder with the index ``sample`` and files of recorded replies."""
     place = tmp_path_factory.mktemp("ask")
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", SAMPLE, "--to", "sample", "--metadata", "year:number"]) == 0
@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def arag(arag: Command) -> Command:
-    """Run a command in this process; seconds are written as 0.0."""
+    """Return a function that runs a command in this process and writes seconds as 0.0."""
 
     def call(*arguments: str) -> CommandResult:
         done = arag(*arguments)
@@ -111,7 +111,7 @@ def test_steps_are_shown_live_at_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     done = arag("ask", "sample", QUESTION, "--model", "replay:good.replies")
-    assert [re.sub(r"\d+ tokens", "N tokens", one) for one in done.err.splitlines()] == [
+    assert [re.sub(r"\d+ tokens", "N tokens", line) for line in done.err.splitlines()] == [
         " 1  logical_search  title:griselda AND vivaldi top_k=1  (1 of 2 hits, N tokens, 0.0 s)",
         " 2  chunk_read  goldoni.1  (1 read, N tokens, 0.0 s)",
     ]
@@ -120,7 +120,7 @@ def test_steps_are_shown_live_at_a_terminal(
     assert done.err.splitlines()[0] == " 1  logical_search  title:griselda A..."
 
 
-def test_the_json_of_ask_is_the_record_and_a_file_takes_it_too(
+def test_the_json_of_ask_is_the_record_and_is_appended_to_a_file(
     arag: Command, tmp_path: Path
 ) -> None:
     file = tmp_path / "asked.jsonl"
@@ -133,10 +133,10 @@ def test_the_json_of_ask_is_the_record_and_a_file_takes_it_too(
     assert second == done.json
     assert first["question_id"] == second["question_id"] == "ask-" + first["question_id"][4:]
     assert second["answer_short"] == "Paris"
-    assert [one["tool_name"] for one in second["trajectory"]] == ["logical_search", "chunk_read"]
+    assert [step["tool_name"] for step in second["trajectory"]] == ["logical_search", "chunk_read"]
 
 
-def test_with_nothing_set_plain_rules_answer_and_say_so(arag: Command) -> None:
+def test_without_settings_plain_rules_answer_and_say_so(arag: Command) -> None:
     done = arag("ask", "sample", *QUESTION.split())
     assert (done.code, done.err) == (0, NO_MODEL)
     assert "; offline: " in done.out.splitlines()[-1]
@@ -187,7 +187,7 @@ def test_a_question_that_fails_ends_with_1_and_its_cause(arag: Command) -> None:
         (["--record", "no/such/folder"], "arag-search: Records cannot be written"),
     ],
 )
-def test_what_cannot_work_is_said_before_the_question(
+def test_impossible_options_are_reported_before_the_question(
     arag: Command, arguments: list[str], message: str
 ) -> None:
     done = arag("ask", "sample", QUESTION, *arguments)
@@ -198,7 +198,9 @@ def test_what_cannot_work_is_said_before_the_question(
 
 def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:
     done = arag("ask", "sample", QUESTION, "--filter", "doc_id:goldoni", "--json")
-    assert {one for step in done.json["trajectory"] for one in step["hit_ids"]} <= {"goldoni.1"}
+    assert {hit_id for step in done.json["trajectory"] for hit_id in step["hit_ids"]} <= {
+        "goldoni.1"
+    }
     assert done.json["fingerprints"]["index"].endswith(" in doc_id:goldoni")
 
 
@@ -207,19 +209,25 @@ def test_a_filter_is_obeyed_by_every_step(arag: Command) -> None:
 
 @pytest.fixture(scope="module")
 def records(folder: Path) -> str:
-    """A folder with the records of three questions; the first was asked again after a failure."""
+    """Write the records of three questions to a folder, and return it. The first question failed,
+    and was asked again."""
     place = folder / "asked"
     place.mkdir()
-    failed = [ModelAccessError("The key was refused.")]
-    wrong = [reply("logical_search", query="a OR NOT b"), ModelReply("Rome")]
+    failed_script = [ModelAccessError("The key was refused.")]
+    wrong_script = [reply("logical_search", query="a OR NOT b"), ModelReply("Rome")]
     with open_index("sample") as index, (place / "records.jsonl").open("wb") as file:
-        for name, script in (("q1", failed), ("q2", failed), ("q3", wrong), ("q1", SCRIPT)):
+        for name, script in (
+            ("q1", failed_script),
+            ("q2", failed_script),
+            ("q3", wrong_script),
+            ("q1", SCRIPT),
+        ):
             agent = Agent(index, load_preset("logical_read"), ScriptedModel(script))
             file.write(agent.ask(QUESTION, name).to_line())
     return str(place)
 
 
-def test_show_prints_a_trajectory_as_it_was(arag: Command, records: str) -> None:
+def test_show_prints_a_trajectory_step_by_step(arag: Command, records: str) -> None:
     lines = arag("show", records, "q1").out.splitlines()
     assert lines[:6] == [
         f"Question q1: {QUESTION}",
@@ -229,13 +237,13 @@ def test_show_prints_a_trajectory_as_it_was(arag: Command, records: str) -> None
         "1 of 2 passages for (title:griselda AND vivaldi)",
         "[griselda-vivaldi.1] Griselda (Vivaldi)",
     ]
-    at = lines.index("Answer, as the model wrote it:")
-    assert lines[at + 1 : at + 6] == [
+    start = lines.index("Answer, as the model wrote it:")
+    assert lines[start + 1 : start + 6] == [
         *SCRIPT[-1].text.splitlines(),
         "  (cites goldoni.1, all of them shown)",
         "",
     ]
-    assert lines[at + 6].startswith("2 steps, ")
+    assert lines[start + 6].startswith("2 steps, ")
     assert lines[-1] == f"Preset {load_preset('logical_read').fingerprint}, answered."
 
 
@@ -243,12 +251,12 @@ def test_show_says_why_a_question_failed_and_what_was_refused(arag: Command, rec
     failed = arag("show", records, "q2")
     assert failed.code == 0
     assert "\nFailed: ModelAccessError: The key was refused.\n" in failed.out
-    refused = arag("show", records, "q3").out
-    assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refused)
-    assert "(Uncited: the answer names no passage that it rests on.)" in refused
+    refusal_text = arag("show", records, "q3").out
+    assert re.search(r"\(step 1: error, refused, 0 retrieved of \d+ tokens, 0\.0 s\)", refusal_text)
+    assert "(Uncited: the answer names no passage that it rests on.)" in refusal_text
 
 
-def test_show_reads_a_record_whose_fingerprints_were_taken_out(arag: Command, records: str) -> None:
+def test_show_reads_a_record_without_fingerprints(arag: Command, records: str) -> None:
     place = Path("without")
     place.mkdir()
     record = json.loads((Path(records) / "records.jsonl").read_bytes().splitlines()[-1])
@@ -262,7 +270,7 @@ def test_show_prints_the_record_as_json(arag: Command, records: str) -> None:
     assert arag("show", records, "q3", "--json").json["answer"] == "Rome"
 
 
-def test_an_unknown_question_or_folder_is_said(arag: Command, records: str) -> None:
+def test_an_unknown_question_or_folder_is_reported(arag: Command, records: str) -> None:
     assert arag("show", records, "q9") == CommandResult(
         1,
         "",

@@ -1,4 +1,4 @@
-"""The command that embeds, and what arag-search info tells of vectors."""
+"""The command embed, and the lines of arag-search info on vectors."""
 
 import subprocess
 import sys
@@ -28,11 +28,11 @@ def test_the_command_reports_in_words_and_as_json(arag: Command) -> None:
     assert done.lines[0].endswith(f" {path}.")
     assert done.lines[1] == "encoder: hashing:16, 16 dimensions; float32; index flat"
     assert done.lines[3].endswith("summed over 1 process")
-    again = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage",
+    repetition = arag("embed", "index", "--encoder", ENCODER, "--vectors", "v", "--unit", "passage",
                  "--json")  # fmt: skip
-    assert (again.json["up_to_date"], again.json["rows"]) == (True, {"passage": 10})
-    told = arag("embed", "index", "--encoder", ENCODER, "--dry-run", "--json").json
-    assert told["rows"] == {"sentence": 30, "passage": 10}
+    assert (repetition.json["up_to_date"], repetition.json["rows"]) == (True, {"passage": 10})
+    forecast = arag("embed", "index", "--encoder", ENCODER, "--dry-run", "--json").json
+    assert forecast["rows"] == {"sentence": 30, "passage": 10}
 
 
 def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_ctrl_c_ends_the_command_with_130(arag: Command, monkeypatch: pytest.Mon
     assert arag("embed", "index", *options, "--json").json["continued_shards"] == 2
 
 
-def test_an_index_on_a_server_needs_to_be_told_where_vectors_go(
+def test_an_index_on_a_server_needs_a_folder_for_its_vectors(
     arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ARAG_VECTORS", raising=False)
@@ -73,9 +73,9 @@ def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
         .lines[-1]
         .endswith("; of another state of the index; sizes of files compared")
     )
-    (told,) = arag("info", "index", "--json").json["vectors"]
-    assert (told["fits"], told["rows"]) == (False, {"sentence": 30, "passage": 10})
-    assert told["fingerprint"] == manifest.fingerprint
+    (entry,) = arag("info", "index", "--json").json["vectors"]
+    assert (entry["fits"], entry["rows"]) == (False, {"sentence": 30, "passage": 10})
+    assert entry["fingerprint"] == manifest.fingerprint
     (path / "vectors.json").write_text("{}")
     damaged = arag("info", "index")
     assert damaged.code == 1
@@ -86,7 +86,7 @@ def test_info_shows_the_vectors_and_whether_they_fit(arag: Command) -> None:
     "name",
     ["sentence.ends.npy", "column-00.text.npy", "shard-00000.passage.npy", "passage.keys.npy"],
 )
-def test_info_says_damaged_where_a_file_is_cut_and_with_checksums_where_a_byte_is_flipped(
+def test_info_reports_a_truncated_file_and_with_checksums_a_flipped_byte(
     arag: Command, name: str
 ) -> None:
     build_small_index(10)
@@ -96,12 +96,14 @@ def test_info_says_damaged_where_a_file_is_cut_and_with_checksums_where_a_byte_i
     content[-3] ^= 1
     path.write_bytes(content)
     assert arag("info", "index").lines[-1].endswith("; sizes of files compared")
-    read = arag("info", "index", "--checksums")
-    assert read.code == 1
-    assert f"damaged: The file is not what was written: its SHA-256 differs. ({path})" in read.out
+    verified = arag("info", "index", "--checksums")
+    assert verified.code == 1
+    assert (
+        f"damaged: The file is not what was written: its SHA-256 differs. ({path})" in verified.out
+    )
     path.write_bytes(content[:-1])
-    cut = arag("info", "index")
-    assert (cut.code, f"bytes, not {len(content):,}. ({path})" in cut.out) == (1, True)
+    truncated = arag("info", "index")
+    assert (truncated.code, f"bytes, not {len(content):,}. ({path})" in truncated.out) == (1, True)
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it() -> None:

@@ -1,4 +1,4 @@
-"""What commands say where a file cannot be written for want of room."""
+"""Messages of commands that cannot write a file because the disk is full."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ _LIMITED = (
 )
 
 
-def limited(limit: int, *arguments: str) -> list[str]:
-    """The last lines of a command whose files may have ``limit`` bytes."""
+def last_lines(limit: int, *arguments: str) -> list[str]:
+    """Run a command whose files may have ``limit`` bytes, and return its last lines."""
     done = subprocess.run(
         [sys.executable, "-c", _LIMITED, str(limit), *arguments], capture_output=True, text=True
     )
@@ -49,7 +49,7 @@ def test_a_full_disk_names_the_path_and_what_to_do(
     monkeypatch.chdir(commands_folder)
     file_of("c.jsonl", {"id": "z", "title": "T", "text": "An opera."})
     file_of("q.jsonl", {"id": "q1", "question": "Who?", "answer": "Vivaldi"})
-    what, place, do = limited(limit, *arguments)
+    what, place, do = last_lines(limit, *arguments)
     assert what.startswith("arag-search: ")
     assert "(File too large)" in what or "(the disk took a part of it)" in what
     assert place.startswith(f"Where: {where}")

@@ -195,8 +195,8 @@ def test_info_describes_an_index_in_words(arag: Command) -> None:
 
 
 def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> None:
-    shown = arag("info", "plain", "--json").json
-    assert list(shown) == [
+    report = arag("info", "plain", "--json").json
+    assert list(report) == [
         "location",
         "manifest",
         "files",
@@ -205,17 +205,17 @@ def test_the_json_of_info_holds_the_manifest_and_the_files(arag: Command) -> Non
         "unfinished_update",
         "vectors",
     ]
-    manifest = Manifest.from_json(json.dumps(shown["manifest"]), "here")
+    manifest = Manifest.from_json(json.dumps(report["manifest"]), "here")
     assert (manifest.documents, manifest.sentences, manifest.without) == (3, 4, ("sentences",))
-    assert shown["files"]["sentences"] is None
-    assert list(shown["files"]["chunks"]) == [
+    assert report["files"]["sentences"] is None
+    assert list(report["files"]["chunks"]) == [
         "documents",
         "deleted",
         "segments",
         "files",
         "bytes",
     ]
-    assert shown["verified"] == ["counts"]
+    assert report["verified"] == ["counts"]
     verified = arag("info", "plain", "--json", "--checksums").json["verified"]
     assert verified == ["counts", "checksums", "passages"]
 
@@ -229,9 +229,9 @@ def test_info_checks_several_indexes_and_a_problem_of_one_ends_no_other(arag: Co
         "Index my-index",
     ]
     assert "  problem      There is no index." in done.lines
-    listed = arag("info", "plain", "nowhere", "my-index", "--json").json
-    assert [entry["location"] for entry in listed] == ["plain", "nowhere", "my-index"]
-    assert listed[1] == {"location": "nowhere", "error": "There is no index."}
+    entries = arag("info", "plain", "nowhere", "my-index", "--json").json
+    assert [entry["location"] for entry in entries] == ["plain", "nowhere", "my-index"]
+    assert entries[1] == {"location": "nowhere", "error": "There is no index."}
     assert arag("info", "plain", "my-index").code == 0
 
 
@@ -273,7 +273,7 @@ def test_counts_that_do_not_agree_are_an_error() -> None:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Iterator[Path]:
-    """The largest file of a copy of the index, to be damaged; the copy is called ``broken``."""
+    """Yield the largest file of ``broken``, a copy of the index, to be damaged."""
     shutil.copytree("my-index", "broken")
     yield max(Path("broken").glob("g*/chunks/*"), key=lambda path: path.stat().st_size)
     shutil.rmtree("broken")
@@ -282,7 +282,7 @@ def broken(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "command", [["info", "broken"], ["search", "broken", "beta"], ["read", "broken", "n0.1"]]
 )
-def test_a_file_that_is_cut_off_is_noticed_on_opening(
+def test_a_truncated_file_is_noticed_on_opening(
     arag: Command, broken: Path, command: list[str]
 ) -> None:
     broken.write_bytes(broken.read_bytes()[:-20])
@@ -296,7 +296,7 @@ def test_a_file_that_is_cut_off_is_noticed_on_opening(
     )
 
 
-def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: Path) -> None:
+def test_a_flipped_bit_is_found_by_a_checksum(arag: Command, broken: Path) -> None:
     data = bytearray(broken.read_bytes())
     data[len(data) // 2] ^= 1
     broken.write_bytes(data)
@@ -345,7 +345,7 @@ def test_a_bit_that_has_changed_is_found_by_its_checksum(arag: Command, broken: 
         ),
     ],
 )
-def test_what_is_no_index_is_said_by_every_command(
+def test_every_command_reports_a_location_without_an_index(
     arag: Command, location: str, message: str
 ) -> None:
     for command in (
@@ -360,7 +360,7 @@ def test_what_is_no_index_is_said_by_every_command(
 # demo
 
 
-def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
+def test_the_demo_shows_replies_and_the_next_commands(arag: Command) -> None:
     done = arag("demo", "--to", "demo index")
     assert (done.code, done.err) == (0, "")
     assert re.match(
@@ -368,7 +368,7 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
         r"distractors, indexed in \d+\.\d s\.\n",
         done.out,
     )
-    for shown in (
+    for text in (
         "\n> logical_search vivaldi opera\n2 of 18 passages for (vivaldi OR opera)\n",
         '\n> logical_search "antonio vivaldi" AND librett*\n2 of 8 passages for ',
         "\n2 of 4 passages for "
@@ -384,11 +384,11 @@ def test_the_demo_shows_replies_and_what_to_type_next(arag: Command) -> None:
         "\nDomenico Scarlatti\n\n",
         "\nParis\n\n",
     ):
-        assert shown in done.out
+        assert text in done.out
     (command,) = re.findall(r"\n  arag-search (search .* NOT title:scarlatti)'\n", done.out)
     assert command.startswith("search 'demo index' 'griselda AND")
-    again = arag("demo", "--to", "demo index")
-    assert again == CommandResult(
+    repetition = arag("demo", "--to", "demo index")
+    assert repetition == CommandResult(
         1,
         "",
         "arag-search: There is an index already.\nWhere: demo index\n"

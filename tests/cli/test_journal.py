@@ -1,4 +1,4 @@
-"""Files that lines are appended to: nothing that somebody else wrote is lost by it."""
+"""A command that appends lines to a file destroys nothing that somebody else wrote."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""arag-search search --queries: many queries from a file."""
+"""arag-search search --queries runs the queries of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_file_of_plain_queries_gives_one_json_result_a_line(arag: Command) -> 
     assert (done.code, done.err) == (0, "1 of 3 queries has problems.\n")
     first, second, third = map(json.loads, done.lines)
     assert list(first)[:3] == ["id", "query", "understood"]
-    assert [(one["id"], one["total"]) for one in (first, second, third)] == [
+    assert [(result["id"], result["total"]) for result in (first, second, third)] == [
         ("1", 13),
         ("3", 0),
         ("5", 3),
@@ -40,7 +40,7 @@ def test_json_lines_hold_queries_or_keywords_with_ids(arag: Command) -> None:
     done = arag("search", "my-index", "--queries", name, "--top-k", "1", "--explain")
     assert (done.code, done.err) == (0, "")
     results = [json.loads(line) for line in done.lines]
-    assert [(one["id"], one["understood"]) for one in results] == [
+    assert [(result["id"], result["understood"]) for result in results] == [
         ("q1", "vivaldi"),
         ("2", '"Antonio Vivaldi", "opera"'),
         ("3", "griselda"),
@@ -58,7 +58,7 @@ def test_plain_keywords_have_tabs_between(arag: Command) -> None:
     ]
 
 
-def test_queries_come_from_standard_input_too(
+def test_queries_are_read_from_standard_input_too(
     arag: Command, give_input: Callable[[bytes], None]
 ) -> None:
     give_input(b"\xef\xbb\xbfgriselda\n")
@@ -155,7 +155,7 @@ def test_a_malformed_line_names_file_and_line_before_anything_is_searched(
     )
 
 
-def test_queries_that_cannot_be_read(arag: Command) -> None:
+def test_queries_that_cannot_be_read_are_reported(arag: Command) -> None:
     allowed = "Allowed: a file, or - for standard input\n"
     assert arag("search", "my-index", "--queries", "nowhere.txt").err == (
         "arag-search: The queries cannot be read (No such file or directory).\n"

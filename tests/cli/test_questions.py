@@ -27,8 +27,8 @@ def test_evidence_is_resolved_to_the_passages_of_an_index(arag: Command) -> None
     done = arag("questions", "q.jsonl", "--index", "sample")
     assert "  resolved by  title 24, unresolved 1" in done.lines
     assert (
-        "  found whole  12 of 13 questions; 0 of 25 pieces are held by several passages, any of "
-        "which counts"
+        "  found whole  12 of 13 questions; several passages hold 0 of 25 pieces, and any of them "
+        "counts"
     ) in done.lines
     assert "  unresolved   Nobody (x)" in done.lines
     assert done.lines[-2:] == [

@@ -1,4 +1,4 @@
-"""The commands run and score, as someone at a terminal meets them."""
+"""The commands run and score, as a user at a terminal sees them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OFFLINE = ("--preset", "logical_read", "--model", "offline")
 
 @pytest.fixture(scope="module", autouse=True)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with the index ``sample`` and prices."""
+    """Make a working folder with the index ``sample`` and prices."""
     place = tmp_path_factory.mktemp("run")
     with contextlib.chdir(place), contextlib.redirect_stdout(io.StringIO()):
         assert run(["index", str(SAMPLE / "corpus.jsonl"), "--to", "sample"]) == 0
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def steady(text: str) -> str:
-    """The text without what depends on the machine and the model's prompts."""
+    """Return the text without the values that depend on the machine and the model's prompts."""
     return re.sub(r"[\d,]+ tokens|\$[\d.]+|\d+ s\b", "#", text)
 
 
@@ -48,8 +48,8 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
         "12 questions: 12 answered, 0 failed, #, #, #.\nNext: arag-search score all\n",
         "",
     )
-    scored = arag("score", "all")
-    lines = scored.out.splitlines()
+    score_done = arag("score", "all")
+    lines = score_done.out.splitlines()
     assert lines[0] == "logical_read, model offline, index sample"
     assert lines[1].split() == [
         "questions", "EM", "F1", "Contain-Acc", "evidence", "refused", "failed", "missing",
@@ -58,13 +58,13 @@ def test_run_answers_all_questions_and_score_reads_them(arag: Command) -> None:
     assert [line.split()[:2] for line in lines[2:]] == [
         ["all", "12"], ["comparison", "2"], ["compositional", "9"], ["inference", "1"],
     ]  # fmt: skip
-    found = arag("score", "all", "--json").json
-    assert sorted(found) == ["failures", "notes", "questions", "rows", "run", "trajectories"]
-    assert found["rows"][0]["exact_match"] == pytest.approx(
-        sum(one["exact_match"] for one in found["questions"]) / 12
+    report = arag("score", "all", "--json").json
+    assert sorted(report) == ["failures", "notes", "questions", "rows", "run", "trajectories"]
+    assert report["rows"][0]["exact_match"] == pytest.approx(
+        sum(question["exact_match"] for question in report["questions"]) / 12
     )
-    assert sum(one["exact_match"] for one in found["questions"]) >= 3
-    assert all(one["cost_usd"] > 0 for one in found["questions"])
+    assert sum(question["exact_match"] for question in report["questions"]) >= 3
+    assert all(question["cost_usd"] > 0 for question in report["questions"])
 
 
 def test_a_second_run_continues_the_first(arag: Command) -> None:
@@ -79,7 +79,7 @@ def test_a_second_run_continues_the_first(arag: Command) -> None:
     assert notes == "The run asked the first 3 of 12 questions."
 
 
-def test_a_run_that_reaches_its_cost_says_how_to_go_on(arag: Command) -> None:
+def test_a_run_that_reaches_its_cost_says_how_to_resume(arag: Command) -> None:
     done = arag("run", "sample", QUESTIONS, *OFFLINE, "--out", "a folder", "--prices",
                 "prices.yaml", "--max-cost", "0.000001")  # fmt: skip
     assert done.code == 1
@@ -91,14 +91,14 @@ def test_a_run_that_reaches_its_cost_says_how_to_go_on(arag: Command) -> None:
     )
 
 
-def test_failed_questions_are_told_and_the_exit_code_is_1(arag: Command) -> None:
+def test_failed_questions_are_reported_and_the_exit_code_is_1(arag: Command) -> None:
     Path("none.replies").write_bytes(b"")
-    given = ("run", "sample", QUESTIONS, "--preset", "logical_read", "--model",
+    command = ("run", "sample", QUESTIONS, "--preset", "logical_read", "--model",
              "replay:none.replies", "--out", "failed", "--limit", "2")  # fmt: skip
-    done = arag(*given)
+    done = arag(*command)
     assert done.code == 1
     assert steady(done.out).startswith("2 questions: 0 answered, 2 failed, #, #.\n")
-    assert done.err == f"2 failed. Ask them again with: arag-search {' '.join(given)}\n".replace(
+    assert done.err == f"2 failed. Ask them again with: arag-search {' '.join(command)}\n".replace(
         "--preset logical_read --model replay:none.replies --out failed",
         "--out failed --preset logical_read --model replay:none.replies",
     )
@@ -119,7 +119,7 @@ def test_failed_questions_are_told_and_the_exit_code_is_1(arag: Command) -> None
         (["--out", "x", *OFFLINE, "--filter", "colour:red"], "Query not run: 1 problem."),
     ],
 )
-def test_what_cannot_run_is_refused_before_a_folder_is_made(
+def test_an_impossible_run_is_refused_before_a_folder_is_made(
     arag: Command, arguments: list[str], message: str
 ) -> None:
     done = arag("run", "sample", QUESTIONS, *arguments)
@@ -146,14 +146,14 @@ def test_a_folder_that_is_not_a_run_cannot_be_scored(arag: Command) -> None:
 
 
 @pytest.mark.parametrize("moment", [0, 1])
-def test_ctrl_c_ends_with_130_and_the_command_to_go_on(
+def test_ctrl_c_ends_with_130_and_the_command_to_resume(
     arag: Command, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    def interrupted(self: PlainProgress, done: int, count: int, details: str = "") -> None:
+    def interrupt(self: PlainProgress, done: int, count: int, details: str = "") -> None:
         if done == moment:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(PlainProgress, "update", interrupted)
+    monkeypatch.setattr(PlainProgress, "update", interrupt)
     out = f"stopped-{moment}"
     done = arag("run", "sample", QUESTIONS, *OFFLINE, "--out", out)
     assert done.code == 130
@@ -168,7 +168,7 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(
 # Progress
 
 
-def test_a_run_shows_what_was_answered_and_failed_tokens_and_cost() -> None:
+def test_a_run_shows_its_answers_failures_tokens_and_cost() -> None:
     assert Tally(400).to_text() == "0 answered, 0 failed, 0 tokens"
     tally = Tally(400, 99, 1, 50, 1_000_000, 2_000, cost_usd=0.25, seconds=10)
     assert tally.to_text() == "99 answered, 1 failed, 1,002,000 tokens, $0.2500"
@@ -178,98 +178,100 @@ def test_a_run_shows_what_was_answered_and_failed_tokens_and_cost() -> None:
 
 
 @pytest.fixture(scope="module")
-def scored(folder: Path) -> str:
-    """A run of four questions of the sample."""
+def sample_run(folder: Path) -> str:
+    """Run four questions of the sample, and return the folder of the run."""
     with contextlib.redirect_stdout(io.StringIO()):
         assert run(["run", "sample", QUESTIONS, *OFFLINE, "--out", "four", "--limit", "4"]) == 0
     return "four"
 
 
-def test_score_prints_the_measures_that_are_named(arag: Command, scored: str) -> None:
-    done = arag("score", scored, "--measure", "EM,TokensToEvidence", "--measure", "Cost")
+def test_score_prints_the_measures_that_are_named(arag: Command, sample_run: str) -> None:
+    done = arag("score", sample_run, "--measure", "EM,TokensToEvidence", "--measure", "Cost")
     assert done.lines[1].split() == ["questions", "EM", "TokensToEvidence", "Cost"]
     assert done.lines[2].split()[:2] == ["all", "4"]
     assert "Cost is over 0 of 4 questions." in done.lines
-    found = arag("score", scored, "--measure", "EM", "--json").json
-    assert found["measures"] == [
+    report = arag("score", sample_run, "--measure", "EM", "--json").json
+    assert report["measures"] == [
         {"name": "EM", "unit": "share", "higher_is_better": True,
          "meaning": "the short answer is a gold answer (SQuAD)"}
     ]  # fmt: skip
-    assert found["means"][0]["values"]["EM"] == found["rows"][0]["exact_match"]
-    assert list(found["values"]) == [one["id"] for one in found["questions"]]
+    assert report["means"][0]["values"]["EM"] == report["rows"][0]["exact_match"]
+    assert list(report["values"]) == [question["id"] for question in report["questions"]]
 
 
 def test_with_the_index_evidence_is_looked_for_in_passages_and_documents_are_ranked(
-    arag: Command, scored: str
+    arag: Command, sample_run: str
 ) -> None:
     names = "EvidenceRecall,FullEvidence,Recall@5,nDCG@10"
-    done = arag("score", scored, "--measure", names, "--index", "sample")
+    done = arag("score", sample_run, "--measure", names, "--index", "sample")
     assert (done.code, done.err) == (0, "")
     assert all(0 <= float(cell) <= 1 for cell in done.lines[2].split()[2:])
     note = "Evidence is looked for in {}, which the run did not search."
     assert note.format("sample") not in done.lines
     Path("other.jsonl").write_text('{"id": "x", "text": "Another corpus."}')
     assert arag("index", "other.jsonl", "--to", "other").code == 0
-    other = arag("score", scored, "--measure", names, "--index", "other")
+    other = arag("score", sample_run, "--measure", names, "--index", "other")
     assert note.format("other") in other.lines
     assert other.lines[2].split() == ["all", "4", "0.000", "0.000", "-", "-"]
 
 
-def test_a_measure_without_what_it_needs_is_refused(arag: Command, scored: str) -> None:
-    done = arag("score", scored, "--measure", "JudgeAcc,Recall@5")
+def test_a_measure_without_what_it_needs_is_refused(arag: Command, sample_run: str) -> None:
+    done = arag("score", sample_run, "--measure", "JudgeAcc,Recall@5")
     assert (done.code, done.err) == (
         1,
         "arag-search: JudgeAcc needs a model that judges (--judge); Recall@5 needs the index that "
         "was searched (--index).\n"
         "Do: Give it, or leave the measure out.\n",
     )
-    assert arag("score", scored, "--measure", "accuracy").err.startswith(
+    assert arag("score", sample_run, "--measure", "accuracy").err.startswith(
         'arag-search: There is no measure "accuracy".\n'
     )
 
 
-def test_trajectories_are_printed_below_the_table(arag: Command, scored: str) -> None:
-    done = arag("score", scored, "--trajectories")
+def test_trajectories_are_printed_below_the_table(arag: Command, sample_run: str) -> None:
+    done = arag("score", sample_run, "--trajectories")
     assert done.lines[1].split()[0] == "questions"
     assert any(line.endswith("searches in 4 records") for line in done.lines)
     assert any(line.startswith("wrong answers  no answer  not measured") for line in done.lines)
     assert done.lines[-1] == (
         "  A-RAG's categories: not measured: it takes a model's verdict on each step"
     )
-    found = arag("score", scored, "--json").json
-    assert found["trajectories"]["records"] == 4
-    wrong = [one["id"] for one in found["questions"] if not one["contain_accuracy"]]
-    assert sorted(found["failures"]["questions"]) == sorted(wrong)
+    report = arag("score", sample_run, "--json").json
+    assert report["trajectories"]["records"] == 4
+    wrong_ids = [
+        question["id"] for question in report["questions"] if not question["contain_accuracy"]
+    ]
+    assert sorted(report["failures"]["questions"]) == sorted(wrong_ids)
 
 
-def test_a_judge_that_was_recorded_judges_again_and_its_verdicts_are_kept(
-    arag: Command, scored: str, monkeypatch: pytest.MonkeyPatch
+def test_verdicts_of_a_judge_are_stored_and_used_again(
+    arag: Command, sample_run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     Path("labels.jsonl").write_text('{"question_id": "s01", "label": "correct"}')
-    judged = ("score", scored, "--judge", "m", "--judge-labels", "labels.jsonl")
-    done = arag(*judged)
+    command = ("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
+    done = arag(*command)
     assert done.lines[1].split() == ["questions", "JudgeAcc"]
     assert done.lines[2].split() == ["all", "4", "1.000"]
     assert "Labels agree on 1.000 of 1 answers, Cohen's kappa -." in done.lines
-    assert Path(scored, "verdicts.jsonl").exists()
-    asked = len(model.requests)
-    found = arag(*judged, "--json").json
-    assert len(model.requests) == asked
-    assert found["judge"]["by_type"]["all"] == {"correct": 4}
-    assert found["failures"]["questions"] == {}
+    assert Path(sample_run, "verdicts.jsonl").exists()
+    request_count = len(model.requests)
+    report = arag(*command, "--json").json
+    assert len(model.requests) == request_count
+    assert report["judge"]["by_type"]["all"] == {"correct": 4}
+    assert report["failures"]["questions"] == {}
 
 
 def test_a_judge_that_cannot_judge_and_labels_of_other_questions_are_refused(
-    arag: Command, scored: str, monkeypatch: pytest.MonkeyPatch
+    arag: Command, sample_run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert arag("score", scored, "--judge", "offline").err == (
+    assert arag("score", sample_run, "--judge", "offline").err == (
         "arag-search: Model 'offline' cannot judge: it only searches and reads.\n"
         "Allowed: the name of an endpoint's model, or replay:FILE\n"
     )
     model = ScriptedModel(lambda _: ModelReply("Verdict: correct"))
     monkeypatch.setattr("arag_search.agent.models.choose.choose_model", lambda *_, **__: model)
     Path("labels.jsonl").write_text('{"question_id": "s12", "label": "correct"}')
-    done = arag("score", scored, "--judge", "m", "--judge-labels", "labels.jsonl")
+    done = arag("score", sample_run, "--judge", "m", "--judge-labels", "labels.jsonl")
     assert done.err.startswith('arag-search: There is a label for "s12", which was not asked.\n')

@@ -1,4 +1,4 @@
-"""arag-search search, one query at a time."""
+"""arag-search search with one query at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_search_prints_the_reply_of_the_tool(arag: Command) -> None:
     )
 
 
-def test_words_are_joined_and_options_may_stand_anywhere(arag: Command) -> None:
+def test_words_are_joined_and_options_may_be_anywhere(arag: Command) -> None:
     expected = arag("search", "my-index", "griselda NOT title:scarlatti")
     assert expected.lines[0] == "2 of 2 passages for (griselda AND NOT title:scarlatti)"
     for arguments in (
@@ -141,7 +141,7 @@ def test_the_json_of_a_search_without_hits_holds_the_feedback(arag: Command) -> 
     }
 
 
-def test_keywords_are_arguments_each(arag: Command) -> None:
+def test_each_keyword_is_an_argument(arag: Command) -> None:
     done = arag("search", "my-index", "--tool", "keyword", "Antonio Vivaldi", "libretto",
                 "--top-k", "2", "--explain")  # fmt: skip
     assert done == CommandResult(
@@ -280,9 +280,9 @@ def test_pages_follow_each_other_to_the_end(arag: Command) -> None:
         "Passage 13 of 13 for vivaldi",
         "Full text: chunk_read.",
     )
-    past = CommandResult(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
-    assert page("--offset", "13") == past
-    assert page("--offset", "9000", "--top-k", "1000") == past
+    beyond_end = CommandResult(0, "Only 13 passages match vivaldi; offset must be below 13.\n", "")
+    assert page("--offset", "13") == beyond_end
+    assert page("--offset", "9000", "--top-k", "1000") == beyond_end
     assert len(page("--top-k", "1000", "--json").json["hits"]) == 13
 
 

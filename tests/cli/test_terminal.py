@@ -1,4 +1,4 @@
-"""What a corpus, a model or a server wrote does not command the terminal that shows it."""
+"""Text of a corpus, a model or a server does not control the terminal that shows it."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ _MAIN = "from arag_search.cli.app import main; main()"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with an index whose only passage gives commands wherever it can."""
+    """Make a working folder with an index whose only passage is full of control sequences."""
     place = tmp_path_factory.mktemp("terminal")
     with chdir(place), pytest.MonkeyPatch.context() as patch:
         patch.setenv("NO_PROXY", "127.0.0.1")
@@ -36,10 +36,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def at_a_terminal(*arguments: str) -> tuple[int, str]:
-    """Run a command with a terminal for stdout and stderr: its exit code, and what came there."""
+    """Run a command with a terminal for stdout and stderr, and return its exit code and output."""
     ours, theirs = pty.openpty()
     with ThreadPoolExecutor(1) as reader:
-        shown = reader.submit(everything_from, ours)
+        output = reader.submit(read_terminal, ours)
         with (
             pytest.MonkeyPatch.context() as patch,
             os.fdopen(theirs, "w", encoding="utf-8") as terminal,
@@ -49,13 +49,13 @@ def at_a_terminal(*arguments: str) -> tuple[int, str]:
             patch.setattr(sys, "argv", ["arag-search", *arguments])
             for name in ("stdout", "stderr"):
                 patch.setattr(sys, name, terminal)
-            with pytest.raises(SystemExit) as ended:
+            with pytest.raises(SystemExit) as exit_info:
                 main()
-        return int(ended.value.code or 0), shown.result()
+        return int(exit_info.value.code or 0), output.result()
 
 
 def in_a_process_at_a_terminal(*arguments: str) -> tuple[int, str]:
-    """Run the same command in a process of its own."""
+    """Run the same command in its own process."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, *arguments],
@@ -65,24 +65,24 @@ def in_a_process_at_a_terminal(*arguments: str) -> tuple[int, str]:
         env={**os.environ, "TERM": "dumb", "COLUMNS": "120"},
     )
     os.close(theirs)
-    shown = everything_from(ours)
-    return process.wait(), shown
+    output = read_terminal(ours)
+    return process.wait(), output
 
 
-def everything_from(descriptor: int) -> str:
+def read_terminal(descriptor: int) -> str:
     """Read our side of a terminal until the other side is closed."""
     pieces: list[bytes] = []
     try:
         while piece := os.read(descriptor, 65_536):
             pieces.append(piece)
-    except OSError as error:  # how Linux says that the other side was closed
+    except OSError as error:  # Linux reports so that the other side is closed.
         assert error.errno == errno.EIO
     finally:
         os.close(descriptor)
     return b"".join(pieces).decode()
 
 
-def piped(*arguments: str) -> str:
+def piped_output(*arguments: str) -> str:
     command = [sys.executable, "-c", _MAIN, *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout.decode()
 
@@ -104,7 +104,7 @@ def piped(*arguments: str) -> str:
         (["search", "--help"], 0),
     ],
 )
-def test_no_command_writes_what_a_terminal_obeys(
+def test_no_command_writes_control_sequences_to_a_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: int
 ) -> None:
     monkeypatch.chdir(folder)
@@ -119,18 +119,18 @@ def test_json_at_a_terminal_is_still_the_same_json(
     monkeypatch.chdir(folder)
     code, text = in_a_process_at_a_terminal("read", "hostile", "g.1", "--json")
     assert (code, text) == at_a_terminal("read", "hostile", "g.1", "--json")
-    assert json.loads(text) == json.loads(piped("read", "hostile", "g.1", "--json"))
+    assert json.loads(text) == json.loads(piped_output("read", "hostile", "g.1", "--json"))
     assert HOSTILE[:40] in json.loads(text)[0]["title"]
 
 
-def test_a_pipe_gets_every_character_as_it_is(
+def test_a_pipe_gets_every_character_unchanged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    assert OBEYED["clipboard"] in piped("read", "hostile", "g.1")
+    assert OBEYED["clipboard"] in piped_output("read", "hostile", "g.1")
 
 
-def test_what_a_model_writes_is_shown_by_run_and_show_and_not_obeyed(
+def test_text_of_a_model_is_shown_by_run_and_show_and_does_not_control_the_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -142,9 +142,9 @@ def test_what_a_model_writes_is_shown_by_run_and_show_and_not_obeyed(
                           ("failed", completion(None, (HOSTILE, HOSTILE)))):  # fmt: skip
             endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
             run_text = at_a_terminal("run", "hostile", questions, *model, "--out", out)[1]
-            shown = at_a_terminal("show", out, "q\x9b1")[1]
-            assert COMMANDS.findall(run_text + shown) == []
-            assert "\\u001b]52;c;" in shown
+            show_text = at_a_terminal("show", out, "q\x9b1")[1]
+            assert COMMANDS.findall(run_text + show_text) == []
+            assert "\\u001b]52;c;" in show_text
             endpoint.reply_with(completion(f"Thinking {HOSTILE}", search), last)
-            asked = at_a_terminal("ask", "hostile", HOSTILE.replace("\0", ""), *model)[1]
-            assert COMMANDS.findall(asked) == []
+            ask_text = at_a_terminal("ask", "hostile", HOSTILE.replace("\0", ""), *model)[1]
+            assert COMMANDS.findall(ask_text) == []

@@ -1,4 +1,4 @@
-"""Lucene indexes of Anserini and Pyserini as corpora: what they store, or what they lack."""
+"""Lucene indexes of Anserini and Pyserini as corpora, with and without the text of documents."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def write(
     name: str, records: Sequence[Mapping[str, Any]], *, stored: bool = True, delete: str = ""
 ) -> None:
-    """A Lucene index as Anserini makes it: ``id`` and stored fields, two documents a segment."""
+    """Write a Lucene index as Anserini does: ``id`` and stored fields, two documents a segment."""
     path = java("java.nio.file.Path").of(str(Path(name).absolute()))
     directory = java("org.apache.lucene.store.FSDirectory").open(path)
     config = java("org.apache.lucene.index.IndexWriterConfig")()
@@ -70,7 +70,10 @@ def test_text_may_be_stored_as_contents_or_plainly_or_in_another_field() -> None
         Document("1", "T", "Café", {"year": 1704}, where="index, document 0")
     ]
     write("plain", [{"id": "1", "raw": "{plain} text"}, {"id": "2", "raw": "<DOC>x</DOC>"}])
-    assert [each.text for each in documents(source_at("plain"))] == ["{plain} text", "<DOC>x</DOC>"]
+    assert [document.text for document in documents(source_at("plain"))] == [
+        "{plain} text",
+        "<DOC>x</DOC>",
+    ]
     write("other", [{"id": "1", "raw": '{"abstract": "A", "name": "N", "text": "no"}'}])
     fields = Fields(title="name", text="abstract")
     assert documents(source_at("other", fields=fields)) == [
@@ -90,7 +93,7 @@ def test_a_document_without_text_among_others_is_named() -> None:
     ]
 
 
-def test_an_index_that_stores_no_text_says_what_to_do() -> None:
+def test_an_index_that_stores_no_text_is_refused_with_advice() -> None:
     write("index", [{"id": "1", "contents": "a"}], stored=False)
     with pytest.raises(SourceError) as caught:
         source_at("index")
@@ -114,7 +117,7 @@ def test_an_index_that_stores_no_text_says_what_to_do() -> None:
         source_at("empty")
 
 
-def test_what_is_no_index_is_refused() -> None:
+def test_a_folder_or_file_without_an_index_is_refused() -> None:
     Path("folder").mkdir()
     with pytest.raises(SourceError) as caught:
         source_at("folder", "anserini")
@@ -130,7 +133,7 @@ def test_what_is_no_index_is_refused() -> None:
     )
 
 
-def test_a_damaged_index_is_told() -> None:
+def test_a_damaged_index_is_reported() -> None:
     write("index", [{"id": "1", "contents": "a"}])
     for path in Path("index").glob("_*"):
         path.unlink()
@@ -147,7 +150,7 @@ def test_an_index_of_lucene_9_is_read() -> None:
     )
 
 
-def test_an_index_of_lucene_8_is_refused_with_what_to_do() -> None:
+def test_an_index_of_lucene_8_is_refused_with_advice() -> None:
     ZipFile(TABLES / "lucene_8.zip").extractall("index")
     with pytest.raises(SourceError) as caught:
         source_at("index")
@@ -159,7 +162,7 @@ def test_an_index_of_lucene_8_is_refused_with_what_to_do() -> None:
     )
 
 
-def test_an_index_that_changes_is_another_source() -> None:
+def test_a_changed_index_is_a_different_source() -> None:
     write("index", [{"id": "1", "contents": "a"}])
     before = source_at("index").signature()
     shutil.rmtree("index")

@@ -1,4 +1,4 @@
-"""Building: whole or not at all, resumable, counted."""
+"""A build is all or nothing, can be resumed, and counts what it reads and skips."""
 
 import json
 from collections.abc import Callable
@@ -26,8 +26,8 @@ from tests.support.builds import OVERWRITE, PLAIN, contents, corpus, in_own_fold
 from tests.support.shared_data import DATA
 
 
-def built(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
-    """The lines of the report in words."""
+def report_lines(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> list[str]:
+    """Build an index, and return the lines of its report."""
     return build_index(sources, Path(to), options).to_text().splitlines()
 
 
@@ -37,7 +37,7 @@ def refusal(*sources: str, to: str = "index", options: BuildOptions = PLAIN) -> 
     return str(caught.value)
 
 
-# What is built
+# Contents of an index
 
 
 def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
@@ -85,9 +85,9 @@ def test_an_index_holds_every_document_in_order_with_its_metadata() -> None:
     }
 
 
-def test_chunks_that_came_cut_keep_ids_and_are_not_mixed_with_documents() -> None:
+def test_pre_chunked_passages_keep_their_ids_and_are_not_mixed_with_documents() -> None:
     Path("chunks.json").write_text(json.dumps(["7:The sea.", "3:" + "An opera. " * 300]))
-    built("chunks.json", options=BuildOptions(chunk_tokens=16, without=("sentences",)))
+    report_lines("chunks.json", options=BuildOptions(chunk_tokens=16, without=("sentences",)))
     manifest, chunks, _ = contents("index")
     assert [(chunk.id, chunk.doc_id, chunk.parts) for chunk in chunks] == [
         ("7", "7", 1),
@@ -111,7 +111,7 @@ def test_hotpotqa_is_built() -> None:
     assert len(hits) == 18
 
 
-# What is refused or skipped
+# Errors and skipped records
 
 
 def test_a_bad_line_stops_the_build_or_is_counted() -> None:
@@ -121,8 +121,8 @@ def test_a_bad_line_stops_the_build_or_is_counted() -> None:
     fix = "Correct it, or leave it out with --skip-bad-lines."
     problem = "The line is not JSON (unexpected character, expected a JSON value, column 1)."
     assert refusal("c.jsonl") == f"{problem}\nWhere: c.jsonl, line 4\nDo: {fix}"
-    assert not Path("index").exists(), "nothing was kept, so nothing stays"
-    lines = built("c.jsonl", options=BuildOptions(skip_bad_lines=True))
+    assert not Path("index").exists(), "no checkpoint was written, so no folder stays"
+    lines = report_lines("c.jsonl", options=BuildOptions(skip_bad_lines=True))
     assert lines[2:] == [
         "skipped: 7 bad records",
         f"  c.jsonl, line 4: {problem}",
@@ -136,7 +136,7 @@ def test_a_bad_line_stops_the_build_or_is_counted() -> None:
     assert (manifest.skipped_lines, len(chunks)) == (7, 3)
 
 
-def test_an_id_that_comes_again_is_named_however_far_apart() -> None:
+def test_a_duplicate_id_is_named_however_far_apart() -> None:
     corpus("c.jsonl", 200)
     corpus("again.jsonl", 1)
     assert refusal("c.jsonl", "again.jsonl") == (
@@ -155,14 +155,14 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_left_out() -> None:
     assert not Path("index").exists()
 
 
-def test_an_index_that_is_there_is_kept_until_the_next_is_finished() -> None:
-    built(corpus("c.jsonl", 2))
+def test_an_existing_index_is_kept_until_the_next_is_finished() -> None:
+    report_lines(corpus("c.jsonl", 2))
     with pytest.raises(IndexExistsError):
         build_index(["absent.jsonl"], Path("index"), PLAIN)
     with pytest.raises(SourceError):
         build_index(["absent.jsonl"], Path("index"), OVERWRITE)
     assert len(contents("index")[1]) == 2
-    built(corpus("c.jsonl", 3), options=OVERWRITE)
+    report_lines(corpus("c.jsonl", 3), options=OVERWRITE)
     assert len(contents("index")[1]) == 3
 
 
@@ -256,7 +256,7 @@ def test_every_option_has_bounds(make: Callable[[], object], expected: str) -> N
     assert str(caught.value) == expected
 
 
-# Parts
+# Duplicate ids
 
 
 def test_seen_ids_suspects_exactly_what_was_added_among_a_few() -> None:

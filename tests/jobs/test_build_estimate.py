@@ -1,4 +1,4 @@
-"""--dry-run: what a build would make, from a sample, with nothing written."""
+"""--dry-run estimates a build from a sample of its sources, and writes nothing."""
 
 import gzip
 from pathlib import Path
@@ -18,18 +18,18 @@ from tests.support.builds import (
 from tests.support.commands import Command
 from tests.support.shared_data import DATA
 
-ADDRESS = "http://127.0.0.1:1/arag-x"  # where nobody answers
+ADDRESS = "http://127.0.0.1:1/arag-x"  # No server listens there.
 
 
 def test_a_small_corpus_is_counted_whole() -> None:
     sources = [corpus("a.jsonl", 300), corpus("b.jsonl", 20)]
     Path("b.jsonl").write_text(Path("b.jsonl").read_text().replace('"d', '"e'))
-    found = estimate(sources, Path("index"), PLAIN)
+    forecast = estimate(sources, Path("index"), PLAIN)
     assert not Path("index").exists()
     manifest = build_index(sources, Path("index"), PLAIN)
-    assert found.is_exact
+    assert forecast.is_exact
     for name in ("documents", "chunks", "sentences", "tokens"):
-        assert getattr(found, name) == getattr(manifest, name)
+        assert getattr(forecast, name) == getattr(manifest, name)
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
@@ -38,38 +38,38 @@ def test_a_large_corpus_is_estimated_from_its_beginning(ending: str) -> None:
     corpus("a.jsonl", documents, words=8)
     if ending.endswith(".gz"):
         Path("a.jsonl.gz").write_bytes(gzip.compress(Path("a.jsonl").read_bytes(), 1))
-    found = estimate([f"a{ending}"], Path("index"), PLAIN)
-    assert not found.is_exact
-    assert found.sampled_documents < documents / 2
-    assert found.documents == pytest.approx(documents, rel=0.1)
-    assert found.seconds > 0
+    forecast = estimate([f"a{ending}"], Path("index"), PLAIN)
+    assert not forecast.is_exact
+    assert forecast.sampled_documents < documents / 2
+    assert forecast.documents == pytest.approx(documents, rel=0.1)
+    assert forecast.seconds > 0
 
 
-def test_sources_of_different_kinds_are_scaled_each_by_itself() -> None:
+def test_sources_of_different_kinds_are_scaled_separately() -> None:
     corpus("short.jsonl", 9_000, words=4)
     Path("long.md").write_text("The sea is wide. " * 30_000)
-    found = estimate(["short.jsonl", "long.md"], Path("index"), PLAIN)
-    assert found.documents == pytest.approx(9_001, rel=0.05)
+    forecast = estimate(["short.jsonl", "long.md"], Path("index"), PLAIN)
+    assert forecast.documents == pytest.approx(9_001, rel=0.05)
 
 
 @pytest.mark.shared_data
-def test_the_bytes_of_an_index_are_estimated_to_a_third() -> None:
+def test_the_size_of_an_index_is_estimated_to_within_a_third() -> None:
     source = str(DATA / "musique/corpus.jsonl")
-    found = estimate([source], Path("index"), PLAIN)
+    forecast = estimate([source], Path("index"), PLAIN)
     build_index([source], Path("index"), PLAIN)
-    files = [each for each in Path("index/g1").rglob("*") if each.is_file()]
-    size = sum(each.stat().st_size for each in files)
-    assert found.index_bytes == pytest.approx(size, rel=1 / 3)
+    files = [path for path in Path("index/g1").rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    assert forecast.index_bytes == pytest.approx(size, rel=1 / 3)
     on_server = estimate([source], ADDRESS, PLAIN)
     smaller = estimate([source], ADDRESS, BuildOptions(without=("sentences", "exact")))
-    assert on_server.index_bytes > 1.5 * found.index_bytes > 2 * smaller.index_bytes
+    assert on_server.index_bytes > 1.5 * forecast.index_bytes > 2 * smaller.index_bytes
 
 
-def test_bad_records_of_the_sample_are_told() -> None:
-    found = estimate([troublesome_corpus("a.jsonl", 30)], ADDRESS, PLAIN)
-    assert found.bad_records == 4
-    assert found.bad_examples[3] == 'a.jsonl, line 12: The id "d1" was there before.'
-    assert "in the sample: 4 bad records\n  a.jsonl, line 9: " in found.to_text()
+def test_bad_records_of_the_sample_are_reported() -> None:
+    forecast = estimate([troublesome_corpus("a.jsonl", 30)], ADDRESS, PLAIN)
+    assert forecast.bad_records == 4
+    assert forecast.bad_examples[3] == 'a.jsonl, line 12: The id "d1" was there before.'
+    assert "in the sample: 4 bad records\n  a.jsonl, line 9: " in forecast.to_text()
 
 
 def test_a_dry_run_refuses_what_a_build_refuses() -> None:
@@ -96,6 +96,6 @@ def test_the_command_estimates_and_writes_nothing(arag: Command) -> None:
         f"Nothing was written. {ADDRESS} would hold 50 documents in 50 chunks, 150 sentences, "
     )
     assert done.lines[1].startswith("sample: all of 1 source, 0.0 of 0.0 MB")
-    shown = arag("index", "a.jsonl", "--to", "index", "--dry-run", "--json").json
-    assert (shown["documents"], shown["engine"], shown["is_exact"]) == (50, "lucene", True)
+    report = arag("index", "a.jsonl", "--to", "index", "--dry-run", "--json").json
+    assert (report["documents"], report["engine"], report["is_exact"]) == (50, "lucene", True)
     assert sorted(Path().iterdir()) == before

@@ -1,4 +1,4 @@
-"""Builds that are stopped, killed or run out of room: the same command goes on."""
+"""The same command resumes a build that was stopped, was killed or ran out of disk space."""
 
 import json
 import random
@@ -29,8 +29,8 @@ from tests.support.builds import (
 def memory_children(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "list[subprocess.Popen[str]]":
-    """Builds of a corpus and of one ten times as large, without workers and with two, beside the
-    other tests."""
+    """Start builds of a corpus and of one ten times as large, without workers and with two. They
+    run beside the other tests."""
     if not any(item.name.startswith("test_memory") for item in request.session.items):
         return []
     folder = tmp_path_factory.mktemp("memory")
@@ -50,7 +50,7 @@ def memory_children(
     ]
 
 
-def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_stopped() -> None:
+def test_after_ctrl_c_the_same_command_resumes_and_ends_with_the_same_index() -> None:
     corpus("c.jsonl", 300)
     stopping = InterruptingProgress(100)
     with pytest.raises(KeyboardInterrupt):
@@ -61,9 +61,9 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
     ]
     with pytest.raises(IndexNotFoundError, match=r"^A build of the index has begun and not fin"):
         hold_live(Path("index"))
-    notes = InterruptingProgress(1000)
-    report = build_index(["c.jsonl"], Path("index"), PLAIN, notes)
-    assert notes.notes[1:] == [
+    progress = InterruptingProgress(1000)
+    report = build_index(["c.jsonl"], Path("index"), PLAIN, progress)
+    assert progress.notes[1:] == [
         "Continuing: after 128 documents, nothing has changed since it was stopped."
     ]
     assert (report.continued, report.documents, report.seconds > report.run_seconds) == (
@@ -75,15 +75,15 @@ def test_after_ctrl_c_the_same_command_goes_on_and_ends_like_one_that_was_not_st
     assert same_index("index") == same_index("whole")
 
 
-def test_a_build_whose_source_or_options_changed_begins_anew_and_says_so() -> None:
+def test_a_build_whose_source_or_options_changed_starts_over_and_says_so() -> None:
     corpus("c.jsonl", 200)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), PLAIN, InterruptingProgress(100))
     corpus("c.jsonl", 100)
-    notes = InterruptingProgress(1)
+    progress = InterruptingProgress(1)
     with pytest.raises(KeyboardInterrupt):
-        build_index(["c.jsonl"], Path("index"), PLAIN, notes)
-    assert notes.notes[1] == "Beginning anew: changed since it was stopped: the sources."
+        build_index(["c.jsonl"], Path("index"), PLAIN, progress)
+    assert progress.notes[1] == "Beginning anew: changed since it was stopped: the sources."
     report = build_index(["c.jsonl"], Path("index"), BuildOptions(chunk_tokens=500))
     assert report.why == "changed since it was stopped: --chunk-tokens"
     assert (report.continued, len(contents("index")[1])) == (0, 100)
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_the_command_with_130(
     assert (report["documents"], report["continued"]) == (100, 64)
 
 
-def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
+def test_a_build_killed_at_any_moment_resumes_and_ends_with_the_same_index() -> None:
     corpus("c.jsonl", 600)
     for moment in sorted(random.Random(3).sample(range(100, 500), 2)):
         child = command("SIGKILL", moment, "c.jsonl")
@@ -117,7 +117,7 @@ def test_a_build_killed_at_any_moment_ends_like_one_that_was_not() -> None:
     assert same_index("index") == same_index("whole")
 
 
-def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not() -> None:
+def test_a_build_with_workers_killed_repeatedly_resumes_and_ends_with_the_same_index() -> None:
     corpus("c.jsonl", 1500)
     chance = random.Random(11)
     for moment in (100, 500, 900):
@@ -128,22 +128,22 @@ def test_a_build_with_workers_killed_again_and_again_ends_like_one_that_was_not(
     assert same_index("index") == same_index("whole")
 
 
-def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
+def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     corpus("c.jsonl", 600, words=100)
     child = command("LIMIT", 60_000, "c.jsonl")
     _, errors = child.communicate()
     assert child.returncode == 1
-    kept = int(errors.split("it continues after ")[1].split()[0])
+    checkpoint = int(errors.split("it continues after ")[1].split()[0])
     assert errors.splitlines() == [
         "c.jsonl: recognised as documents",
         "There is no room to write the index (File too large).",
         "Where: index",
-        f"Do: Make room and run the same command again: it continues after {kept} documents.",
+        f"Do: Make room and run the same command again: it continues after {checkpoint} documents.",
     ]
     with pytest.raises(IndexNotFoundError):
         hold_live(Path("index"))
     report = build_index(["c.jsonl"], Path("index"), PLAIN)
-    assert (report.continued, len(contents("index")[1])) == (kept, 600)
+    assert (report.continued, len(contents("index")[1])) == (checkpoint, 600)
 
 
 def test_memory_does_not_grow_with_the_corpus(

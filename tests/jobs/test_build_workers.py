@@ -1,4 +1,4 @@
-"""Worker processes: the same index as without them, bounded, and gone when the build is."""
+"""Worker processes build the same index as no workers, within bounds, and end with the build."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from tests.support.worker_processes import is_worker, kill_a_worker, worker_proc
 NOWHERE = Position(0, 0, 0, 0, (), {}, [])
 
 
-def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None:
+def test_any_number_of_workers_builds_the_same_index_and_reports_the_same() -> None:
     sources = [
         troublesome_corpus("a.jsonl", 200),
         corpus("b.jsonl", 150),
@@ -55,7 +55,7 @@ def test_any_number_of_workers_builds_the_same_index_and_says_the_same() -> None
             del report[name]
         reports.append(report)
     assert reports[0] == reports[1] == reports[2]
-    assert reports[0]["skipped_lines"] == 4 * 4 + 2 * 4 + 210  # "b" and "c" repeat ids of "a"
+    assert reports[0]["skipped_lines"] == 4 * 4 + 2 * 4 + 210  # "b" and "c" repeat ids of "a".
     assert same_index("index0") == same_index("index1") == same_index("index3")
 
 
@@ -82,67 +82,67 @@ def test_by_default_small_corpora_and_single_cores_have_no_workers(
 # The processes
 
 
-def batch(*texts: str) -> Batch:
-    documents = [(0, at, Document(f"d{at}", "", text)) for at, text in enumerate(texts)]
+def batch_of(*texts: str) -> Batch:
+    documents = [(0, number, Document(f"d{number}", "", text)) for number, text in enumerate(texts)]
     return Batch(documents, NOWHERE, 0)
 
 
-def refusing(chunks: list[Chunk]) -> list[Chunk]:
-    """A packer that takes no chunk with an x."""
+def reject_x(chunks: list[Chunk]) -> list[Chunk]:
+    """Return chunks as they are, as a packer that rejects a chunk with an x."""
     if any("x" in chunk.content for chunk in chunks):
         raise BuildError("An x.", where=chunks[0].id, do="Leave it out.")
     return chunks
 
 
-def test_batches_come_back_in_order_and_as_if_packed_here() -> None:
-    batches = [batch(*ODD, f"Number {number}.") for number in range(20)]
-    found: list[object] = []
+def test_batches_come_back_in_order_and_as_if_packed_in_this_process() -> None:
+    batches = [batch_of(*ODD, f"Number {number}.") for number in range(20)]
+    results: list[object] = []
     with WorkerProcesses(2, partial(pack, packer=ChunkPacker({}), chunk_tokens=50)) as packing:
-        for each in batches:
-            packing.submit(each)
+        for batch in batches:
+            packing.submit(batch)
             assert len(packing.under_way) <= 6
             while packing.is_ready:
-                found.append(packing.take())
+                results.append(packing.take())
         while packing.under_way:
-            found.append(packing.take())
-    assert found == [(each, pack(each.documents, ChunkPacker({}), 50)) for each in batches]
+            results.append(packing.take())
+    assert results == [(batch, pack(batch.documents, ChunkPacker({}), 50)) for batch in batches]
 
 
-def test_an_error_of_a_worker_is_the_one_that_would_be_raised_here() -> None:
-    told: list[str] = []
-    work = partial(pack, packer=refusing, chunk_tokens=50)
+def test_a_worker_raises_the_error_that_this_process_would_raise() -> None:
+    messages: list[str] = []
+    work = partial(pack, packer=reject_x, chunk_tokens=50)
     for packing in (PackingHere(work), WorkerProcesses(1, work)):  # type: ignore[arg-type]
         with packing as open_packing:
-            open_packing.submit(batch("Sea.", "box"))
+            open_packing.submit(batch_of("Sea.", "box"))
             with pytest.raises(BuildError) as caught:
                 open_packing.take()
-        told.append(str(caught.value))
-    assert told == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
+        messages.append(str(caught.value))
+    assert messages == ["An x.\nWhere: d0.1\nDo: Leave it out."] * 2
 
 
 class KillingAWorker(SilentProgress):
-    """Kills a worker when a hundred documents are written."""
+    """Progress that kills a worker once a hundred documents are written."""
 
     def update(self, read_bytes: int, documents: int, details: str = "") -> None:
         if documents >= 100:
             kill_a_worker()
 
 
-def test_a_worker_that_is_killed_ends_the_build_which_then_goes_on() -> None:
+def test_a_killed_worker_ends_the_build_and_the_same_command_resumes_it() -> None:
     corpus("c.jsonl", 3000)
     options = BuildOptions(workers=2)
     with pytest.raises(WorkerLostError) as caught:
         build_index(["c.jsonl"], Path("index"), options, KillingAWorker())
     assert caught.value.what == "A worker process was killed by signal 9."
-    kept = int(caught.value.do.split("it continues after ")[1].split()[0].replace(",", ""))
+    checkpoint = int(caught.value.do.split("it continues after ")[1].split()[0].replace(",", ""))
     assert caught.value.do == (
         "Give the machine more memory, or ask for fewer --workers."
-        f" Run the same command again: it continues after {kept:,} documents."
+        f" Run the same command again: it continues after {checkpoint:,} documents."
     )
-    assert 100 <= kept < 3000
+    assert 100 <= checkpoint < 3000
     assert worker_processes() == []
     report = build_index(["c.jsonl"], Path("index"), options)
-    assert (report.continued, report.documents) == (kept, 3000)
+    assert (report.continued, report.documents) == (checkpoint, 3000)
     build_index(["c.jsonl"], Path("whole"), BuildOptions())
     assert same_index("index") == same_index("whole")
 
@@ -153,26 +153,26 @@ def test_ctrl_c_stops_a_build_with_workers_at_a_checkpoint() -> None:
     stopping = InterruptingProgress(200)
     with pytest.raises(KeyboardInterrupt):
         build_index(["c.jsonl"], Path("index"), options, stopping)
-    kept = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it continues ")
-    assert kept.removeprefix("after ").split()[0].isdecimal()
+    note = stopping.notes[-1].removeprefix("Stopped. Run the same command again: it continues ")
+    assert note.removeprefix("after ").split()[0].isdecimal()
     assert worker_processes() == []
     assert build_index(["c.jsonl"], Path("index"), options).documents == 1000
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_no_worker_outlives_its_build(sign: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_build(signal_number: signal.Signals) -> None:
     corpus("c.jsonl", 20_000)
     child = process(BUILD, "c.jsonl")
     assert child.stdout is not None
-    workers = [int(each) for each in child.stdout.readline().split()]
+    workers = [int(process_id) for process_id in child.stdout.readline().split()]
     assert len(workers) == 2
     assert all(map(is_worker, workers))
-    os.killpg(child.pid, sign) if sign == signal.SIGINT else child.kill()
+    os.killpg(child.pid, signal_number) if signal_number == signal.SIGINT else child.kill()
     _, errors = child.communicate(timeout=60)
-    assert child.returncode == (-sign if sign == signal.SIGKILL else 130)
+    assert child.returncode == (-signal_number if signal_number == signal.SIGKILL else 130)
     assert "Traceback" not in errors
-    until = time.monotonic() + 10
-    while any(map(is_worker, workers)) and time.monotonic() < until:
+    deadline = time.monotonic() + 10
+    while any(map(is_worker, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_worker, workers))
 
@@ -184,14 +184,14 @@ from tests.support.worker_processes import worker_processes
 from arag_search.cli.index import index_command
 import arag_search.system.progress
 
-class Telling(arag_search.system.progress.PlainProgress):
-    told = False
+class Printing(arag_search.system.progress.PlainProgress):
+    printed = False
     def update(self, read_bytes, documents, details=""):
-        if not self.told:
-            self.told = True
+        if not self.printed:
+            self.printed = True
             print(*worker_processes(), flush=True)
 
-arag_search.system.progress.open_progress = lambda: Telling(sys.stderr)
+arag_search.system.progress.open_progress = lambda: Printing(sys.stderr)
 sys.exit(index_command([sys.argv[1]], "index", workers=2))
 """
 
@@ -199,8 +199,8 @@ sys.exit(index_command([sys.argv[1]], "index", workers=2))
 def test_a_worker_starts_without_java_and_without_a_client() -> None:
     script = (
         "import sys, index_jobs.workers.worker, arag_search.engines.opensearch.packing\n"
-        "print([each for each in ('jpype', 'opensearchpy', 'pydantic', 'typer', 'ijson')"
-        " if each in sys.modules])"
+        "print([name for name in ('jpype', 'opensearchpy', 'pydantic', 'typer', 'ijson')"
+        " if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr

@@ -16,8 +16,8 @@ from tests.support.corpus_files import (
 def test_passages_of_a_table_are_neighbours_in_the_index() -> None:
     Path("p.tsv").write_text(table(ROWS))
     build_index(["p.tsv"], "index", BuildOptions())
-    held = hold_live(Path("index"))
-    engine = LuceneEngine.open(held.path, "index")
+    generation = hold_live(Path("index"))
+    engine = LuceneEngine.open(generation.path, "index")
     try:
         chunks = list(engine.scan(None))
         assert [(chunk.id, chunk.part, chunk.parts) for chunk in chunks] == [
@@ -28,4 +28,4 @@ def test_passages_of_a_table_are_neighbours_in_the_index() -> None:
         assert engine.manifest.already_chunked
     finally:
         engine.close()
-        held.release()
+        generation.release()

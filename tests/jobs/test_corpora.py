@@ -1,4 +1,4 @@
-"""The real corpora: all of them build, answer, and keep what was promised of them."""
+"""The real corpora are indexed, answer queries, and have the properties that guides promise."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_a_real_corpus_is_indexed_and_answers(indexes: dict[str, Index], name: s
     manifest = index.manifest
     assert manifest.source_format == kind
     assert manifest.documents == documents
-    found = index.logical_search(query)
-    assert found.hits
-    assert found.hits[0].snippet
+    result = index.logical_search(query)
+    assert result.hits
+    assert result.hits[0].snippet
     if kind != "arag-chunks":
         assert manifest.has_titles
     sentences = index.logical_search(query.replace('title:"demon dice" AND ', ""))
@@ -61,21 +61,21 @@ def test_a_real_corpus_is_indexed_and_answers(indexes: dict[str, Index], name: s
     assert sum(len(chunk.sentence_ends) for chunk in chunks) == manifest.sentences
     assert sum(count_tokens(chunk.content) for chunk in chunks) == manifest.tokens
     assert [chunk.ordinal for chunk in chunks] == sorted(chunk.ordinal for chunk in chunks)
-    read = index.chunk_read([chunks[-1].id])[0]
-    assert read.chunk == chunks[-1]
+    passage = index.chunk_read([chunks[-1].id])[0]
+    assert passage.chunk == chunks[-1]
 
 
 def test_a_model_searches_a_real_corpus_over_mcp_and_reads_a_chunk(
     indexes: dict[str, Index],
 ) -> None:
     async def talk(client: ClientSession) -> None:
-        found = await client.call_tool("logical_search", {"query": '"lothair ii" AND bertha'})
-        first = found.meta["arag_search"]["ids"][0]
-        assert text_of(found).splitlines()[1].startswith(f"[{first}] ")
-        read = text_of(await client.call_tool("chunk_read", {"chunk_ids": [first]}))
+        reply = await client.call_tool("logical_search", {"query": '"lothair ii" AND bertha'})
+        first = reply.meta["arag_search"]["ids"][0]
+        assert text_of(reply).splitlines()[1].startswith(f"[{first}] ")
+        passage = text_of(await client.call_tool("chunk_read", {"chunk_ids": [first]}))
         address = AnyUrl(f"arag://wiki/chunk/{first}")
-        assert (await client.read_resource(address)).contents[0].text == read
-        assert "Bertha" in read
+        assert (await client.read_resource(address)).contents[0].text == passage
+        assert "Bertha" in passage
 
     LocalServer(indexes={"wiki": indexes["2wikimultihopqa/corpus.jsonl"]}).serve(talk)
 
@@ -86,12 +86,14 @@ def test_the_chunks_of_a_document_are_its_text(indexes: dict[str, Index]) -> Non
     assert joined == nfc(text)
 
 
-def test_a_chunk_file_keeps_its_ids_its_order_and_its_neighbours(
+def test_a_file_of_chunks_keeps_its_ids_order_and_neighbours(
     indexes: dict[str, Index],
 ) -> None:
     index = indexes["2wikimultihopqa/arag_chunks.json"]
     source = json.loads((DATA / "2wikimultihopqa" / "arag_chunks.json").read_text())
-    assert [f"{chunk.id}:{chunk.content}" for chunk in index.scan()] == [nfc(x) for x in source]
+    assert [f"{chunk.id}:{chunk.content}" for chunk in index.scan()] == [
+        nfc(text) for text in source
+    ]
     second = index.chunk_read(["1"])[0]
     assert (second.previous_id, second.next_id) == ("0", "2")
     assert (second.chunk.doc_id, second.chunk.part, second.chunk.parts) == ("1", 1, 1)
@@ -99,7 +101,7 @@ def test_a_chunk_file_keeps_its_ids_its_order_and_its_neighbours(
     assert titled.notes == ("no passage of this index has a title: title: finds nothing.",)
 
 
-def test_tokens_and_substrings_count_the_same_where_all_lie_on_token_boundaries(
+def test_tokens_and_substrings_count_the_same_where_all_matches_are_on_token_boundaries(
     indexes: dict[str, Index],
 ) -> None:
     index = indexes["2wikimultihopqa/arag_chunks.json"]

@@ -1,5 +1,5 @@
-"""Files of an index and of its vectors that are cut, lost or changed: an error of ours, or the
-right answer; never a wrong one and never a traceback."""
+"""Truncated, lost and changed files of an index and of its vectors cause an error of ours or leave
+the right answer. They cause no wrong answer and no traceback."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ SEMANTIC = (
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of the sample with an update, and vectors."""
+    """Build an index of the sample, with an update and vectors."""
     import contextlib
     import io
 
@@ -57,23 +57,23 @@ def damage(path: Path, chance: Random) -> str:
     if kind == "lost" or not data:
         path.unlink()
         return "lost"
-    place = chance.randrange(len(data))
+    offset = chance.randrange(len(data))
     if kind == "flipped":
-        data[place] ^= 1 << chance.randrange(8)
+        data[offset] ^= 1 << chance.randrange(8)
     elif kind == "cut":
-        del data[place:]
+        del data[offset:]
     elif kind == "lengthened":
         data += chance.randbytes(9)
     else:
-        end = min(len(data), place + 64)
-        data[place:end] = bytes(end - place)
+        end = min(len(data), offset + 64)
+        data[offset:end] = bytes(end - offset)
     path.write_bytes(data)
-    return f"{kind} at {place}"
+    return f"{kind} at {offset}"
 
 
 def answers(arag: Command, index: Path, commands: tuple[tuple[str, ...], ...]) -> list[object]:
-    """Return what the commands answer: JSON, or None where they refuse with a message of ours."""
-    found: list[object] = []
+    """Return what the commands answer: JSON, or None where they fail with a message of ours."""
+    replies: list[object] = []
     for command in commands:
         done = arag(*(word.format(index) for word in command))
         assert done.code in (0, 1), (command, done)
@@ -84,14 +84,14 @@ def answers(arag: Command, index: Path, commands: tuple[tuple[str, ...], ...]) -
         answer = done.json if done.code == 0 else None
         if answer is not None and "milliseconds" in answer:
             del answer["milliseconds"]
-        found.append(answer)
-    return found
+        replies.append(answer)
+    return replies
 
 
 def check_damages(
     arag: Command, pristine: Path, copy: Path, commands: tuple[tuple[str, ...], ...], count: int
 ) -> None:
-    """Damage ``count`` files of what the commands read, each in a copy of its own."""
+    """Damage ``count`` of the files that the commands read, each in its own copy of the index."""
     of_vectors = commands is SEMANTIC
     chance = Random(count)
     shutil.copytree(pristine, copy)
@@ -100,9 +100,9 @@ def check_damages(
     for name in chance.choices(files_of(pristine, of_vectors=of_vectors), k=count):
         shutil.rmtree(copy)
         shutil.copytree(pristine, copy)
-        what = damage(copy / name, chance)
-        for answer, right in zip(answers(arag, copy, commands), expected, strict=True):
-            assert answer in (None, right), (name, what)
+        change = damage(copy / name, chance)
+        for answer, right_answer in zip(answers(arag, copy, commands), expected, strict=True):
+            assert answer in (None, right_answer), (name, change)
 
 
 def files_of(pristine: Path, *, of_vectors: bool) -> list[Path]:

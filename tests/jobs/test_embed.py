@@ -1,4 +1,4 @@
-"""Embedding an index: every row gets its vector, once."""
+"""Embedding an index gives every row its vector, once."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_every_sentence_and_passage_gets_its_vector_in_shards_of_any_size(
 
 
 @pytest.mark.parametrize(("unit", "rows"), [("sentence", 60), ("passage", 20)])
-def test_one_unit_in_half_precision(unit: VectorUnit, rows: int) -> None:
+def test_one_unit_is_embedded_in_half_precision(unit: VectorUnit, rows: int) -> None:
     build_small_index(20)
     dtype: StoredType = "float16"
     report = embed_index("index", ENCODER, with_options(units=(unit,), dtype=dtype))
@@ -60,7 +60,7 @@ def test_one_unit_in_half_precision(unit: VectorUnit, rows: int) -> None:
     np.testing.assert_allclose(vectors, vectors_wanted, atol=1e-3)
 
 
-def test_vectors_that_are_there_are_left_and_others_replaced_only_when_told_so() -> None:
+def test_existing_vectors_are_left_and_others_replaced_only_with_overwrite() -> None:
     build_small_index(20)
     embed_index("index", ENCODER, SMALL)
     before = only_sidecar("index/vectors")
@@ -102,7 +102,7 @@ def test_an_index_without_text_is_refused_and_nothing_is_left() -> None:
     assert not Path("index/vectors").exists()
 
 
-def test_options_that_cannot_be_are_refused_before_anything_is_opened() -> None:
+def test_impossible_options_are_refused_before_anything_is_opened() -> None:
     for changes, expected in (
         ({"shard_rows": 0}, "--shard-size: 0 is outside of the bounds."),
         ({"batch_size": 10_000}, "--batch-size: 10,000 is outside of the bounds."),
@@ -121,32 +121,32 @@ def test_options_that_cannot_be_are_refused_before_anything_is_opened() -> None:
         embed_index("index", open_encoder(ENCODER), with_options(workers=1))
 
 
-# Beside the index
+# Vectors beside an index
 
 
 def test_builds_and_compacting_leave_vectors_alone() -> None:
     build_small_index(20)
     embed_index("index", ENCODER, SMALL)
-    kept = only_sidecar("index/vectors")
+    sidecar = only_sidecar("index/vectors")
     delete_documents("index", ["d1"])
     compact_index("index")
-    assert only_sidecar("index/vectors") == kept
+    assert only_sidecar("index/vectors") == sidecar
     build_index(["index.jsonl"], Path("index"), OVERWRITE)
-    assert only_sidecar("index/vectors") == kept
+    assert only_sidecar("index/vectors") == sidecar
     assert embed_index("index", ENCODER, SMALL).up_to_date
     assert sorted(path.name for path in Path("index").iterdir() if path.is_dir())[-1] == "vectors"
 
 
 def test_a_dry_run_writes_nothing_and_counts_rows() -> None:
     build_small_index(30)
-    found = estimate_embedding("index", ENCODER, SMALL)
-    assert (found.rows, found.is_exact) == ({"sentence": 90, "passage": 30}, True)
-    assert found.bytes == 120 * (16 * 4 + 48) + 30 * 100
-    text = found.to_text().splitlines()
+    forecast = estimate_embedding("index", ENCODER, SMALL)
+    assert (forecast.rows, forecast.is_exact) == ({"sentence": 90, "passage": 30}, True)
+    assert forecast.bytes == 120 * (16 * 4 + 48) + 30 * 100
+    text = forecast.to_text().splitlines()
     assert (
         text[0] == "Nothing was written. index would get vectors of 90 sentences and 30 passages."
     )
     assert text[3] == "disk: about 0.0 MB in index/vectors (float32)"
     assert not Path("index/vectors").exists()
     report = embed_index("index", ENCODER, SMALL)
-    assert found.bytes == pytest.approx(report.bytes, rel=0.5)
+    assert forecast.bytes == pytest.approx(report.bytes, rel=0.5)

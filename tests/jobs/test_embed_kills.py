@@ -1,5 +1,5 @@
-"""Embeddings that are killed, or run out of room: the same command goes on, and nothing wrong is
-published."""
+"""The same command resumes an embedding that was killed or ran out of disk space, and nothing
+wrong is published."""
 
 import random
 import signal
@@ -17,7 +17,9 @@ ROOT = Path("index/vectors")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers: int) -> None:
+def test_an_embedding_killed_repeatedly_resumes_and_ends_with_the_same_vectors(
+    workers: int,
+) -> None:
     build_small_index(120)
     chance = random.Random(workers)
     for rows in (60, 100):
@@ -36,7 +38,7 @@ def test_an_embedding_killed_again_and_again_ends_like_one_that_was_not(workers:
     check_embedded("index")
 
 
-def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
+def test_a_kill_at_any_step_of_publishing_publishes_all_or_nothing() -> None:
     build_small_index(40)
     child = command("PUBLISH", 0)
     output, errors = child.communicate()
@@ -60,13 +62,14 @@ def test_a_kill_at_any_step_of_publishing_leaves_all_or_nothing() -> None:
         assert not (ROOT / WORK).exists()
 
 
-def test_a_full_disk_says_so_and_the_same_command_goes_on_after_it() -> None:
+def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     build_small_index(40)
     child = command("LIMIT", 2_000)
     _, errors = child.communicate()
     assert child.returncode == 1
+    # A slow machine also prints its progress.
     lines = [line for line in errors.splitlines() if not line.startswith("reading passages: ")]
-    assert lines == [  # a slow machine says how far it is, too
+    assert lines == [
         f"Loading the encoder {ENCODER}.",
         "There is no room to write the vectors (File too large).",
         "Where: index/vectors/embedding",

@@ -1,4 +1,4 @@
-"""Only what is missing is embedded; the rest is taken over."""
+"""Only missing vectors are computed; the others are reused."""
 
 import json
 import random
@@ -29,22 +29,22 @@ from tests.support.embeddings import (
 )
 
 
-def missing(**changes: object) -> EmbedReport:
+def embed_missing(**changes: object) -> EmbedReport:
     return embed_index("index", ENCODER, with_options(only_missing=True, **changes))
 
 
-def test_only_what_was_added_is_encoded_and_the_rest_used_again() -> None:
+def test_only_added_texts_are_encoded_and_the_other_vectors_are_reused() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     file_of("new.jsonl", {"id": "n", "text": "New words. Again."}, {"id": "d7", "text": "Other."})
     add_documents(["new.jsonl"], "index", AddOptions())
-    report = missing()
+    report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (5, 39 * 4)
     assert (report.chunks, report.dead_rows) == (41, {"sentence": 3, "passage": 1})
     check_rows_of_live_chunks()
-    assert missing().up_to_date
+    assert embed_missing().up_to_date
     delete_documents("index", ["d8"])
-    report = missing()
+    report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 38 * 4 + 5)
     assert report.dead_rows == {"sentence": 6, "passage": 2}
 
@@ -74,8 +74,8 @@ def test_a_shuffled_build_encodes_nothing_and_writes_no_vectors() -> None:
     check_rows_of_live_chunks()
     for number in range(before.shards):
         first, second = (
-            shard_file(Path(made.sidecar), number, vectors_role("sentence"))
-            for made in (before, report)
+            shard_file(Path(embedding.sidecar), number, vectors_role("sentence"))
+            for embedding in (before, report)
         )
         assert first.samefile(second)
 
@@ -83,38 +83,42 @@ def test_a_shuffled_build_encodes_nothing_and_writes_no_vectors() -> None:
 def test_documents_that_are_changed_and_changed_back_are_not_encoded_again() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
-    original = [json.loads(line) for line in Path("index.jsonl").read_text().splitlines()[:5]]
-    changed = [{**line, "text": f"Changed {number}."} for number, line in enumerate(original)]
-    add_documents([file_of("changed.jsonl", *changed)], "index", AddOptions())
-    assert missing().encoded_rows == 10
-    add_documents([file_of("back.jsonl", *original)], "index", AddOptions())
-    report = missing()
+    original_records = [
+        json.loads(line) for line in Path("index.jsonl").read_text().splitlines()[:5]
+    ]
+    changed_records = [
+        {**line, "text": f"Changed {number}."} for number, line in enumerate(original_records)
+    ]
+    add_documents([file_of("changed.jsonl", *changed_records)], "index", AddOptions())
+    assert embed_missing().encoded_rows == 10
+    add_documents([file_of("back.jsonl", *original_records)], "index", AddOptions())
+    report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 160)
     check_rows_of_live_chunks()
 
 
-def test_of_shards_whose_texts_mostly_went_rows_are_copied() -> None:
+def test_rows_are_copied_from_shards_that_lost_most_of_their_texts() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     delete_documents("index", [f"d{number}" for number in range(40) if number % 4])
-    report = missing()
+    report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 40)
     assert (report.chunks, report.dead_rows) == (10, {"sentence": 0, "passage": 0})
     check_rows_of_live_chunks()
 
 
-def test_a_text_that_stands_more_often_than_before_has_its_vector_copied() -> None:
+def test_a_text_that_occurs_more_often_than_before_has_its_vector_copied() -> None:
     build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     first = json.loads(Path("index.jsonl").read_text().splitlines()[0])
-    again = [{**first, "id": f"again {number}"} for number in range(3)]
-    add_documents([file_of("again.jsonl", *again)], "index", AddOptions())
-    report = missing()
+    copies = [{**first, "id": f"again {number}"} for number in range(3)]
+    add_documents([file_of("again.jsonl", *copies)], "index", AddOptions())
+    report = embed_missing()
     assert (report.encoded_rows, report.reused_rows) == (0, 13 * 4)
     check_rows_of_live_chunks()
 
 
-def test_without_a_name_the_encoder_is_the_one_of_the_vectors_there_are() -> None:
+def test_without_a_name_the_encoder_is_that_of_the_existing_vectors() -> None:
     build_small_index(10)
     embed_index("index", "hashing:8", SMALL)
     add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
@@ -140,28 +144,28 @@ def test_a_folder_of_vectors_is_shared_by_indexes_of_the_same_texts_in_another_o
                 assert hit.id == chunk.id
 
 
-def test_what_is_missing_is_all_where_nothing_was_made_by_this_encoder() -> None:
+def test_everything_is_missing_where_this_encoder_has_made_no_vectors() -> None:
     build_small_index(10)
     noting = NotingProgress()
     report = embed_index("index", ENCODER, with_options(only_missing=True), noting)
     assert noting.notes[1:] == ["There are no such vectors yet: all passages are embedded."]
     assert report.encoded_rows == 40
     add_documents([file_of("new.jsonl", {"id": "n", "text": "New."})], "index", AddOptions())
-    assert missing(dtype="float16").encoded_rows == 42
+    assert embed_missing(dtype="float16").encoded_rows == 42
 
 
-def test_a_stopped_embedding_of_what_is_missing_goes_on() -> None:
+def test_a_stopped_embedding_of_missing_vectors_resumes() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     add_documents([corpus("more.jsonl", 80)], "index", AddOptions())
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, with_options(only_missing=True), InterruptingProgress(100))
-    report = missing()
+    report = embed_missing()
     assert (report.continued_shards, report.encoded_rows) == (2, 168)
     check_rows_of_live_chunks()
 
 
-def test_what_was_begun_for_another_state_is_used_as_far_as_its_texts_are_there() -> None:
+def test_an_embedding_begun_for_another_state_is_reused_for_texts_that_still_exist() -> None:
     build_small_index(40)
     embed_index("index", ENCODER, SMALL)
     more = [{"id": f"n{number}", "text": f"One {number}. Two. Three."} for number in range(40)]
@@ -198,16 +202,17 @@ def test_a_sound_copy_of_a_damaged_shard_is_used_instead_of_encoding() -> None:
     first = embed_index("index", ENCODER, SMALL)
     second = embed_index("index", ENCODER, with_options(overwrite=True, vectors="others"))
     assert (first.encoded_rows, second.encoded_rows) == (160, 160)
-    shutil.move(second.sidecar, Path("index/vectors") / ("0" * 16))  # of another placement, newer
+    # The copy is newer, and of another placement.
+    shutil.move(second.sidecar, Path("index/vectors") / ("0" * 16))
     path = shard_file(Path(first.sidecar), 1, vectors_role("sentence"))
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     delete_documents("index", ["d39"])
-    report = missing()
+    report = embed_missing()
     assert (report.encoded_rows, report.rows["passage"]) == (0, 39)
     check_rows_of_live_chunks()
 
 
-def test_an_embedding_that_was_stopped_is_not_touched_by_one_of_another_index() -> None:
+def test_a_stopped_embedding_is_not_touched_by_one_of_another_index() -> None:
     build_small_index(40)
     build_index([corpus("c.jsonl", 30)], Path("other"), OVERWRITE)
     shared = with_options(vectors="shared")
@@ -220,11 +225,11 @@ def test_an_embedding_that_was_stopped_is_not_touched_by_one_of_another_index() 
 
 def test_a_sidecar_that_a_kill_left_between_two_names_is_found_again() -> None:
     build_small_index(40)
-    made = Path(embed_index("index", ENCODER, SMALL).sidecar)
-    made.rename(made.with_name(made.name + ".old"))
+    sidecar = Path(embed_index("index", ENCODER, SMALL).sidecar)
+    sidecar.rename(sidecar.with_name(sidecar.name + ".old"))
     delete_documents("index", ["d1"])
-    assert missing().encoded_rows == 0
-    assert made.exists()
+    assert embed_missing().encoded_rows == 0
+    assert sidecar.exists()
 
 
 @pytest.mark.parametrize(

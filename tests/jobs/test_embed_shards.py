@@ -13,7 +13,8 @@ from index_jobs.embed.shards import TO_ENCODE, Wanted, cut_shards, make_shard
 from tests.support.embeddings import ENCODER
 
 
-def wanted(*sentences: str, passage: str = "P") -> Wanted:
+def to_encode(*sentences: str, passage: str = "P") -> Wanted:
+    """Return the rows of a chunk, none of which has a vector yet."""
     return {
         "sentence": [(text, TO_ENCODE) for text in sentences],
         "passage": [(passage, TO_ENCODE)],
@@ -24,18 +25,18 @@ def no_copies(unit: VectorUnit, rows: Sequence[int]) -> np.ndarray:
     raise AssertionError("a vector was copied")
 
 
-def test_texts_are_cut_into_shards_of_whole_chunks_always_the_same() -> None:
-    chunks = [wanted("One two.", "Three.", passage=f"P{number}") for number in range(5)]
+def test_texts_are_always_cut_into_the_same_shards_of_whole_chunks() -> None:
+    chunks = [to_encode("One two.", "Three.", passage=f"P{number}") for number in range(5)]
     shards = list(cut_shards(chunks, VECTOR_UNITS, 7, no_copies, 4))
     assert [shard.rows for shard in shards] == [6, 6, 3]
     assert [shard.number for shard in shards] == [4, 5, 6]
     assert shards[2].texts == {"sentence": ["One two.", "Three."], "passage": ["P4"]}
-    again = cut_shards(iter(chunks), VECTOR_UNITS, 7, no_copies, 4)
-    assert [shard.texts for shard in again] == [shard.texts for shard in shards]
+    repeated = cut_shards(iter(chunks), VECTOR_UNITS, 7, no_copies, 4)
+    assert [shard.texts for shard in repeated] == [shard.texts for shard in shards]
 
 
-def test_a_chunk_that_wants_more_rows_than_a_shard_is_one_of_its_own(tmp_path: Path) -> None:
-    chunks = [wanted("b"), wanted(*["a"] * 30), wanted("c")]
+def test_a_chunk_with_more_rows_than_a_shard_gets_its_own_shard(tmp_path: Path) -> None:
+    chunks = [to_encode("b"), to_encode(*["a"] * 30), to_encode("c")]
     shards = list(cut_shards(chunks, VECTOR_UNITS, 10, no_copies))
     assert [shard.rows for shard in shards] == [2, 31, 2]
     encoder = open_encoder(ENCODER)
@@ -51,24 +52,24 @@ def test_a_chunk_that_wants_more_rows_than_a_shard_is_one_of_its_own(tmp_path: P
 
 def test_known_vectors_are_copied_and_only_the_others_encoded(tmp_path: Path) -> None:
     encoder = open_encoder(ENCODER)
-    there = encoder.encode(["zero", "one", "two"])
+    known_vectors = encoder.encode(["zero", "one", "two"])
     chunk: Wanted = {
         "sentence": [("two", 2), ("new", TO_ENCODE), ("one", 1)],
         "passage": [("two one", TO_ENCODE)],
     }
-    (shard,) = cut_shards([chunk], VECTOR_UNITS, 10, lambda _, rows: there[list(rows)])
+    (shard,) = cut_shards([chunk], VECTOR_UNITS, 10, lambda _, rows: known_vectors[list(rows)])
     assert shard.rows == 4
-    encoded: list[str] = []
+    encoded_texts: list[str] = []
 
     def encode(texts: Sequence[str]) -> np.ndarray:
-        encoded.extend(texts)
+        encoded_texts.extend(texts)
         return encoder.encode(texts)
 
     make_shard(shard, encode, encoder.identity, tmp_path, piece_rows=1, dtype="float32")
-    assert encoded == ["new", "two one"]
+    assert encoded_texts == ["new", "two one"]
     vectors = np.load(shard_file(tmp_path, 0, vectors_role("sentence")))
     np.testing.assert_array_equal(vectors, encoder.encode(["two", "new", "one"]))
 
 
-def test_where_nothing_is_wanted_there_are_no_shards() -> None:
+def test_without_texts_to_encode_there_are_no_shards() -> None:
     assert list(cut_shards([], VECTOR_UNITS, 10, no_copies)) == []

@@ -1,4 +1,4 @@
-"""An embedding that was stopped, or damaged meanwhile, goes on and ends right."""
+"""An embedding that was stopped, or damaged in between, resumes and ends with right vectors."""
 
 import dataclasses
 import os
@@ -43,13 +43,13 @@ def test_after_ctrl_c_finished_shards_are_verified_and_not_made_again() -> None:
     assert noting.notes == [
         LOADING,
         "Continuing: the shards that are there are verified.",
-        "Vectors of 16 of 160 texts are there and are used again.",  # "Sea.", of other passages
+        "Vectors of 16 of 160 texts are there and are used again.",  # "Sea." is in other passages.
     ]
     assert (report.continued_shards, report.remade_shards, report.encoded_rows) == (2, 0, 48)
     check_embedded("index")
 
 
-def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
+def test_an_embedding_stopped_before_its_first_shard_leaves_nothing() -> None:
     build_small_index(40)
     stopping = InterruptingProgress(10)
     with pytest.raises(KeyboardInterrupt):
@@ -59,7 +59,7 @@ def test_what_is_stopped_before_its_first_shard_leaves_nothing() -> None:
 
 
 class StoppingAtOnce(NotingProgress):
-    """Presses Ctrl-C before the first shard is looked for."""
+    """Progress that presses Ctrl-C before the first shard is looked for."""
 
     def begin(self, counted: str, total: int, done: int = 0, count: int | None = None) -> None:
         raise KeyboardInterrupt
@@ -97,7 +97,7 @@ def test_a_damaged_shard_is_found_and_made_again(damage: str) -> None:
     check_embedded("index")
 
 
-def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
+def test_another_plan_is_refused_unless_the_unfinished_one_may_be_discarded() -> None:
     build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, InterruptingProgress(100))
@@ -116,7 +116,7 @@ def test_another_plan_is_refused_unless_what_was_begun_may_go() -> None:
     assert only_sidecar("index/vectors")[1].rows == {"passage": 40}
 
 
-def test_an_overwriting_embedding_that_was_stopped_goes_on() -> None:
+def test_a_stopped_embedding_that_overwrites_resumes() -> None:
     build_small_index(40)
     embed_index("index", "hashing:8", SMALL)
     overwriting = with_options(overwrite=True)
@@ -127,7 +127,7 @@ def test_an_overwriting_embedding_that_was_stopped_goes_on() -> None:
     check_embedded("index")
 
 
-def test_shards_of_passages_that_changed_since_are_used_as_far_as_their_texts_are_there() -> None:
+def test_shards_of_passages_that_changed_since_are_reused_for_texts_that_still_exist() -> None:
     build_small_index(40)
     with pytest.raises(KeyboardInterrupt):
         embed_index("index", ENCODER, SMALL, InterruptingProgress(150))
@@ -139,7 +139,7 @@ def test_shards_of_passages_that_changed_since_are_used_as_far_as_their_texts_ar
 
 
 class Embedding(NotingProgress):
-    """Embeds the same index once more while it is embedded."""
+    """Progress that embeds the same index a second time while it is embedded."""
 
     error = ""
 
@@ -150,7 +150,7 @@ class Embedding(NotingProgress):
             self.error = str(caught.value)
 
 
-def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
+def test_a_second_embedding_at_once_is_refused_and_the_first_finishes() -> None:
     build_small_index(20)
     progress = Embedding()
     embed_index("index", ENCODER, SMALL, progress)
@@ -163,7 +163,7 @@ def test_of_two_at_once_the_second_is_told_and_the_first_finishes() -> None:
 
 
 class Changing(NotingProgress):
-    """Deletes a document while the index is embedded."""
+    """Progress that deletes a document while the index is embedded."""
 
     done = False
 
@@ -173,7 +173,7 @@ class Changing(NotingProgress):
             delete_documents("index", ["d3"])
 
 
-def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said() -> None:
+def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_the_report_says_so() -> None:
     build_small_index(20)
     with open_index("index") as index:
         fingerprint = index.manifest.fingerprint
@@ -184,12 +184,12 @@ def test_an_index_that_changes_meanwhile_is_embedded_as_it_was_and_that_is_said(
     assert (report.fingerprint, report.rows["passage"]) == (fingerprint, 20)
 
 
-def test_what_is_searched_in_is_refused_before_encoding_or_after_it_without_loss() -> None:
+def test_an_impossible_faiss_index_is_refused_before_encoding_or_after_it_without_loss() -> None:
     build_small_index(40)
-    for wrong, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
+    for description, rows in (("IVFnone", 0), ("IVF4096,Flat", 160)):
         counting = Counting()
         with pytest.raises(ArgumentError):
-            embed_index("index", ENCODER, with_options(index=wrong), counting)
+            embed_index("index", ENCODER, with_options(index=description), counting)
         assert counting.encoded == rows
     report = embed_index("index", ENCODER, with_options(index="IVF1,Flat"))
     assert (report.continued_shards, report.encoded_rows) == (4, 0)
@@ -219,7 +219,7 @@ def test_vectors_that_lost_a_file_are_not_up_to_date() -> None:
     check_embedded("index")
 
 
-def test_what_was_published_just_before_a_kill_is_tidied_up() -> None:
+def test_work_left_by_a_kill_just_after_publishing_is_removed() -> None:
     build_small_index(10)
     embed_index("index", ENCODER, SMALL)
     for options, is_left in ((SMALL, False), (with_options(units=("passage",)), True)):

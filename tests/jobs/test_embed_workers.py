@@ -1,4 +1,4 @@
-"""Encoding in other processes: the same vectors, bounded, and gone when the embedding is."""
+"""Worker processes make the same vectors, within bounds, and end with the embedding."""
 
 import dataclasses
 import os
@@ -31,7 +31,7 @@ WORKERS = dataclasses.replace(SMALL, workers=2)
 
 
 class Watching(NotingProgress):
-    """Keeps which worker processes there were, and what they were told of threads."""
+    """Progress that records the worker processes and the numbers of threads they may use."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Watching(NotingProgress):
         for worker in worker_processes():
             self.workers.add(worker)
             variables = Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
-            self.threads.add(next(each for each in variables if each.startswith(b"OMP_NUM_TH")))
+            self.threads.add(next(line for line in variables if line.startswith(b"OMP_NUM_TH")))
 
 
 def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
@@ -59,24 +59,24 @@ def test_workers_make_the_same_vectors_and_share_the_cores() -> None:
 
 
 class KillingAWorker(NotingProgress):
-    """Kills a worker when a hundred rows are encoded."""
+    """Progress that kills a worker once a hundred rows are encoded."""
 
     def update(self, done: int, encoded: int, details: str = "") -> None:
         if encoded >= 100:
             kill_a_worker()
 
 
-def test_a_worker_that_is_killed_ends_the_embedding_which_then_goes_on() -> None:
+def test_a_killed_worker_ends_the_embedding_and_the_same_command_resumes_it() -> None:
     build_small_index(400)
     with pytest.raises(WorkerLostError) as caught:
         embed_index("index", ENCODER, WORKERS, KillingAWorker())
     assert caught.value.what == "A worker process was killed by signal 9."
-    kept = int(caught.value.do.split("it continues after ")[1].split()[0])
+    checkpoint = int(caught.value.do.split("it continues after ")[1].split()[0])
     assert caught.value.do.endswith(
-        f"Run the same command again: it continues after {kept} shards."
+        f"Run the same command again: it continues after {checkpoint} shards."
     )
     assert worker_processes() == []
-    assert embed_index("index", ENCODER, WORKERS).continued_shards == kept
+    assert embed_index("index", ENCODER, WORKERS).continued_shards == checkpoint
     check_embedded("index")
 
 
@@ -87,31 +87,31 @@ def test_ctrl_c_ends_the_workers_too() -> None:
     assert worker_processes() == []
 
 
-def test_what_is_wrong_with_an_encoder_is_told_by_workers_as_it_is_here() -> None:
-    told: list[str] = []
+def test_workers_report_a_wrong_encoder_as_this_process_does() -> None:
+    messages: list[str] = []
     for workers in (0, 1):
         choice = EncoderChoice("hashing:x", None, 64)
         with LocalMaking(choice, workers, 64) as making, pytest.raises(ArgumentError) as caught:
             making.identity()
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
-def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
+def test_memory_holds_few_shards_whatever_their_number(tmp_path: Path) -> None:
     encoder = open_encoder("hashing:4096")
     shard_bytes = 100 * 4096 * 4
 
     def peak(shards: int) -> int:
         chunks = ({"sentence": [(f"Word{number}.", TO_ENCODE)]} for number in range(100 * shards))
-        cut = cut_shards(chunks, ("sentence",), 100, lambda *_: np.empty(0))
+        parts = cut_shards(chunks, ("sentence",), 100, lambda *_: np.empty(0))
         tracemalloc.start()
         with LocalMaking(encoder, 0, 20) as making:
             making.identity()
-            made = sum(1 for _ in making.make(cut, tmp_path, "float16", lambda _: None))
-        found = tracemalloc.get_traced_memory()[1]
+            count = sum(1 for _ in making.make(parts, tmp_path, "float16", lambda _: None))
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert made == shards
-        return found
+        assert count == shards
+        return peak_bytes
 
     few, many = peak(2), peak(10)
     assert many < 1.1 * few
@@ -123,7 +123,7 @@ def test_memory_holds_few_shards_however_many_are_made(tmp_path: Path) -> None:
 
 def test_two_workers_of_a_ray_cluster_make_the_same_vectors() -> None:
     pytest.importorskip("ray")
-    # A process of its own: Ray and Java both want the signals of one.
+    # Ray and Java both want the signals of a process, so Ray gets its own.
     child = process(
         "from tests.support.ray_workers import main; main()", PYTHONPATH=os.pathsep.join(sys.path)
     )

@@ -1,5 +1,5 @@
-"""Corpora as nobody should write them: each is indexed, or refused with the file, and the line
-where it has lines; never a traceback."""
+"""Malformed corpora are indexed, or refused with the file and, where it has lines, the line. None
+causes a traceback."""
 
 import gzip
 import json
@@ -83,28 +83,28 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("odd", ODD_LINES)
-def test_an_odd_line_is_refused_with_its_file_and_number(odd: str, arag: Command) -> None:
-    Path("c.jsonl").write_bytes(GOOD + ODD_LINES[odd] + b"\n")
+@pytest.mark.parametrize("case", ODD_LINES)
+def test_an_odd_line_is_refused_with_its_file_and_number(case: str, arag: Command) -> None:
+    Path("c.jsonl").write_bytes(GOOD + ODD_LINES[case] + b"\n")
     check_refused(arag, "c.jsonl", 2)
 
 
-@pytest.mark.parametrize("odd", ODD_FILES)
-def test_an_odd_file_is_refused_with_its_name(odd: str, arag: Command) -> None:
-    name, data = ODD_FILES[odd]
+@pytest.mark.parametrize("case", ODD_FILES)
+def test_an_odd_file_is_refused_with_its_name(case: str, arag: Command) -> None:
+    name, data = ODD_FILES[case]
     Path(name).write_bytes(data)
     check_refused(arag, name, None)
 
 
-@pytest.mark.parametrize("odd", HARMLESS)
-def test_an_odd_document_is_indexed_found_and_read(odd: str, arag: Command) -> None:
-    Path("c.jsonl").write_bytes(GOOD + HARMLESS[odd] + b"\n")
+@pytest.mark.parametrize("case", HARMLESS)
+def test_an_odd_document_is_indexed_found_and_read(case: str, arag: Command) -> None:
+    Path("c.jsonl").write_bytes(GOOD + HARMLESS[case] + b"\n")
     done = arag("index", "c.jsonl", "--to", "i", "--json")
     assert done.code == 0, done
     assert done.json["documents"] == 2
-    found = arag("search", "i", "opera", "--json").json
-    assert [hit["id"] for hit in found["hits"]] == ["a.1"]
-    identifier = json.loads(HARMLESS[odd]).get("id")
+    result = arag("search", "i", "opera", "--json").json
+    assert [hit["id"] for hit in result["hits"]] == ["a.1"]
+    identifier = json.loads(HARMLESS[case]).get("id")
     if identifier is not None:
         assert arag("read", "i", f"{identifier}.1").code == 0
 

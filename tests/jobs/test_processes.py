@@ -18,7 +18,7 @@ def refuse_proc(event, arguments):
         raise FileNotFoundError(arguments[0])
 sys.addaudithook(refuse_proc)
 """
-"""A ``sitecustomize`` that makes Python, its worker processes too, find neither."""
+"""A ``sitecustomize`` that hides both from Python and from its worker processes."""
 
 
 COMMANDS = """
@@ -72,5 +72,5 @@ def test_builds_updates_vectors_and_locks_work_without_proc_and_affinity(tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
     builder = json.loads(done.stdout.splitlines()[-1])
     assert builder["machine"] == platform.node()
-    assert builder["started"]  # by ps
+    assert builder["started"]  # The time comes from ps.
     assert not is_running(builder)

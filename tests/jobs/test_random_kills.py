@@ -1,5 +1,5 @@
-"""Commands that change an index, killed at any moment: the state is the old one or the new one, and
-the same command completes it."""
+"""A command that changes an index and is killed at any moment leaves the old state or the new one,
+and the same command completes it."""
 
 import random
 import shutil
@@ -48,7 +48,7 @@ def document(number: int, text: str) -> dict[str, str]:
 
 
 def state(location: Path) -> tuple[object, ...]:
-    """What is found and read, and how scores count what was deleted."""
+    """Return the passages that are found and read, their documents and the nearest passages."""
     with arag_search.open_index(str(location)) as index:
         hits = index.logical_search("sea", top_k=100).hits
         texts = {hit.id: index.chunk_read([hit.id])[0].chunk.content for hit in hits}
@@ -71,26 +71,26 @@ def test_a_command_that_is_killed_at_any_moment_leaves_the_old_state_or_the_new_
 ) -> None:
     monkeypatch.chdir(before)
     chance = random.Random(name)
-    old = state(before / "i")
-    whole, place = before / f"{name}-whole", before / name
+    old_state = state(before / "i")
+    whole, copy = before / f"{name}-whole", before / name
     shutil.copytree(before / "i", whole)
     began = time.monotonic()
     assert _process(name, whole).wait() == 0
     seconds = time.monotonic() - began
-    new = state(whole)
-    shutil.copytree(before / "i", place)
+    new_state = state(whole)
+    shutil.copytree(before / "i", copy)
     finished = False
     for _ in range(KILLS):
-        child = _process(name, place)
+        child = _process(name, copy)
         time.sleep(chance.uniform(0.2, 1) * seconds)
         child.kill()
         finished = child.wait() != -signal.SIGKILL or finished
-        found = state(place)
-        assert found in (old, new)
-        finished = finished or found == new
-    again = arag(*(word.format(place) for word in COMMANDS[name]))
-    assert again.code == 0 or (name == "delete" and finished), again
-    assert state(place) == new
+        current = state(copy)
+        assert current in (old_state, new_state)
+        finished = finished or current == new_state
+    retry = arag(*(word.format(copy) for word in COMMANDS[name]))
+    assert retry.code == 0 or (name == "delete" and finished), retry
+    assert state(copy) == new_state
 
 
 def _process(name: str, place: Path) -> "subprocess.Popen[bytes]":

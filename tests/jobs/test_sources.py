@@ -23,6 +23,6 @@ from tests.support.shared_data import DATA
 )
 def test_the_real_corpora_are_recognised_and_read(name: str, format: str, count: int) -> None:
     source = open_source(str(DATA / name), None, Fields(), MetadataReader({}))
-    found = documents(source)
-    assert (source.format, len(found)) == (format, count)
-    assert all(document.text and document.text == nfc(document.text) for document in found)
+    corpus = documents(source)
+    assert (source.format, len(corpus)) == (format, count)
+    assert all(document.text and document.text == nfc(document.text) for document in corpus)

@@ -1,4 +1,4 @@
-"""Cutting and loading in two stages: the same index, whatever happens in between."""
+"""Cutting and loading in two stages make the same index, whatever happens in between."""
 
 import gzip
 import json
@@ -64,7 +64,7 @@ def stage(capsys: pytest.CaptureFixture[str], *arguments: str) -> CommandResult:
     return CommandResult(code, *capsys.readouterr())
 
 
-def killed(name: str, moment: int, *sources: str, workers: int = 0) -> None:
+def kill_stage(name: str, moment: int, *sources: str, workers: int = 0) -> None:
     """Run a stage in a process that kills itself when so many documents are written."""
     child = process(CHILD, name, str(moment), str(workers), *sources, ARAG_JVM_HEAP="128m")
     _, errors = child.communicate()
@@ -77,37 +77,37 @@ def refusal(*arguments: Any, load: bool = False) -> str:
     return str(caught.value)
 
 
-def plain(report: BuildReport) -> dict[str, Any]:
-    """A report without what differs from run to run."""
-    found = json.loads(report.to_json())
+def comparable(report: BuildReport) -> dict[str, Any]:
+    """Return a report without the values that differ from run to run."""
+    values = json.loads(report.to_json())
     for name in ("location", "generation", "seconds", "run_seconds", "documents_per_second"):
-        del found[name]
-    return {**found, "skipped_examples": len(found["skipped_examples"]), "bulk_bytes": 0}
+        del values[name]
+    return {**values, "skipped_examples": len(values["skipped_examples"]), "bulk_bytes": 0}
 
 
-def files() -> dict[str, bytes]:
-    """What is in the folder of chunks, by name."""
+def chunk_files() -> dict[str, bytes]:
+    """Return the files of the folder of chunks, by name."""
     return {path.name: path.read_bytes() for path in sorted(CHUNKS.iterdir())}
 
 
-# The same index
+# Equality with one command
 
 
-def test_two_stages_make_the_index_and_say_what_one_command_makes_and_says() -> None:
+def test_two_stages_make_the_same_index_and_report_as_one_command() -> None:
     sources = [
         troublesome_corpus("a.jsonl", 200),
         corpus("b.jsonl", 150),
         troublesome_corpus("c.jsonl", 60),
     ]
-    one = build_index(sources, Path("one"), ODD)
+    direct = build_index(sources, Path("one"), ODD)
     chunk_sources(sources, CHUNKS, ODD)
-    two = load_chunks(CHUNKS, Path("two"), PLAIN)
-    assert plain(two) == plain(one)
-    assert two.skipped_lines > 200  # bad lines of the first stage, ids of the second
+    staged = load_chunks(CHUNKS, Path("two"), PLAIN)
+    assert comparable(staged) == comparable(direct)
+    assert staged.skipped_lines > 200  # The first stage skips bad lines, the second duplicate ids.
     assert same_index("two") == same_index("one")
 
 
-def test_text_passages_and_long_documents_come_through_the_files() -> None:
+def test_text_passages_and_long_documents_survive_the_two_stages() -> None:
     Path("notes").mkdir()
     Path("notes/a.md").write_text("# Café\n\n" + "The sea is wide. " * 400)
     Path("notes/b.pdf").write_bytes(b"%PDF")
@@ -117,19 +117,21 @@ def test_text_passages_and_long_documents_come_through_the_files() -> None:
     sources = ["notes", "empty", "p.jsonl", "g.json"]
     options = replace(PLAIN, chunk_tokens=100, metadata={"tags": "keyword"}, workers=1)
     assert chunk_sources(sources, CHUNKS, options).workers == 1
-    one = build_index(sources, Path("one"), options)
-    assert plain(load_chunks(CHUNKS, Path("two"), replace(PLAIN, workers=1))) == plain(one)
+    direct = build_index(sources, Path("one"), options)
+    assert comparable(load_chunks(CHUNKS, Path("two"), replace(PLAIN, workers=1))) == comparable(
+        direct
+    )
     assert same_index("two") == same_index("one")
-    assert one.left_out == {".pdf": 1}
+    assert direct.left_out == {".pdf": 1}
 
 
-# Stopped
+# Interruptions
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> None:
+def test_a_killed_chunk_stage_resumes_and_ends_with_the_same_chunks(workers: int) -> None:
     sources = [corpus("a.jsonl", 200), file_of("b.jsonl", {"id": "x", "text": "Last."})]
-    killed("chunk", 100, *sources, workers=workers)
+    kill_stage("chunk", 100, *sources, workers=workers)
     status = folder_status(CHUNKS)
     assert [shard.stage for shard in status.shards] == ["under way", "missing"]
     assert 0 < status.documents <= 128
@@ -138,9 +140,9 @@ def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> N
     report = chunk_sources(sources, CHUNKS, PLAIN)
     assert report.continued == status.documents
     assert (report.documents, report.missing) == (201, 0)
-    written = files()
+    written = chunk_files()
     chunk_sources(sources, CHUNKS, PLAIN)
-    assert files() == written
+    assert chunk_files() == written
     assert sorted(written) == [
         "00000.json", "00000.jsonl.gz", "00001.json", "00001.jsonl.gz", "lock", "manifest.json",
     ]  # fmt: skip
@@ -150,23 +152,23 @@ def test_a_killed_chunk_goes_on_and_ends_with_the_same_chunks(workers: int) -> N
     assert gzip.decompress(written["00000.jsonl.gz"]) == whole
 
 
-def test_chunks_under_way_that_are_damaged_are_cut_again() -> None:
+def test_damaged_chunks_of_an_unfinished_source_are_cut_again() -> None:
     source = corpus("a.jsonl", 200)
-    killed("chunk", 100, source)
+    kill_stage("chunk", 100, source)
     under_way = CHUNKS / "00000.jsonl.gz.new"
     data = bytearray(under_way.read_bytes())
     data[len(data) // 4] ^= 1
     under_way.write_bytes(data)
-    shown = InterruptingProgress(10_000)
-    report = chunk_sources([source], CHUNKS, PLAIN, shown)
-    assert "a.jsonl: beginning anew, the chunks there were are damaged" in shown.notes
+    progress = InterruptingProgress(10_000)
+    report = chunk_sources([source], CHUNKS, PLAIN, progress)
+    assert "a.jsonl: beginning anew, the chunks there were are damaged" in progress.notes
     assert (report.documents, report.continued) == (200, 0)
 
 
-def test_a_killed_load_goes_on_and_ends_with_the_same_index() -> None:
+def test_a_killed_load_stage_resumes_and_ends_with_the_same_index() -> None:
     sources = [corpus("a.jsonl", 120), file_of("b.jsonl", {"id": "x", "text": "The sea.", "o": 1})]
     chunk_sources(sources, CHUNKS, PLAIN)
-    killed("load", 100)
+    kill_stage("load", 100)
     report = load_chunks(CHUNKS, Path("index"), BuildOptions(checkpoint_s=0))
     assert report.continued == 64
     assert report.undeclared_metadata == {"o": 1}
@@ -183,7 +185,7 @@ def test_ctrl_c_leaves_a_checkpoint() -> None:
     assert chunk_sources([source], CHUNKS, PLAIN).continued == 128
 
 
-# What is not right
+# Errors
 
 
 def test_a_flipped_byte_is_found_before_anything_is_built() -> None:
@@ -207,7 +209,7 @@ def test_a_flipped_byte_is_found_before_anything_is_built() -> None:
 
 
 @pytest.mark.parametrize("name", ["00000.json", "manifest.json"])
-def test_a_damaged_record_is_told(name: str) -> None:
+def test_a_damaged_record_is_reported(name: str) -> None:
     chunk_sources([corpus("a.jsonl", 20)], CHUNKS, PLAIN)
     path = CHUNKS / name
     path.write_text(path.read_text().replace('"documents": 20', '"documents": 21')[:-1] + "}" * (
@@ -230,7 +232,7 @@ def test_shares_are_cut_apart_and_loaded_together() -> None:
         "Allowed: a folder in which all are\n"
         "Do: Run the same chunk command again, or copy the files of the other machines into chunks."
     )
-    Path("a.jsonl").rename("elsewhere")  # only what a machine cuts must be there
+    Path("a.jsonl").rename("elsewhere")  # A machine needs only the sources that it cuts.
     chunk_sources(sources, Path("other"), PLAIN, None, Share(2, 2))
     assert Path("other/manifest.json").read_bytes() == Path("chunks/manifest.json").read_bytes()
     for path in Path("other").glob("00001.*"):
@@ -272,7 +274,7 @@ def test_a_folder_of_something_else_is_left_alone() -> None:
         "Allowed: a new folder, or one that this command has begun\n"
         "Do: Give another --out."
     )
-    assert list(files()) == ["mine.txt"]
+    assert list(chunk_files()) == ["mine.txt"]
     assert refusal(CHUNKS, Path("index"), PLAIN, load=True) == (
         "The folder holds no chunks.\n"
         "Where: chunks\n"
@@ -289,7 +291,7 @@ def test_a_bad_line_stops_unless_it_is_skipped() -> None:
     assert report.skipped_examples[0].startswith("a.jsonl, line 2: The line is not JSON (")
 
 
-def test_an_id_that_comes_again_is_told_with_both_places() -> None:
+def test_a_duplicate_id_is_reported_with_both_places() -> None:
     lines = [{"id": f"d{number}", "text": "Sea."} for number in range(100)]
     file_of("a.jsonl", *lines, {"id": "d3", "text": "Again."})
     skip = "Do: Correct it, or leave it out with --skip-bad-lines."
@@ -350,7 +352,7 @@ def test_two_processes_do_not_cut_the_same_source() -> None:
     assert chunk_sources(sources, CHUNKS, PLAIN).documents == 4
 
 
-def test_a_full_disk_is_told_and_the_same_command_goes_on() -> None:
+def test_a_full_disk_is_reported_and_the_same_command_resumes() -> None:
     source = corpus("a.jsonl", 300)
     script = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
@@ -396,7 +398,7 @@ def test_the_commands_say_what_they_did(capsys: pytest.CaptureFixture[str]) -> N
     )
 
 
-def test_help_starts_without_what_reads_corpora() -> None:
+def test_help_loads_no_module_that_reads_corpora() -> None:
     script = (
         "import sys; sys.argv = ['x', 'chunk', '--help'];"
         "from index_jobs.__main__ import main, stages\n"

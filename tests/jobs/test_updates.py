@@ -1,4 +1,4 @@
-"""Updates of an index in a folder: whole or not at all, and equal to a fresh build."""
+"""An update of a local index is all or nothing, and its result equals a fresh build."""
 
 import json
 import os
@@ -40,7 +40,7 @@ from tests.support.updated_corpora import (
 )
 
 
-def built(*documents: dict[str, object], options: BuildOptions | None = None) -> None:
+def build_from(*documents: dict[str, object], options: BuildOptions | None = None) -> None:
     build_index([file_of("built.jsonl", *documents)], INDEX, options or BuildOptions())
 
 
@@ -54,8 +54,8 @@ def test_an_updated_index_equals_a_fresh_build_of_what_it_holds(seed: int, tmp_p
     random_updates(seed, "index", tmp_path, steps=6)
 
 
-def test_added_documents_lie_behind_all_others_and_replaced_ones_move_there() -> None:
-    built(document("a", "One."), document("b", "Two."), document("c", "Three."))
+def test_added_documents_come_after_all_others_and_replaced_ones_move_there() -> None:
+    build_from(document("a", "One."), document("b", "Two."), document("c", "Three."))
     report = add_report(document("b", "Two anew. " * 400), document("d", "Four."))
     assert (report["added"], report["replaced"], report["documents"]) == (1, 1, 4)
     assert ids() == ["a.1", "c.1", "b.1", "b.2", "d.1"]
@@ -72,7 +72,7 @@ def test_added_documents_lie_behind_all_others_and_replaced_ones_move_there() ->
     assert ids()[-1] == "f.1"
 
 
-def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only() -> None:
+def test_pre_chunked_passages_skip_deleted_neighbours_and_accept_only_their_kind() -> None:
     Path("chunks.json").write_text(json.dumps([f"{n}:Text {n}." for n in range(5)]))
     build_index(["chunks.json"], INDEX, BuildOptions())
     delete_documents(INDEX, ["2", "3"])
@@ -80,7 +80,7 @@ def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only()
     add_documents(["more.json"], INDEX)
     with open_index(INDEX) as index:
         chunks = index.chunk_read(["1", "4", "7", "0"])
-        assert [(each.previous_id, each.next_id) for each in chunks] == [
+        assert [(chunk.previous_id, chunk.next_id) for chunk in chunks] == [
             (None, "4"),
             ("1", "7"),
             ("4", "0"),
@@ -98,7 +98,7 @@ def test_chunks_that_came_cut_skip_deleted_neighbours_and_take_their_like_only()
     )
 
 
-def test_every_pre_chunked_format_goes_into_an_index_of_such_passages_and_into_no_other() -> None:
+def test_every_pre_chunked_format_is_added_to_an_index_of_such_passages_and_to_no_other() -> None:
     Path("chunks.json").write_text(json.dumps(["1:Text 1."]))
     Path("rows.tsv").write_text("id\ttext\ttitle\n7\tText 7.\tSeven\n")
     build_index(["chunks.json"], INDEX, BuildOptions())
@@ -110,7 +110,7 @@ def test_every_pre_chunked_format_goes_into_an_index_of_such_passages_and_into_n
     )
 
 
-def test_an_addition_by_workers_is_the_one_without_them() -> None:
+def test_an_addition_with_workers_equals_one_without() -> None:
     source = file_of("new.jsonl", *(document(f"n{n}", f"New {n}. Sea.") for n in range(300)))
     manifests: list[object] = []
     for workers, folder in ((0, Path("here")), (2, Path("there"))):
@@ -123,7 +123,7 @@ def test_an_addition_by_workers_is_the_one_without_them() -> None:
 
 
 def test_an_addition_without_a_document_says_what_was_left_out() -> None:
-    built(document("a", "One."))
+    build_from(document("a", "One."))
     Path("notes").mkdir()
     Path("notes/a.pdf").write_bytes(b"%PDF")
     assert error_message(add_documents, ["notes"], INDEX).splitlines()[0] == (
@@ -132,7 +132,7 @@ def test_an_addition_without_a_document_says_what_was_left_out() -> None:
 
 
 def test_a_duplicate_that_an_addition_skips_takes_no_place() -> None:
-    built(document("a", "One."))
+    build_from(document("a", "One."))
     source = file_of("n.jsonl", document("b", "B."), document("b", "B."), document("c", "C."))
     add_documents([source], INDEX, AddOptions(skip_bad_lines=True))
     with open_index(INDEX) as index:
@@ -140,8 +140,8 @@ def test_a_duplicate_that_an_addition_skips_takes_no_place() -> None:
     assert places == [0, 1 << 25, (1 << 25) + 1]
 
 
-def test_options_that_are_not_the_index_s_are_all_named() -> None:
-    built(document("a", "One.", year=3), options=BuildOptions(metadata={"year": "number"}))
+def test_options_that_differ_from_those_of_the_index_are_all_named() -> None:
+    build_from(document("a", "One.", year=3), options=BuildOptions(metadata={"year": "number"}))
     options = AddOptions(
         chunk_tokens=500, bm25=(1.2, 0.75), metadata={"lang": "keyword"}, without=("sentences",)
     )
@@ -160,7 +160,7 @@ def test_options_that_are_not_the_index_s_are_all_named() -> None:
 
 
 def test_a_bad_record_leaves_the_index_as_it_was() -> None:
-    built(document("a", "One."))
+    build_from(document("a", "One."))
     bad = file_of("bad.jsonl", document("a", "New."), "oops", document("a", "Again."))
     with pytest.raises(SourceError, match="not JSON"):
         add_documents([bad], INDEX)
@@ -182,7 +182,7 @@ def test_a_bad_record_leaves_the_index_as_it_was() -> None:
 
 
 def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
-    built(document("a", "One."), document("b", "Two."), document("ÿ", "Three."))
+    build_from(document("a", "One."), document("b", "Two."), document("ÿ", "Three."))
     advice = (
         "\nWhere: index\n"
         "Allowed: ids of documents, which searches show without the part (vivaldi of vivaldi.1)\n"
@@ -191,15 +191,15 @@ def test_unknown_ids_are_named_and_nothing_is_deleted() -> None:
     assert error_message(delete_documents, INDEX, ["a", "A"]) == (
         'No document has the id "A"; nothing was deleted.' + advice
     )
-    strange = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
-    assert error_message(delete_documents, INDEX, strange).startswith(
-        "5 ids belong to no document: "
+    strange_ids = ["a", "a.1", "", " b", "\ud800", "x" * 40_000]
+    assert error_message(delete_documents, INDEX, strange_ids).startswith(
+        "5 ids are of no document: "
     )
     assert ids() == ["a.1", "b.1", "ÿ.1"]
-    report = delete_documents(INDEX, [*strange, "ÿ"], missing_ok=True, dry_run=True)
+    report = delete_documents(INDEX, [*strange_ids, "ÿ"], missing_ok=True, dry_run=True)
     assert (report.deleted, len(report.missing), report.documents) == (2, 5, 1)
     assert len(ids()) == 3
-    report = delete_documents(INDEX, [*strange, "ÿ", "ÿ"], missing_ok=True)
+    report = delete_documents(INDEX, [*strange_ids, "ÿ", "ÿ"], missing_ok=True)
     assert (report.deleted, report.documents, report.update, ids()) == (2, 1, 2, ["b.1"])
     report = delete_documents(INDEX, ["nobody"], missing_ok=True)
     assert (report.deleted, report.update) == (0, 2), "nothing to do is no update"
@@ -245,17 +245,17 @@ def test_the_commands_read_ids_from_everywhere_and_report(
         "arag-search: --add: --overwrite is for building an index.\n"
         "Allowed: --add, or a new index\nDo: Leave out --add or --overwrite.\n"
     )
-    given = ("--chunk-tokens", "1000", "--bm25", "1,1")
-    assert arag("index", SAMPLE, "--to", "index", "--add", *given).err.splitlines()[0] == (
+    options = ("--chunk-tokens", "1000", "--bm25", "1,1")
+    assert arag("index", SAMPLE, "--to", "index", "--add", *options).err.splitlines()[0] == (
         "arag-search: The index was built with other options: --bm25 1,1 (the index has 1.2,0.75)."
     )
 
 
-# Who sees what
+# Readers
 
 
-def test_a_reader_keeps_what_it_opened_and_the_next_sees_the_update() -> None:
-    built(document("a", "One sea."), document("b", "Two."))
+def test_a_reader_sees_the_state_it_opened_and_the_next_sees_the_update() -> None:
+    build_from(document("a", "One sea."), document("b", "Two."))
     with open_index(INDEX) as before:
         add_report(document("a", "Another."))
         delete_documents(INDEX, ["b"])
@@ -269,7 +269,7 @@ def test_a_reader_keeps_what_it_opened_and_the_next_sees_the_update() -> None:
 
 
 def test_measurements_refuse_an_index_with_deleted_documents() -> None:
-    built(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
+    build_from(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
     delete_documents(INDEX, ["d3"])
     with open_index(INDEX) as index, pytest.raises(IndexProblemError) as caught:
         check_compact(index.engine.deletions(), "index")
@@ -288,7 +288,7 @@ def test_one_writer_at_a_time_and_only_where_there_is_an_index() -> None:
     with pytest.raises(IndexNotFoundError):
         compact_index(INDEX)
     assert not INDEX.exists()
-    built(document("a", "One."), document("b", "Two."))
+    build_from(document("a", "One."), document("b", "Two."))
     with BuildSite(INDEX, overwrite=True):
         for call in (
             lambda: delete_documents(INDEX, ["a"]),
@@ -305,7 +305,7 @@ def test_ctrl_c_leaves_the_index_as_it_was() -> None:
         def update(self, read_bytes: int, documents: int, details: str = "") -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
-    built(document("a", "One."))
+    build_from(document("a", "One."))
     name = file_of("many.jsonl", *(document(f"d{n}", "Text.") for n in range(200)))
     with pytest.raises(KeyboardInterrupt):
         add_documents([name], INDEX, None, Interrupting())
@@ -313,7 +313,7 @@ def test_ctrl_c_leaves_the_index_as_it_was() -> None:
     assert sorted(os.listdir("index")) == ["build.lock", "g1", "manifest.json"]
 
 
-# Killed
+# Killed updates
 
 KILLED = """
 import os, signal, sys
@@ -346,26 +346,26 @@ MOMENTS = ("add:1", "prepare:1", "commit:1", "forget:0", "done:0")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_completes_it(
+def test_a_killed_update_is_complete_or_absent_and_the_same_command_completes_it(
     moment: str, tmp_path: Path, arag: Command
 ) -> None:
     corpus = Corpus(Random(7), tmp_path)
-    built(*(corpus.document(f"d{n}") for n in range(9)))
+    build_from(*(corpus.document(f"d{n}") for n in range(9)))
     before = ids()
     names = [f"n{n}" for n in range(70)]
-    source = file_of("new.jsonl", *(document(each, "New. Sea.") for each in [*names, "d3"]))
+    source = file_of("new.jsonl", *(document(name, "New. Sea.") for name in [*names, "d3"]))
     run_until_killed(KILLED, moment, "index", source, "--add", "--to", "index")
-    done = moment in ("forget:0", "done:0")
-    expected = [each for each in before if not each.startswith("d3.")]
-    expected += [f"{each}.1" for each in [*names, "d3"]]
-    assert ids() == (expected if done else before)
+    is_done = moment in ("forget:0", "done:0")
+    expected = [name for name in before if not name.startswith("d3.")]
+    expected += [f"{name}.1" for name in [*names, "d3"]]
+    assert ids() == (expected if is_done else before)
     with open_index(INDEX) as index:
-        found = index.logical_search("sea", granularity="sentence", top_k=100)
-        assert all(hit.sentences for hit in found.hits)
-    again = arag("index", source, "--add", "--to", "index", "--json")
-    assert again.code == 0
-    assert again.json["finished_before"] is done
-    assert (again.json["added"], again.json["replaced"]) == (70, 1)
+        result = index.logical_search("sea", granularity="sentence", top_k=100)
+        assert all(hit.sentences for hit in result.hits)
+    retry = arag("index", source, "--add", "--to", "index", "--json")
+    assert retry.code == 0
+    assert retry.json["finished_before"] is is_done
+    assert (retry.json["added"], retry.json["replaced"]) == (70, 1)
     assert ids() == expected
     with open_index(INDEX) as index:
         assert index.manifest.update == 2
@@ -373,14 +373,16 @@ def test_an_update_that_is_killed_is_whole_or_not_there_and_the_same_command_com
 
 
 @pytest.mark.parametrize("moment", ["commit:1", "done:0", "exit:0"])
-def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
-    built(document("a", "One."), document("b", "Two."), document("c", "Three."))
+def test_a_killed_deletion_is_complete_or_absent_and_the_same_command_completes_it(
+    moment: str, arag: Command
+) -> None:
+    build_from(document("a", "One."), document("b", "Two."), document("c", "Three."))
     run_until_killed(KILLED, moment, "delete", "index", "a", "b")
     is_done = moment in ("done:0", "exit:0")
     assert ids() == (["c.1"] if is_done else ["a.1", "b.1", "c.1"])
-    again = arag("delete", "index", "a", "b", "--json")
-    assert again.code == 0, again.err
-    report = again.json
+    retry = arag("delete", "index", "a", "b", "--json")
+    assert retry.code == 0, retry.err
+    report = retry.json
     assert (report["deleted"], report["documents"], report["finished_before"]) == (2, 1, is_done)
     assert arag("delete", "index", "a").code == 1, "the next time it is an unknown id"
     run_until_killed(KILLED, "prepare:0", "index", "built.jsonl", "--add", "--to", "index")
@@ -389,10 +391,10 @@ def test_a_deletion_that_is_killed_too(moment: str, arag: Command) -> None:
     )
 
 
-def test_an_addition_that_is_killed_after_all_is_done_is_completed_by_the_same_command(
+def test_an_addition_killed_after_its_last_write_is_completed_by_the_same_command(
     arag: Command,
 ) -> None:
-    built(document("a", "One."))
+    build_from(document("a", "One."))
     source = file_of("new.jsonl", document("b", "Two."))
     run_until_killed(KILLED, "exit:0", "index", source, "--add", "--to", "index")
     assert arag("index", source, "--add", "--to", "index").code == 0
@@ -400,10 +402,10 @@ def test_an_addition_that_is_killed_after_all_is_done_is_completed_by_the_same_c
 
 
 def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Command) -> None:
-    built(*(document(name, "Text.") for name in "abcd"))
+    build_from(*(document(name, "Text.") for name in "abcd"))
     assert arag("delete", "index", "a", "b").code == 0
-    again = arag("delete", "index", "b", "a")
-    assert (again.code, again.lines[-1]) == (0, "The same command had done so before.")
+    retry = arag("delete", "index", "b", "a")
+    assert (retry.code, retry.lines[-1]) == (0, "The same command had done so before.")
     assert arag("delete", "index", "a", "b", "--dry-run").code == 1
     assert arag("compact", "index").code == 0
     assert arag("delete", "index", "a", "b").code == 0
@@ -413,8 +415,8 @@ def test_a_deletion_counts_as_done_only_while_it_is_the_last_update(arag: Comman
     assert arag("delete", "index", "c", "--json").json["finished_before"] is False
 
 
-def test_a_compaction_that_is_killed_changes_nothing() -> None:
-    built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
+def test_a_killed_compaction_changes_nothing() -> None:
+    build_from(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(9)))
     delete_documents(INDEX, ["d1"])
     for moment in ("prepare:0", "commit:1"):
         run_until_killed(KILLED, moment, "compact", "index")
@@ -430,7 +432,7 @@ FULL_DISK = """
 import resource, signal, sys
 from arag_search.cli.app import run
 from arag_search.engines.lucene.jvm import start
-start()  # Java itself writes larger files
+start()  # Java itself writes larger files.
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 sys.exit(run(sys.argv[1:]))
@@ -441,7 +443,7 @@ sys.exit(run(sys.argv[1:]))
 def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
     command: str, arag: Command
 ) -> None:
-    built(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(200)))
+    build_from(*(document(f"d{n}", f"Text {n}. Sea.") for n in range(200)))
     delete_documents(INDEX, ["d1"])
     before = ids()
     words = (f"word{n} sea" for n in range(5_000))
@@ -461,8 +463,8 @@ def test_an_update_that_finds_the_disk_full_leaves_the_index_as_it_was(
     assert len(ids()) >= len(before)
 
 
-def test_readers_that_open_while_updates_run_see_whole_states() -> None:
-    built(document("a", "State 0. Sea."), document("b", "Sea."))
+def test_readers_that_open_during_updates_see_complete_states() -> None:
+    build_from(document("a", "State 0. Sea."), document("b", "Sea."))
     script = (
         "from tests.support.updated_corpora import added, document\n"
         "for n in range(1, 8): added(document('a', f'State {n}. Sea.'))\n"
@@ -470,8 +472,8 @@ def test_readers_that_open_while_updates_run_see_whole_states() -> None:
     child = process(script, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()
     while child.poll() is None:
-        held = hold_live(INDEX)
-        engine = LuceneEngine.open(held.path, "index")
+        generation = hold_live(INDEX)
+        engine = LuceneEngine.open(generation.path, "index")
         chunks = list(engine.scan(None))
         assert sorted(chunk.id for chunk in chunks) == ["a.1", "b.1"]
         statistics = engine.statistics()
@@ -479,7 +481,7 @@ def test_readers_that_open_while_updates_run_see_whole_states() -> None:
         assert statistics.sentences.documents == engine.manifest.sentences == 3
         states.update(chunk.content for chunk in chunks)
         engine.close()
-        held.release()
+        generation.release()
     _, errors = child.communicate()
     assert child.returncode == 0, errors
     assert len(states) > 2
@@ -496,8 +498,8 @@ for number in range(1, 7):
 """
 
 
-def test_searches_of_many_readers_beside_a_writer_are_each_of_one_state() -> None:
-    built(*(document(name, "State 0. Sea.") for name in "abc"))
+def test_each_search_of_many_readers_beside_a_writer_sees_one_state() -> None:
+    build_from(*(document(name, "State 0. Sea.") for name in "abc"))
     child = process(WRITER, PYTHONPATH=str(Path(__file__).parents[2]))
     states: set[str] = set()
 
@@ -525,12 +527,12 @@ def test_searches_of_many_readers_beside_a_writer_are_each_of_one_state() -> Non
 
 
 def test_documents_stay_in_order_of_ordinal_through_updates() -> None:
-    built(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
+    build_from(*(document(f"d{n}", f"Text {n}.") for n in range(9)))
     add_report(document("d2", "New."))
     delete_documents(INDEX, ["d4"])
     compact_index(INDEX)
-    held = hold_live(INDEX)
-    snapshot = Snapshot(held.path / "chunks", "index")
+    generation = hold_live(INDEX)
+    snapshot = Snapshot(generation.path / "chunks", "index")
     assert "arag-last-ordinal" in snapshot.user_data()
     snapshot.close()
-    held.release()
+    generation.release()

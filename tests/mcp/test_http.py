@@ -1,4 +1,4 @@
-"""arag-search mcp over HTTP: sessions, limits, and who is let in."""
+"""arag-search mcp over HTTP: sessions, limits and access."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def over_http(
     token_env: str | None = None,
     allowed_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Serve on a free port for the time of a conversation."""
+    """Serve on a free port for the duration of a conversation."""
     served = served or LocalServer()
     listening = listen("127.0.0.1", 0, token_env, allowed_hosts)
 
@@ -95,34 +95,34 @@ async def connected_socket(listening: Listening) -> SocketStream:
     return await anyio.connect_tcp(host, port)
 
 
-async def answered(listening: Listening, request: bytes) -> bytes:
-    """All that comes back until the server closes the connection."""
+async def raw_answer(listening: Listening, request: bytes) -> bytes:
+    """Send a request, and return all bytes until the server closes the connection."""
     async with await connected_socket(listening) as stream:
         await stream.send(request)
         return b"".join([piece async for piece in stream])
 
 
-async def posted(listening: Listening, **headers: str) -> httpx.Response:
-    """The answer to a request that begins a session."""
+async def begin_session(listening: Listening, **headers: str) -> httpx.Response:
+    """Send a request that begins a session, and return the answer."""
     async with httpx.AsyncClient(timeout=20) as http:
         return await http.post(listening.url, json=INITIALIZE, headers={**HEADERS, **headers})
 
 
-def test_two_clients_search_and_read_each_in_a_session_of_its_own() -> None:
+def test_two_clients_search_and_read_in_separate_sessions() -> None:
     async def talk(listening: Listening) -> None:
-        async with connected(listening.url) as one, connected(listening.url) as two:
-            assert len((await one.list_tools()).tools) == 3
-            first = text_of(await one.call_tool("chunk_read", READ))
+        async with connected(listening.url) as client, connected(listening.url) as other_client:
+            assert len((await client.list_tools()).tools) == 3
+            first = text_of(await client.call_tool("chunk_read", READ))
             assert "This opera is older." in first
-            again = text_of(await one.call_tool("chunk_read", READ))
-            assert again == "[scarlatti.1] This chunk has been read before."
-            assert text_of(await two.call_tool("chunk_read", READ)) == first
-            assert (await one.call_tool("logical_search", {"query": "a OR"})).isError
+            second_reply = text_of(await client.call_tool("chunk_read", READ))
+            assert second_reply == "[scarlatti.1] This chunk has been read before."
+            assert text_of(await other_client.call_tool("chunk_read", READ)) == first
+            assert (await client.call_tool("logical_search", {"query": "a OR"})).isError
 
     over_http(talk)
 
 
-def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
+def test_sixteen_calls_at_once_are_answered_beside_one_that_is_cancelled() -> None:
     engine = MoodyEngine()
     served = LocalServer(engine)
     texts: list[str] = []
@@ -131,8 +131,8 @@ def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
         async with connected(listening.url) as client:
 
             async def ask() -> None:
-                found = await client.call_tool("logical_search", {"query": "opera AND older"})
-                texts.append(text_of(found))
+                reply = await client.call_tool("logical_search", {"query": "opera AND older"})
+                texts.append(text_of(reply))
 
             async def give_up() -> None:
                 with pytest.raises(McpError, match="Request cancelled"):
@@ -154,8 +154,8 @@ def test_sixteen_calls_at_once_and_one_that_is_cancelled() -> None:
     assert len(set(texts)) == 1
 
 
-async def pinged(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
-    """The status of a request in a session."""
+async def ping_status(http: httpx.AsyncClient, url: str, session: str, id_: object = 1) -> int:
+    """Send a ping in a session, and return the status of its answer."""
     ping = {"jsonrpc": "2.0", "id": id_, "method": "ping"}
     answer = await http.post(url, json=ping, headers={**HEADERS, "Mcp-Session-Id": session})
     return answer.status_code
@@ -163,11 +163,11 @@ async def pinged(http: httpx.AsyncClient, url: str, session: str, id_: object = 
 
 def test_a_session_whose_client_has_vanished_is_freed() -> None:
     async def talk(listening: Listening) -> None:
-        first = (await posted(listening)).headers["mcp-session-id"]
+        first = (await begin_session(listening)).headers["mcp-session-id"]
         await anyio.sleep(0.4)
         async with httpx.AsyncClient(timeout=20) as http:
-            assert await pinged(http, listening.url, first) == 404
-        assert (await posted(listening)).status_code == 200
+            assert await ping_status(http, listening.url, first) == 404
+        assert (await begin_session(listening)).status_code == 200
 
     over_http(talk, limits=HttpLimits(idle_session_s=0.2))
 
@@ -175,14 +175,17 @@ def test_a_session_whose_client_has_vanished_is_freed() -> None:
 def test_a_newcomer_takes_the_place_of_the_session_that_has_been_idle_the_longest() -> None:
     async def talk(listening: Listening) -> None:
         async with httpx.AsyncClient(timeout=20) as http:
-            first, second = [(await posted(listening)).headers["mcp-session-id"] for _ in range(2)]
-            assert await pinged(http, listening.url, first) == 200
+            first, second = [
+                (await begin_session(listening)).headers["mcp-session-id"] for _ in range(2)
+            ]
+            assert await ping_status(http, listening.url, first) == 200
             for _ in range(5):
-                third = await posted(listening)  # in the place of the second, then of each other
+                # It replaces the second session, and then the third one of the last round.
+                third = await begin_session(listening)
                 assert third.status_code == 200
-                assert await pinged(http, listening.url, first) == 200
-            assert await pinged(http, listening.url, second) == 404
-            assert await pinged(http, listening.url, third.headers["mcp-session-id"]) == 200
+                assert await ping_status(http, listening.url, first) == 200
+            assert await ping_status(http, listening.url, second) == 404
+            assert await ping_status(http, listening.url, third.headers["mcp-session-id"]) == 200
 
     over_http(talk, limits=HttpLimits(max_sessions=2))
 
@@ -193,7 +196,7 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
     async def talk(listening: Listening) -> None:
         async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
             busy, streaming = [
-                (await posted(listening)).headers["mcp-session-id"] for _ in range(2)
+                (await begin_session(listening)).headers["mcp-session-id"] for _ in range(2)
             ]
             call = {"name": "chunk_read", "arguments": READ}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -209,14 +212,14 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
             headers = {**HEADERS, "Mcp-Session-Id": streaming}
             async with http.stream("GET", listening.url, headers=headers) as stream:
                 assert stream.status_code == 200
-                refused = await posted(listening)
-                assert (refused.status_code, refused.text) == (
+                refusal = await begin_session(listening)
+                assert (refusal.status_code, refusal.text) == (
                     503,
                     "All 2 sessions are in use.\nAllowed: at most 2 with a request in flight or an"
                     " open stream\nDo: Try again in a moment, or end a session.",
                 )
             await http.delete(listening.url, headers=headers)
-            assert (await posted(listening)).status_code == 200
+            assert (await begin_session(listening)).status_code == 200
             engine.gate.set()
             await until(lambda: bool(answers))
             assert "This opera is older." in answers[0].text
@@ -225,7 +228,7 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
 
 
 @pytest.mark.parametrize(
-    "begun",
+    "beginning",
     [
         b"",
         b"GET /mcp HTTP/1.1\r\nX-Slow: ",
@@ -236,22 +239,22 @@ def test_a_session_with_a_call_or_an_open_stream_keeps_its_place_and_ends_by_its
     ids=["nothing", "half a head", "half a body", "an answered request"],
 )
 def test_a_newcomer_takes_the_place_of_the_connection_that_has_waited_the_longest(
-    begun: bytes,
+    beginning: bytes,
 ) -> None:
     async def talk(listening: Listening) -> None:
         async with connected(listening.url) as client, contextlib.AsyncExitStack() as stack:
             for _ in range(20):
                 stream = await stack.enter_async_context(await connected_socket(listening))
-                await stream.send(begun)
-                if begun.startswith(b"PUT"):
+                await stream.send(beginning)
+                if beginning.startswith(b"PUT"):
                     await stream.receive()
-            assert (await posted(listening)).status_code == 200
+            assert (await begin_session(listening)).status_code == 200
             assert not (await client.call_tool("chunk_read", READ)).isError
 
     over_http(talk, limits=HttpLimits(max_connections=4))
 
 
-def test_where_every_connection_is_being_answered_a_newcomer_is_told_so() -> None:
+def test_a_newcomer_is_refused_while_every_connection_is_being_answered() -> None:
     engine = MoodyEngine()
 
     async def talk(listening: Listening) -> None:
@@ -264,7 +267,8 @@ def test_where_every_connection_is_being_answered_a_newcomer_is_told_so() -> Non
             for _ in range(3):
                 group.start_soon(ask)
             await until(lambda: engine.at_work == 3)
-            assert (await posted(listening)).status_code == 503  # the stream is the fourth
+            # The stream of the client is the fourth connection.
+            assert (await begin_session(listening)).status_code == 503
             engine.gate.set()
 
     over_http(talk, served=LocalServer(engine), limits=HttpLimits(max_connections=4))
@@ -280,7 +284,7 @@ def test_several_requests_of_the_same_id_in_flight_are_all_answered() -> None:
 
     async def talk(listening: Listening) -> None:
         async with httpx.AsyncClient(timeout=20) as http, anyio.create_task_group() as group:
-            session = (await posted(listening)).headers["mcp-session-id"]
+            session = (await begin_session(listening)).headers["mcp-session-id"]
             headers = {**HEADERS, "Mcp-Session-Id": session}
 
             async def ask(id_: object) -> None:
@@ -295,7 +299,8 @@ def test_several_requests_of_the_same_id_in_flight_are_all_answered() -> None:
             await until(lambda: len(answers) == 4)
             engine.gate.set()
             await until(lambda: len(answers) == 5)
-            assert await pinged(http, listening.url, session, 7) == 200  # the id is free again
+            # The id is free again.
+            assert await ping_status(http, listening.url, session, 7) == 200
 
     over_http(talk, served=LocalServer(engine))
     assert [answer.status_code for answer in answers] == [400] * 4 + [200]
@@ -316,15 +321,15 @@ def test_the_answer_to_a_request_whose_client_left_goes_to_no_other_request_of_i
 
     async def talk(listening: Listening) -> None:
         async with httpx.AsyncClient(timeout=20) as http:
-            session = (await posted(listening)).headers["mcp-session-id"]
+            session = (await begin_session(listening)).headers["mcp-session-id"]
             headers = {**HEADERS, "Mcp-Session-Id": session}
             engine.gate.clear()
             with pytest.raises(httpx.ReadTimeout):
                 await http.post(listening.url, json=message, headers=headers, timeout=0.3)
             await anyio.sleep(0.1)
-            assert await pinged(http, listening.url, session, 1) == 400
+            assert await ping_status(http, listening.url, session, 1) == 400
             engine.gate.set()
-            assert await pinged(http, listening.url, session, 2) == 200
+            assert await ping_status(http, listening.url, session, 2) == 200
 
     over_http(talk, served=LocalServer(engine))
 
@@ -345,12 +350,12 @@ def test_the_answer_to_a_request_whose_client_left_goes_to_no_other_request_of_i
     ],
     ids=lambda value: repr(value)[:24],
 )
-def test_a_body_that_is_no_message_is_an_error_of_the_protocol_and_no_line_of_the_log(
+def test_a_body_that_is_not_a_message_is_a_protocol_error_and_is_not_logged(
     body: bytes, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def talk(listening: Listening) -> None:
         async with httpx.AsyncClient(timeout=20) as http:
-            session = (await posted(listening)).headers["mcp-session-id"]
+            session = (await begin_session(listening)).headers["mcp-session-id"]
             for known in ({}, {"Mcp-Session-Id": session}):
                 headers = {**HEADERS, **known}
                 answer = await http.post(listening.url, content=body, headers=headers)
@@ -358,28 +363,35 @@ def test_a_body_that_is_no_message_is_an_error_of_the_protocol_and_no_line_of_th
                 assert answer.json()["error"]["code"] == code
                 message = answer.json()["error"]["message"]
                 assert message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
-            assert await pinged(http, listening.url, session) == 200
+            assert await ping_status(http, listening.url, session) == 200
 
     over_http(talk)
     assert caplog.messages == []
 
 
-# Who is let in
+# Access
 
 
-def test_only_who_shows_the_token_is_let_in(token: str) -> None:
+def test_only_clients_with_the_token_are_let_in(token: str) -> None:
     async def talk(listening: Listening) -> None:
         async with connected(listening.url, TOKEN) as client:
             assert not (await client.call_tool("chunk_read", READ)).isError
-        for shown in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
-            answer = await posted(listening, Authorization=shown)
-            assert answer.status_code == 401, shown
+        for authorization in (
+            "",
+            "Bearer",
+            "Bearer wrong",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN}x",
+            TOKEN,
+        ):
+            answer = await begin_session(listening, Authorization=authorization)
+            assert answer.status_code == 401, authorization
             assert answer.headers["www-authenticate"] == "Bearer"
             assert answer.text == (
                 "The token is missing or wrong.\nAllowed: Authorization: Bearer TOKEN\n"
                 "Do: Give the client the token that the server was started with."
             )
-        answer = await posted(listening, Authorization=f"bearer  {TOKEN}")
+        answer = await begin_session(listening, Authorization=f"bearer  {TOKEN}")
         assert answer.status_code == 200
 
     over_http(talk, token_env=token)
@@ -429,7 +441,7 @@ def test_pages_of_other_sites_are_kept_out_by_host_origin_and_type(
     headers: dict[str, str], status: int, token: str
 ) -> None:
     async def talk(listening: Listening) -> None:
-        answer = await posted(listening, Authorization=f"Bearer {TOKEN}", **headers)
+        answer = await begin_session(listening, Authorization=f"Bearer {TOKEN}", **headers)
         assert answer.status_code == status
 
     over_http(talk, token_env=token, allowed_hosts=("search.EXAMPLE.org",))
@@ -458,16 +470,16 @@ def test_pages_of_other_sites_are_kept_out_by_host_origin_and_type(
         ),
     ],
 )
-def test_who_is_kept_out_is_told_which_header_is_wrong_and_what_to_do(
+def test_a_refusal_names_the_wrong_header_and_says_what_to_do(
     headers: dict[str, str], text: str
 ) -> None:
     async def talk(listening: Listening) -> None:
-        assert (await posted(listening, **headers)).text == text
+        assert (await begin_session(listening, **headers)).text == text
 
     over_http(talk)
 
 
-def test_there_is_one_path() -> None:
+def test_the_server_has_one_path() -> None:
     async def talk(listening: Listening) -> None:
         base = listening.url.removesuffix("/mcp")
         async with httpx.AsyncClient(timeout=20) as http:
@@ -490,22 +502,22 @@ def test_a_request_that_is_too_large_or_too_slow_is_ended() -> None:
             assert answer.status_code == 413
         head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         piece = b"1f4\r\n" + b"x" * 500 + b"\r\n"
-        received = await answered(
+        received = await raw_answer(
             listening, head + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * piece
         )
         assert received.startswith(b"HTTP/1.1 413 ")
         assert b"connection: close" in received
-        received = await answered(listening, head + b"Content-Length: 500\r\n\r\n{")
+        received = await raw_answer(listening, head + b"Content-Length: 500\r\n\r\n{")
         assert received.startswith(b"HTTP/1.1 408 ")
         assert b"connection: close" in received
         assert received.endswith(b"The request did not arrive within 0.3 s.\nDo: Try again.")
-        assert (await posted(listening)).status_code == 200
+        assert (await begin_session(listening)).status_code == 200
 
     over_http(talk, limits=HttpLimits(max_request_bytes=1_000, read_timeout_s=0.3))
 
 
 @pytest.mark.parametrize(
-    "begun",
+    "beginning",
     [
         b"",
         b"GET /mcp HTTP/1.1\r\nX-Slow: ",
@@ -514,24 +526,24 @@ def test_a_request_that_is_too_large_or_too_slow_is_ended() -> None:
     ids=["nothing", "a first head", "a second head"],
 )
 def test_a_connection_that_never_ends_the_head_of_a_request_is_closed_at_the_limit(
-    begun: bytes,
+    beginning: bytes,
 ) -> None:
     async def talk(listening: Listening) -> None:
         async with await connected_socket(listening) as stream, anyio.create_task_group() as group:
 
             async def trickle() -> None:
                 with contextlib.suppress(anyio.BrokenResourceError):
-                    await stream.send(begun)
-                    while begun:
+                    await stream.send(beginning)
+                    while beginning:
                         await anyio.sleep(0.05)
                         await stream.send(b"x")
 
-            began = anyio.current_time()
+            start = anyio.current_time()
             group.start_soon(trickle)
             with contextlib.suppress(anyio.BrokenResourceError), anyio.fail_after(3):
                 async for _ in stream:
                     pass
-            assert 0.25 < anyio.current_time() - began < 2
+            assert 0.25 < anyio.current_time() - start < 2
             group.cancel_scope.cancel()
 
     over_http(talk, limits=HttpLimits(read_timeout_s=0.3))
@@ -558,7 +570,7 @@ def test_a_call_may_take_longer_than_a_request_to_arrive() -> None:
 
 
 @pytest.mark.parametrize("is_early", [True, False])
-def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -> None:
+def test_a_request_that_arrives_while_the_server_ends_is_refused(is_early: bool) -> None:
     scope = {
         "type": "http",
         "method": "POST",
@@ -566,7 +578,7 @@ def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -
         "query_string": b"",
         "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
     }
-    sent: list[Message] = []
+    messages: list[Message] = []
 
     async def main() -> None:
         stopping = anyio.Event()
@@ -574,33 +586,33 @@ def test_a_request_that_comes_while_the_server_ends_is_told_so(is_early: bool) -
             stopping.set()
 
         async def receive() -> Message:
-            stopping.set()  # at the latest while the request is read
+            stopping.set()  # The server stops while the request is read, or before.
             body = json.dumps(INITIALIZE).encode()
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Message) -> None:
-            sent.append(message)
+            messages.append(message)
 
         sessions = Sessions(StreamableHTTPSessionManager(LocalServer().server), 1)
         with listen("127.0.0.1", 0, None) as listening:
             await Gate(sessions, listening, stopping, 5)(scope, receive, send)
 
     anyio.run(main)
-    assert (sent[0]["status"], sent[1]["body"]) == (
+    assert (messages[0]["status"], messages[1]["body"]) == (
         503,
         b"The server is ending.\nDo: Try again when it is back.",
     )
-    assert (b"connection", b"close") in sent[0]["headers"]
+    assert (b"connection", b"close") in messages[0]["headers"]
 
 
-def test_the_log_tells_of_failures_and_not_of_streams_that_ended(
+def test_the_log_reports_failures_and_not_streams_that_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     closed, broken = anyio.ClosedResourceError(), anyio.BrokenResourceError()
 
     async def talk(listening: Listening) -> None:
-        await posted(listening)
-        for at, error in enumerate(
+        await begin_session(listening)
+        for number, error in enumerate(
             [
                 closed,
                 broken,
@@ -609,7 +621,9 @@ def test_the_log_tells_of_failures_and_not_of_streams_that_ended(
                 ExceptionGroup("", [closed, OSError()]),
             ]
         ):
-            logging.getLogger("mcp.server.streamable_http").error("Failure %d.", at, exc_info=error)
+            logging.getLogger("mcp.server.streamable_http").error(
+                "Failure %d.", number, exc_info=error
+            )
         logging.getLogger("mcp.server.streamable_http").error("No exception.")
 
     over_http(talk)
@@ -619,7 +633,7 @@ def test_the_log_tells_of_failures_and_not_of_streams_that_ended(
 # Listening
 
 
-def test_another_host_than_loopback_needs_a_token_and_the_token_is_no_toy(
+def test_a_host_other_than_loopback_needs_a_token_that_is_not_weak(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for host in ("0.0.0.0", "::", "", "example.org", "10.0.0.1"):
@@ -628,18 +642,18 @@ def test_another_host_than_loopback_needs_a_token_and_the_token_is_no_toy(
         assert raised.value.do == SET_A_TOKEN
     with pytest.raises(ArgumentError, match="There is no token in the variable NOT_SET"):
         listen("127.0.0.1", 0, "NOT_SET")
-    for poor in ("   ", "shrt", "with blanks in between them", "ünïcödé-ünïcödé-ünïcödé"):
-        monkeypatch.setenv("POOR", poor)
+    for weak_token in ("   ", "shrt", "with blanks in between them", "ünïcödé-ünïcödé-ünïcödé"):
+        monkeypatch.setenv("POOR", weak_token)
         with pytest.raises(ArgumentError) as raised:
             listen("0.0.0.0", 0, "POOR")
-        assert poor.strip() == "" or poor not in str(raised.value)
+        assert weak_token.strip() == "" or weak_token not in str(raised.value)
     monkeypatch.setenv("GOOD", TOKEN)
     listening = listen("0.0.0.0", 0, "GOOD")
     assert (listening.token, listening.names) == (TOKEN, ("0.0.0.0",))
     listening.socket.close()
 
 
-def test_another_name_than_those_of_loopback_needs_a_token_too(token: str) -> None:
+def test_a_name_other_than_those_of_loopback_needs_a_token_too(token: str) -> None:
     with pytest.raises(ArgumentError) as raised:
         listen("127.0.0.1", 0, None, ["LocalHost", "Search.example.org"])
     assert str(raised.value) == (
@@ -654,7 +668,7 @@ def test_another_name_than_those_of_loopback_needs_a_token_too(token: str) -> No
 
 
 @pytest.mark.parametrize(
-    "given",
+    "name",
     [
         "",
         " ",
@@ -668,20 +682,20 @@ def test_another_name_than_those_of_loopback_needs_a_token_too(token: str) -> No
         "ü.de",
     ],
 )
-def test_what_is_no_name_of_a_host_is_refused_before_a_socket_is_opened(
-    given: str, monkeypatch: pytest.MonkeyPatch
+def test_an_invalid_name_of_a_host_is_refused_before_a_socket_is_opened(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("socket.create_server", lambda *_, **__: pytest.fail("opened"))
     with pytest.raises(ArgumentError) as raised:
-        listen("127.0.0.1", 0, None, ["localhost", given])
+        listen("127.0.0.1", 0, None, ["localhost", name])
     assert str(raised.value) == (
-        f'"{given}" is no name of a host.\nWhere: --allow-host\n'
+        f'"{name}" is no name of a host.\nWhere: --allow-host\n'
         "Allowed: a name or an IP address, without scheme, port and path\n"
         "Do: Write it so, such as: --allow-host search.example.org"
     )
 
 
-def test_a_port_or_an_address_that_cannot_be_had_is_told(
+def test_an_unavailable_port_or_address_is_reported(
     arag: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -703,7 +717,7 @@ def test_a_port_or_an_address_that_cannot_be_had_is_told(
 
 
 @pytest.mark.usefixtures("commands_folder")
-def test_the_command_says_where_it_serves_and_ends_with_ctrl_c_though_clients_are_there() -> None:
+def test_the_command_says_where_it_serves_and_ctrl_c_ends_it_while_clients_are_connected() -> None:
     script = "from arag_search.cli.app import main; main()"
     arguments = ["mcp", "my-index", "--transport", "http", "--port", "0", "--token-env", "SECRET"]
     with subprocess.Popen(
@@ -722,11 +736,11 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c_though_clients_ar
 
         async def main() -> None:
             with anyio.fail_after(20):
-                async with connected(match[1], TOKEN) as client:  # and ends its session
+                async with connected(match[1], TOKEN) as client:  # The client ends its session.
                     assert (await client.list_prompts()).prompts
                 async with connected(match[1], TOKEN) as client:
-                    found = await client.call_tool("logical_search", {"query": "vivaldi"})
-                    assert "passages for vivaldi" in text_of(found)
+                    reply = await client.call_tool("logical_search", {"query": "vivaldi"})
+                    assert "passages for vivaldi" in text_of(reply)
                     server.send_signal(signal.SIGINT)
                     await until(lambda: server.poll() is not None)
 

@@ -47,7 +47,7 @@ def noisy_start(start):
     def call(*arguments):
         print("noise of print at the start")
         os.write(1, b"noise of a library at the start\\n")
-        warnings.warn("noise of a warning at the start")  # the SDK swallows those of calls
+        warnings.warn("noise of a warning at the start")  # The SDK hides those of calls.
         return start(*arguments)
     return call
 
@@ -82,7 +82,7 @@ INITIALIZE = {
 }
 
 
-def started(script: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_server(script: str, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-W", "always", "-c", script + MAIN, "mcp", *arguments],
         stdin=subprocess.PIPE,
@@ -105,7 +105,7 @@ SEARCH = request(1, "tools/call", name="logical_search", arguments={"query": "vi
 
 @asynccontextmanager
 async def connected(*arguments: str) -> AsyncIterator[ClientSession]:
-    """The SDK's client of a server in a process of its own, which says nothing else."""
+    """Yield the SDK's client of a server in its own process, which prints no errors."""
     parameters = StdioServerParameters(
         command=sys.executable, args=["-c", MAIN, "mcp", *arguments], env=dict(os.environ)
     )
@@ -136,12 +136,12 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
                 names = [tool.name for tool in (await client.list_tools()).tools]
                 assert names == ["logical_search", "chunk_read", "reset"]
                 query = {"index": "my-index", "query": '"antonio vivaldi" AND librett*'}
-                found = await client.call_tool("logical_search", query)
-                assert text_of(found).startswith("5 of 8 passages for ")
-                read = await client.call_tool(
+                search_reply = await client.call_tool("logical_search", query)
+                assert text_of(search_reply).startswith("5 of 8 passages for ")
+                read_reply = await client.call_tool(
                     "chunk_read", {"index": "notes", "chunk_ids": ["n2.1"]}
                 )
-                assert text_of(read).endswith("Café & co.")
+                assert text_of(read_reply).endswith("Café & co.")
                 sentences = {"index": "notes", "query": "beta", "granularity": "sentence"}
                 assert (await client.call_tool("logical_search", sentences)).isError
 
@@ -149,59 +149,63 @@ def test_a_client_starts_the_command_searches_and_reads_in_two_indexes() -> None
 
 
 def test_every_byte_of_standard_output_is_protocol_whatever_prints() -> None:
-    wrong = (
-        b'\n{"jsonrpc": "2.0", "id": "x", "method": 7}\n'  # answered by its id
+    malformed = (
+        b'\n{"jsonrpc": "2.0", "id": "x", "method": 7}\n'  # This gets an answer by its id.
         b"not json\n"
         + b'{"jsonrpc": "2.0", "id": 5, "method": "'
-        + b"x" * 1_100_000  # longer than a message may be
+        + b"x" * 1_100_000  # This is longer than a message may be.
         + b'"}\n[[[[\n\xff\xfe\n{"id": "\\ud800"}\n'
     )
-    last = request(2, "tools/call", name="chunk_read", arguments={"chunk_ids": ["\ud800"]})
-    with started(NOISE, "my-index") as server:
-        out, err = server.communicate(BEGINNING + wrong + SEARCH + last.rstrip(), timeout=30)
+    read_request = request(2, "tools/call", name="chunk_read", arguments={"chunk_ids": ["\ud800"]})
+    with start_server(NOISE, "my-index") as server:
+        out, err = server.communicate(
+            BEGINNING + malformed + SEARCH + read_request.rstrip(), timeout=30
+        )
     assert server.returncode == 0, err
     lines = out.split(b"\n")
     assert lines.pop() == b""
     messages = [JSONRPCMessage.model_validate_json(line).root for line in lines]
-    answers = {one.id: one for one in messages if hasattr(one, "id")}
+    answers = {message.id: message for message in messages if hasattr(message, "id")}
     assert answers.keys() == {0, 1, 2, "x"}
     assert answers[2].error == answers["x"].error
     assert "passages for vivaldi" in answers[1].result["content"][0]["text"]
     assert answers["x"].error.message.startswith("The message is no JSON-RPC 2.0.\nAllowed: ")
-    notes = [one for one in messages if getattr(one, "method", "") == "notifications/message"]
-    told = [note.params["data"].splitlines()[0] for note in notes]
-    assert told.count("The message is longer than 1,048,576 bytes.") == 1
-    assert told.count("The message is no JSON-RPC 2.0.") >= 3
-    for of in ("print", "a library", "a stream", "a child", "a log", "Java"):
-        assert f"noise of {of}\n".encode() in err, of
-    for of in ("print", "a library", "a warning"):
-        assert f"noise of {of} at the start\n".encode() in err, of
+    notes = [
+        message for message in messages if getattr(message, "method", "") == "notifications/message"
+    ]
+    texts = [note.params["data"].splitlines()[0] for note in notes]
+    assert texts.count("The message is longer than 1,048,576 bytes.") == 1
+    assert texts.count("The message is no JSON-RPC 2.0.") >= 3
+    for origin in ("print", "a library", "a stream", "a child", "a log", "Java"):
+        assert f"noise of {origin}\n".encode() in err, origin
+    for origin in ("print", "a library", "a warning"):
+        assert f"noise of {origin} at the start\n".encode() in err, origin
 
 
-def test_several_requests_of_the_same_id_are_all_answered_also_after_the_input_has_ended() -> None:
-    with started("", "my-index") as server:
+def test_several_requests_of_the_same_id_are_all_answered_even_after_the_input_has_ended() -> None:
+    with start_server("", "my-index") as server:
         out, err = server.communicate(BEGINNING + SEARCH * 5, timeout=30)
     assert (server.returncode, err) == (0, b"")
     messages = [JSONRPCMessage.model_validate_json(line).root for line in out.splitlines()]
-    results = [one for one in messages if getattr(one, "id", None) == 1]
-    assert len(results) == 5
-    errors = [one.error.message for one in results if hasattr(one, "error")]
-    whole = [one.result for one in results if hasattr(one, "result")]
-    assert whole
-    assert all("passages for vivaldi" in one["content"][0]["text"] for one in whole)
+    answers = [message for message in messages if getattr(message, "id", None) == 1]
+    assert len(answers) == 5
+    errors = [answer.error.message for answer in answers if hasattr(answer, "error")]
+    results = [answer.result for answer in answers if hasattr(answer, "result")]
+    assert results
+    assert all("passages for vivaldi" in result["content"][0]["text"] for result in results)
     assert {text.splitlines()[0] for text in errors} <= {
         "Another request of this session has the same id, and is not answered yet."
     }
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "said"),
+    ("number", "code", "errors"),
     [(signal.SIGTERM, 143, b""), (signal.SIGINT, 130, b"arag-search: interrupted.\n")],
 )
 def test_a_signal_ends_the_server_in_the_middle_of_a_call(
-    number: signal.Signals, code: int, said: bytes
+    number: signal.Signals, code: int, errors: bytes
 ) -> None:
-    with started(SLOW, "my-index") as server:
+    with start_server(SLOW, "my-index") as server:
         assert server.stdin is not None
         assert server.stdout is not None
         assert server.stderr is not None
@@ -210,26 +214,26 @@ def test_a_signal_ends_the_server_in_the_middle_of_a_call(
         assert server.stderr.readline() == b"at work\n"
         server.send_signal(number)
         assert server.wait(10) == code
-        assert server.stderr.read() == said
+        assert server.stderr.read() == errors
         lines = server.stdout.read().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [0]
 
 
 def test_a_second_ctrl_c_does_not_wait_for_calls() -> None:
-    with started(SLOW + PATIENT, "my-index") as server:
+    with start_server(SLOW + PATIENT, "my-index") as server:
         assert server.stdin is not None
         assert server.stderr is not None
         server.stdin.write(BEGINNING + SEARCH)
         server.stdin.flush()
-        for said in (b"at work\n", b"ending\n"):
-            assert server.stderr.readline() == said
+        for line in (b"at work\n", b"ending\n"):
+            assert server.stderr.readline() == line
             server.send_signal(signal.SIGINT)
         assert server.wait(5) == 130
         assert server.stderr.read() == b"arag-search: interrupted.\n"
 
 
 def test_a_client_that_vanishes_ends_the_server() -> None:
-    with started("", "my-index") as server:
+    with start_server("", "my-index") as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(BEGINNING)
@@ -241,8 +245,8 @@ def test_a_client_that_vanishes_ends_the_server() -> None:
         assert server.wait(10) == 0
 
 
-def test_what_cannot_be_served_is_told_on_standard_error_before_a_client_waits() -> None:
-    with started("", "nothing-there") as server:
+def test_an_absent_index_is_reported_on_standard_error_before_a_client_waits() -> None:
+    with start_server("", "nothing-there") as server:
         out, err = server.communicate(BEGINNING, timeout=20)
     assert (server.returncode, out) == (1, b"")
     assert err.startswith(b"arag-search: There is no index")

@@ -1,4 +1,4 @@
-"""The guides are true: their blocks run, and their commands, paths, links and tables are real."""
+"""The guides are true: their blocks run, and their commands, paths, links and tables exist."""
 
 import importlib
 import json
@@ -98,13 +98,13 @@ RUNNERS: Mapping[str, Callable[[Block], object]] = {
     "yaml preset": lambda block: yaml_file(block, load_preset),
     "yaml prices": lambda block: yaml_file(block, Prices.load),
 }
-"""What is done with a block, by the words behind its fence. What a block "text" holds must
-be printed by one of the others."""
+"""The runner of a block, by the words behind its fence. The text of a block "text" must be printed
+by another block."""
 
 
 @pytest.fixture(scope="module")
 def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the index that README makes and the other guides use."""
+    """Build the index that README builds and the other guides use."""
     index = tmp_path_factory.mktemp("guides") / "sample-index"
     metadata = "year:number,kind:keyword"
     assert run(["index", SAMPLE, "--to", str(index), "--metadata", metadata]) == 0
@@ -123,15 +123,15 @@ def test_the_blocks_of_a_guide_run_in_order_and_print_what_it_shows(
     if guide != "README.md":
         shutil.copytree(sample_index, tmp_path / "sample-index")
     monkeypatch.chdir(tmp_path)
-    shown: list[Block] = []
+    expected: list[Block] = []
     for block in blocks_of(guide):
         if block.kind == "text":
-            shown += [block] if not block.reason else []
+            expected += [block] if not block.reason else []
         elif not block.reason and not (guide == OPERATORS and block.kind in RUN_ON_A_NODE):
             RUNNERS[block.kind](block)
-    printed = "".join(capsys.readouterr())
-    for block in shown:
-        assert block.text in printed, str(block)
+    output = "".join(capsys.readouterr())
+    for block in expected:
+        assert block.text in output, str(block)
 
 
 def test_every_block_that_no_test_runs_carries_a_mark_with_its_reason() -> None:
@@ -150,7 +150,7 @@ def test_every_block_is_fenced_and_every_fence_and_mark_belongs_to_a_block(guide
     assert not re.findall(r"\n\n {4,}(?![-*\d])\S.*", prose_of(guide))
 
 
-def test_the_two_one_line_commands_stand_in_the_readme_and_in_ci() -> None:
+def test_the_two_one_line_commands_are_in_the_readme_and_in_ci() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("uv run arag-search demo", "uv run --extra all pytest"):
         assert f"pip install uv && {command}" in guide_text("README.md")
@@ -167,37 +167,37 @@ def test_the_readme_takes_five_minutes() -> None:
 
 @pytest.fixture(scope="module")
 def help_of() -> Callable[[str], str]:
-    """Print the help of a command, once for all guides."""
+    """Return a function that prints the help of a command, once for all guides."""
     import contextlib
     import functools
     import io
 
     @functools.cache
-    def printed(command: str) -> str:
+    def help_text(command: str) -> str:
         output = io.StringIO()
         code: object = 0
         with contextlib.redirect_stdout(output):
             try:
                 code = exit_code_of([*command.split(), "--help"])
-            except SystemExit as ended:
-                code = ended.code
+            except SystemExit as exit_info:
+                code = exit_info.code
         return "" if code else output.getvalue()
 
-    return printed
+    return help_text
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-def test_every_command_that_a_guide_names_exists_with_the_options_it_is_given(
+def test_every_command_that_a_guide_names_exists_with_its_options(
     guide: str, help_of: Callable[[str], str]
 ) -> None:
     for words in commands_of(guide):
         begin = words[:2] if words[0] == "arag-search" else words[:4]
         if words[1:2] == ["opensearch"]:
             begin = words[:3]
-        shown = help_of(" ".join(begin))
-        assert shown, f"there is no command {' '.join(begin)}"
+        help_text = help_of(" ".join(begin))
+        assert help_text, f"there is no command {' '.join(begin)}"
         for option in re.findall(r"(?<=\s)--[\w-]+", " ".join(words)):
-            assert re.search(rf"{option}(?![\w-])", shown), words
+            assert re.search(rf"{option}(?![\w-])", help_text), words
 
 
 @pytest.mark.parametrize("guide", GUIDES)
@@ -215,7 +215,7 @@ def test_every_path_and_module_that_a_guide_names_exists(guide: str) -> None:
 
 
 def is_real(name: str) -> bool:
-    """Say whether a dotted name is a module, or something in a module."""
+    """Return whether a dotted name is a module, or an attribute of a module."""
     module, _, attribute = name.rpartition(".")
     try:
         importlib.import_module(name)
@@ -270,7 +270,7 @@ def test_every_variable_that_the_package_reads_is_in_a_guide() -> None:
 
 
 @pytest.mark.parametrize("default_operator", ["OR", "AND"])
-def test_the_queries_of_the_guide_are_read_as_it_says(default_operator: str) -> None:
+def test_the_queries_of_the_guide_are_understood_as_it_says(default_operator: str) -> None:
     head = {"OR": "query", "AND": "query, with AND as the default"}[default_operator]
     rows = rows_of(LANGUAGE, head, "read as")
     assert rows
@@ -282,10 +282,10 @@ def test_the_queries_of_the_guide_are_read_as_it_says(default_operator: str) -> 
 def test_the_queries_that_the_guide_calls_wrong_are_corrected_as_it_says() -> None:
     rows = rows_of(LANGUAGE, "query", "what is wrong", "corrected")
     assert rows
-    for query, _, corrected in rows:
+    for query, _, correction in rows:
         with pytest.raises(QueryError) as caught:
             parse(query, Schema(METADATA))
-        assert (caught.value.mended or "") == corrected, query
+        assert (caught.value.mended or "") == correction, query
 
 
 LIMITS: Mapping[str, Callable[[int], str]] = {
@@ -297,18 +297,18 @@ LIMITS: Mapping[str, Callable[[int], str]] = {
     "levels of parentheses": lambda count: "(" * count + "a OR b" + ")" * count,
     "a slop of": lambda count: f'"a b"~{count}',
 }
-"""A query that has as many of what the guide limits."""
+"""Queries that reach a limit of the guide, by the words for the limit."""
 
 
-@pytest.mark.parametrize("limited", LIMITS)
-def test_a_query_may_have_as_many_as_the_guide_says_and_not_one_more(limited: str) -> None:
+@pytest.mark.parametrize("words", LIMITS)
+def test_a_query_may_reach_each_limit_of_the_guide_and_not_exceed_it(words: str) -> None:
     number = r"([\d,]+)"
-    form = rf"- {limited} {number}" if limited.endswith(" of") else rf"- {number} {limited}"
-    (stated,) = re.findall(form, guide_text(LANGUAGE))
-    limit = int(stated.replace(",", ""))
-    parse(LIMITS[limited](limit))
+    form = rf"- {words} {number}" if words.endswith(" of") else rf"- {number} {words}"
+    (figure,) = re.findall(form, guide_text(LANGUAGE))
+    limit = int(figure.replace(",", ""))
+    parse(LIMITS[words](limit))
     with pytest.raises(QueryError):
-        parse(LIMITS[limited](limit + 1))
+        parse(LIMITS[words](limit + 1))
 
 
 # The bench
@@ -317,7 +317,7 @@ def test_a_query_may_have_as_many_as_the_guide_says_and_not_one_more(limited: st
 def test_every_bench_is_in_the_guide() -> None:
     commands = commands_of("bench/README.md")
     named = {words[3] for words in commands if words[2:3] == ["bench"] and words[3:]}
-    internal = {"build_cost"}  # a process of replay's
+    internal = {"build_cost"}  # It is a process of replay.
     assert BENCHES.keys() - internal == named
 
 

@@ -1,4 +1,4 @@
-"""Test modules stand alone: what two of them share is in tests/support, which holds no tests."""
+"""Test modules import no other test module; what they share is in tests/support, without tests."""
 
 import ast
 from collections.abc import Iterator
@@ -20,26 +20,26 @@ def test_no_test_module_imports_another() -> None:
 
 
 def test_every_module_outside_support_holds_tests_and_says_so_in_its_name() -> None:
-    wrong = [
+    misplaced_modules = [
         str(path.relative_to(TESTS))
         for path in sorted(TESTS.rglob("*.py"))
         if SUPPORT not in path.parents and path.name not in OTHER_NAMES
         if not path.name.startswith("test_") or not defined_tests(path)
     ]
-    assert wrong == []
+    assert misplaced_modules == []
 
 
 def test_support_holds_no_tests() -> None:
-    wrong = [
+    misplaced_modules = [
         str(path.relative_to(TESTS))
         for path in sorted(SUPPORT.rglob("*.py"))
         if path.name.startswith("test_") or defined_tests(path)
     ]
-    assert wrong == []
+    assert misplaced_modules == []
 
 
 def test_an_import_of_a_test_module_is_seen_in_the_code_of_a_child_too() -> None:
-    module = "test_build"  # in a place of its own, so that this module is not found
+    module = "test_build"  # The name is split, so that this module itself passes.
     child = f'CHILD = """\nimport os\nfrom tests.jobs.{module} import x\n"""\n'
     assert list(imported_test_modules(ast.parse(child))) == ["tests.jobs.test_build"]
     direct = f"from tests.jobs import {module}"

@@ -1,4 +1,4 @@
-"""The wheel installs and works outside of the checkout."""
+"""The wheel can be installed, and works outside of the checkout."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_the_wheel_runs_the_demo_in_a_fresh_environment(uv: str, tmp_path: Path)
     (wheel,) = tmp_path.glob("*.whl")
     call(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "env")
     call(uv, "pip", "install", "--quiet", "--python", tmp_path / "env", wheel)
-    shown = call(tmp_path / "env" / "bin" / "arag-search", "demo")
-    assert '2 of 8 passages for ("antonio vivaldi" AND librett*)' in shown
-    where = call(
+    output = call(tmp_path / "env" / "bin" / "arag-search", "demo")
+    assert '2 of 8 passages for ("antonio vivaldi" AND librett*)' in output
+    module_path = call(
         tmp_path / "env" / "bin" / "python", "-c", "import arag_search as a; print(a.__file__)"
     )
-    assert str(tmp_path) in where
+    assert str(tmp_path) in module_path

@@ -1,4 +1,4 @@
-"""Two workers share the tests, and what is expensive to start is started in one of them."""
+"""Two workers share the tests, and only one of them starts what is expensive to start."""
 
 from pathlib import Path
 

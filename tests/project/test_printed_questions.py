@@ -1,5 +1,5 @@
-"""Every question that is printed by README, guides, help texts, docstrings and the demo is answered
-correctly by the offline rules, over the sample corpus."""
+"""The offline rules, over the sample corpus, answer correctly every question that README, guides,
+help texts, docstrings and the demo print."""
 
 import ast
 import re
@@ -36,23 +36,23 @@ _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _QUOTED = re.compile(r"(['\"“])([A-Z][^\n\"“”]*?\?)['\"”]")
 
 
-def in_a_guide(text: str) -> set[str]:
+def questions_in_guide(text: str) -> set[str]:
     """Return the questions in code and in quotation marks; prose may ask what it likes."""
     code = "\n".join(_CODE.findall(text))
     return {
         question
         for part in (code, "\n".join(match[1] for match in _QUOTED.findall(text)))
-        for question in capitalised(part)
+        for question in questions_in_text(part)
     }
 
 
-def capitalised(text: str) -> set[str]:
-    """Return what begins like a question, in upper case, and ends with a question mark."""
+def questions_in_text(text: str) -> set[str]:
+    """Return the sentences that begin like a question, in upper case, and end with its mark."""
     return {question for question in _QUESTION.findall(text) if question[0].isupper()}
 
 
 def strings(path: Path) -> Iterator[str]:
-    """Give the docstrings of a module and, for a command, all that it may print."""
+    """Yield the docstrings of a module and, for a command, all texts that it may print."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     of_a_command = path.parent.name == "cli"
     for node in ast.walk(tree):
@@ -62,21 +62,21 @@ def strings(path: Path) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
-def printed_in_the_repository() -> set[str]:
-    guides = (in_a_guide(guide_text(guide)) for guide in GUIDES)
+def questions_in_repository() -> set[str]:
+    guides = (questions_in_guide(guide_text(guide)) for guide in GUIDES)
     modules = [
         path
         for room in ("arag_search", "index_jobs")
         for path in sorted((ROOT / room).glob("**/*.py"))
-        if "offline" not in path.parts  # the rules quote forms of questions
+        if "offline" not in path.parts  # The rules quote forms of questions.
     ]
-    texts = (in_a_guide(f"```{text}```") for path in modules for text in strings(path))
+    texts = (questions_in_guide(f"```{text}```") for path in modules for text in strings(path))
     return set().union(*guides, *texts)
 
 
 @pytest.fixture(name="demo", scope="module")
 def output_of_the_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Run the demo: give the index that it leaves, and its output."""
+    """Run the demo, and return the index that it leaves and its output."""
     import contextlib
     import io
 
@@ -89,8 +89,8 @@ def output_of_the_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 
 def test_every_printed_question_has_an_expected_answer(demo: tuple[Path, str]) -> None:
-    printed = printed_in_the_repository() | capitalised(demo[1])
-    assert printed == set(EXPECTED)
+    printed_questions = questions_in_repository() | questions_in_text(demo[1])
+    assert printed_questions == set(EXPECTED)
 
 
 @pytest.mark.parametrize("question", EXPECTED)
@@ -130,4 +130,4 @@ def test_a_command_that_the_demo_suggests_answers_its_question(
 def test_questions_of_a_guide_are_those_in_code_and_quotation_marks(
     text: str, questions: set[str]
 ) -> None:
-    assert in_a_guide(text) == questions
+    assert questions_in_guide(text) == questions

@@ -26,12 +26,12 @@ def dotted(path: Path) -> str:
 def imports(known: dict[str, Path]) -> Imports:
     """Return, for every module, the modules of ours that it imports anywhere in its source."""
     return {
-        name: set(imported(ast.parse(path.read_text("utf-8")), known)) - {name}
+        name: set(imported_modules(ast.parse(path.read_text("utf-8")), known)) - {name}
         for name, path in known.items()
     }
 
 
-def imported(tree: ast.Module, known: dict[str, Path]) -> Iterator[str]:
+def imported_modules(tree: ast.Module, known: dict[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -52,32 +52,32 @@ def rooms() -> list[str]:
     ]
 
 
-def room_of(module: str, listed: list[str]) -> str | None:
-    return next((room for room in listed if f"{module}.".startswith(f"{room}.")), None)
+def room_of(module: str, rooms_of_map: list[str]) -> str | None:
+    return next((room for room in rooms_of_map if f"{module}.".startswith(f"{room}.")), None)
 
 
 def is_entry_point(module: str) -> bool:
     return module in PACKAGES or module.endswith(".__main__")
 
 
-def upward(graph: Imports, listed: list[str]) -> list[str]:
+def upward(graph: Imports, rooms_of_map: list[str]) -> list[str]:
     """Return the imports that point up, as "importer -> imported"."""
-    height = {room: -place for place, room in enumerate(listed)}
-    wrong: list[str] = []
+    height = {room: -place for place, room in enumerate(rooms_of_map)}
+    violations: list[str] = []
     for module, targets in sorted(graph.items()):
         for target in sorted(targets):
             if is_entry_point(module) or is_entry_point(target):
                 continue
-            above, below = room_of(module, listed), room_of(target, listed)
+            above, below = room_of(module, rooms_of_map), room_of(target, rooms_of_map)
             if above is None or below is None or height[above] < height[below]:
-                wrong.append(f"{module} -> {target}")
-    return wrong
+                violations.append(f"{module} -> {target}")
+    return violations
 
 
 def test_every_module_is_in_a_room_of_the_map() -> None:
-    listed = rooms()
+    rooms_of_map = rooms()
     homeless = [
-        name for name in modules() if not is_entry_point(name) and not room_of(name, listed)
+        name for name in modules() if not is_entry_point(name) and not room_of(name, rooms_of_map)
     ]
     assert homeless == []
 
@@ -96,5 +96,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_an_import_that_points_up_is_seen_even_inside_a_function() -> None:
     known = {"arag_search.query.tree": Path(), "arag_search.cli.app": Path()}
     tree = ast.parse("def late():\n    from arag_search.cli import app\n")
-    graph = {"arag_search.query.tree": set(imported(tree, known)), "arag_search.cli.app": set()}
+    graph = {
+        "arag_search.query.tree": set(imported_modules(tree, known)),
+        "arag_search.cli.app": set(),
+    }
     assert upward(graph, rooms()) == ["arag_search.query.tree -> arag_search.cli.app"]

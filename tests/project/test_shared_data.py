@@ -1,4 +1,4 @@
-"""Tests that read data from outside a clone are marked, so that they are skipped without it."""
+"""Tests that read data from outside a clone are marked, and are skipped without that data."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An endpoint on loopback, and models that ask it."""
+"""An endpoint on loopback, and models that send requests to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def waits(all_waits: WaitLog) -> WaitLog:
 
 @pytest.fixture(scope="module")
 def shared(endpoint: Endpoint) -> Iterator[OpenAIModel]:
-    """One model for the tests that change none of its options and wait for nothing."""
+    """Yield a model for the tests that change none of its options and wait for nothing."""
     model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, sleep=fail_on_wait)
     yield model
     model.close()
@@ -40,7 +40,7 @@ def shared(endpoint: Endpoint) -> Iterator[OpenAIModel]:
 
 @pytest.fixture(scope="module")
 def patient(endpoint: Endpoint, all_waits: WaitLog) -> Iterator[OpenAIModel]:
-    """A model that tries three times, with no chance in its waits."""
+    """Yield a model that tries three times, with no chance in its waits."""
     model = OpenAIModel(
         "m",
         base_url=endpoint.base_url,

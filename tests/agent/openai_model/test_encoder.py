@@ -1,4 +1,4 @@
-"""EndpointEncoder over loopback: what is sent, what comes back, and what is refused."""
+"""EndpointEncoder over loopback: its requests, its vectors and its errors."""
 
 from __future__ import annotations
 
@@ -26,17 +26,12 @@ from tests.support.openai_asking import KEY, WaitLog, fail_on_wait
 
 
 @pytest.fixture
-def encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
-    """Make an encoder that waits for nothing."""
+def make_encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
+    """Return a function that makes encoders that wait for nothing."""
 
     def make(**options: object) -> EndpointEncoder:
-        with_defaults = {
-            "base_url": endpoint.base_url,
-            "key": KEY,
-            "sleep": fail_on_wait,
-            **options,
-        }
-        return EndpointEncoder("m", **with_defaults)  # type: ignore[arg-type]
+        all_options = {"base_url": endpoint.base_url, "key": KEY, "sleep": fail_on_wait, **options}
+        return EndpointEncoder("m", **all_options)  # type: ignore[arg-type]
 
     return make
 
@@ -44,7 +39,7 @@ def encoder(endpoint: Endpoint) -> Callable[..., EndpointEncoder]:
 Make = Callable[..., EndpointEncoder]
 
 
-def refused(encoder: EndpointEncoder, error: type[EncoderError], *texts: str) -> str:
+def error_text(encoder: EndpointEncoder, error: type[EncoderError], *texts: str) -> str:
     with pytest.raises(error) as raised:
         encoder.encode(texts or ("a",))
     assert type(raised.value) is error
@@ -55,15 +50,15 @@ def inputs(endpoint: Endpoint) -> list[list[str]]:
     return [request["input"] for request in endpoint.requests]
 
 
-def packed(*numbers: float) -> str:
+def base64_of(*numbers: float) -> str:
     return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
 
 
 def test_vectors_are_of_unit_length_in_the_order_of_their_indexes(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(embeddings([3, 4], [0, 2], [-5, 0], order=(2, 0, 1)))
-    vectors = encoder().encode(["a", "b", "c"])
+    vectors = make_encoder().encode(["a", "b", "c"])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [pytest.approx([0.6, 0.8]), [0, 1], [-1, 0]]
     assert endpoint.paths == ["/v1/embeddings"]
@@ -73,48 +68,52 @@ def test_vectors_are_of_unit_length_in_the_order_of_their_indexes(
     ]
 
 
-def test_vectors_may_come_as_base64(endpoint: Endpoint, encoder: Make) -> None:
-    endpoint.reply_with(embeddings(packed(3, 4), packed(0, 1)))
-    assert encoder().encode(["a", "b"]).tolist() == [pytest.approx([0.6, 0.8]), [0, 1]]
+def test_vectors_may_be_sent_as_base64(endpoint: Endpoint, make_encoder: Make) -> None:
+    endpoint.reply_with(embeddings(base64_of(3, 4), base64_of(0, 1)))
+    assert make_encoder().encode(["a", "b"]).tolist() == [pytest.approx([0.6, 0.8]), [0, 1]]
 
 
 def test_vectors_without_indexes_are_in_the_order_of_the_texts(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(Answer(body={"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}))
-    assert encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+    assert make_encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
 def test_an_endpoint_without_base64_is_asked_for_lists_from_then_on(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(refusal(422, "encoding_format: only float"), embeddings([1, 0]))
-    asking = encoder()
-    asking.encode(["a"])
-    asking.encode(["b"])
+    encoder = make_encoder()
+    encoder.encode(["a"])
+    encoder.encode(["b"])
     formats = [request["encoding_format"] for request in endpoint.requests]
     assert formats == ["base64", "float", "float"]
 
 
-def test_requests_are_bounded_by_texts_and_by_tokens(endpoint: Endpoint, encoder: Make) -> None:
+def test_requests_are_bounded_by_texts_and_by_tokens(
+    endpoint: Endpoint, make_encoder: Make
+) -> None:
     long = "word " * 50
     endpoint.reply_with(embeddings([1, 0], [0, 1]), embeddings([1, 0]), embeddings([0, 1]))
-    asking = encoder(batch_size=2, max_request_tokens=60)
-    assert asking.encode(["a", "b", long, long]).shape == (4, 2)
+    encoder = make_encoder(batch_size=2, max_request_tokens=60)
+    assert encoder.encode(["a", "b", long, long]).shape == (4, 2)
     assert inputs(endpoint) == [["a", "b"], [long], [long]]
 
 
-def test_a_long_text_is_cut_and_an_empty_one_is_a_blank(endpoint: Endpoint, encoder: Make) -> None:
+def test_a_long_text_is_truncated_and_an_empty_one_becomes_a_blank(
+    endpoint: Endpoint, make_encoder: Make
+) -> None:
     endpoint.reply_with(embeddings([1, 0], [1, 0], [1, 0]))
-    asking = encoder(max_tokens=10)
-    asking.encode(["word " * 10_000, "", "half \ud83d"])
-    [[cut, blank, mended]] = inputs(endpoint)
-    assert 8 <= count_tokens(cut) <= 10
-    assert (blank, mended) == (" ", "half ?")
-    assert asking.identity.max_tokens == 10
+    encoder = make_encoder(max_tokens=10)
+    encoder.encode(["word " * 10_000, "", "half \ud83d"])
+    [[truncated_text, blank, replaced_text]] = inputs(endpoint)
+    assert 8 <= count_tokens(truncated_text) <= 10
+    assert (blank, replaced_text) == (" ", "half ?")
+    assert encoder.identity.max_tokens == 10
 
 
-def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, encoder: Make) -> None:
+def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, make_encoder: Make) -> None:
     endpoint.reply_with(
         Answer(413, "Payload too large"),
         embeddings([1, 0]),
@@ -122,15 +121,15 @@ def test_a_request_that_is_too_long_is_halved(endpoint: Endpoint, encoder: Make)
         embeddings([0, 1]),
         embeddings([-1, 0]),
     )
-    assert encoder().encode(["a", "b", "c"]).tolist() == [[1, 0], [0, 1], [-1, 0]]
+    assert make_encoder().encode(["a", "b", "c"]).tolist() == [[1, 0], [0, 1], [-1, 0]]
     assert inputs(endpoint) == [["a", "b", "c"], ["a"], ["b", "c"], ["b"], ["c"]]
 
 
 def test_a_text_that_is_too_long_alone_names_the_variable(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(refusal(400, "This model's maximum context length is 512 tokens."))
-    assert refused(encoder(), EncoderLengthError) == (
+    assert error_text(make_encoder(), EncoderLengthError) == (
         "The request is too long for the model: This model's maximum context length is 512 "
         f"tokens.\nWhere: encoder m at {endpoint.base_url}\n"
         "Do: Set ARAG_EMBEDDING_MAX_TOKENS to what the model takes (it is 8000 now); texts are "
@@ -138,19 +137,19 @@ def test_a_text_that_is_too_long_alone_names_the_variable(
     )
 
 
-def test_only_queries_have_the_instruction(endpoint: Endpoint, encoder: Make) -> None:
+def test_only_queries_have_the_instruction(endpoint: Endpoint, make_encoder: Make) -> None:
     endpoint.reply_with(embeddings([1, 0]))
-    asking = encoder(query_instruction="Find: ")
-    asking.encode_queries(["a"])
-    asking.encode(["a"])
+    encoder = make_encoder(query_instruction="Find: ")
+    encoder.encode_queries(["a"])
+    encoder.encode(["a"])
     assert inputs(endpoint) == [["Find: a"], ["a"]]
 
 
-def test_the_dimension_is_learnt_once_and_no_text_is_not_sent(
-    endpoint: Endpoint, encoder: Make
+def test_the_dimension_is_learnt_once_and_an_empty_batch_is_not_sent(
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(embeddings([1, 0, 0]))
-    asking = encoder(query_instruction="Find: ")
+    encoder = make_encoder(query_instruction="Find: ")
     expected = EncoderIdentity(
         kind="endpoint",
         name="endpoint:m",
@@ -159,25 +158,25 @@ def test_the_dimension_is_learnt_once_and_no_text_is_not_sent(
         max_tokens=8_000,
         query_instruction="Find: ",
     )
-    assert asking.identity == asking.identity == expected
-    assert asking.encode([]).shape == (0, 3)
+    assert encoder.identity == encoder.identity == expected
+    assert encoder.encode([]).shape == (0, 3)
     assert len(endpoint.requests) == 1
 
 
-def test_another_dimension_than_before_is_an_error(endpoint: Endpoint, encoder: Make) -> None:
+def test_another_dimension_than_before_is_an_error(endpoint: Endpoint, make_encoder: Make) -> None:
     endpoint.reply_with(embeddings([1, 0]), embeddings([1, 0, 0]))
-    asking = encoder()
-    asking.encode(["a"])
-    assert refused(asking, EncoderReplyError) == (
+    encoder = make_encoder()
+    encoder.encode(["a"])
+    assert error_text(encoder, EncoderReplyError) == (
         "The endpoint gave vectors of 3 numbers, not 2 as before.\n"
         f"Where: encoder m at {endpoint.base_url}"
     )
 
 
-def test_a_dimension_that_is_asked_for_is_checked(endpoint: Endpoint, encoder: Make) -> None:
+def test_a_requested_dimension_is_checked(endpoint: Endpoint, make_encoder: Make) -> None:
     endpoint.reply_with(embeddings([1, 0, 0]))
-    said = refused(encoder(dimension=2), EncoderReplyError)
-    assert said.startswith("The endpoint gave vectors of 3 numbers, not 2 as asked for.\n")
+    message = error_text(make_encoder(dimension=2), EncoderReplyError)
+    assert message.startswith("The endpoint gave vectors of 3 numbers, not 2 as asked for.\n")
     assert endpoint.requests[0]["dimensions"] == 2
 
 
@@ -206,70 +205,72 @@ def test_a_dimension_that_is_asked_for_is_checked(endpoint: Endpoint, encoder: M
         ({"data": [{"embedding": [[1]]}, 7]}, "holds no vector at data.0: "),
     ],
 )
-def test_a_body_that_is_not_the_vectors_is_shown(
-    endpoint: Endpoint, encoder: Make, body: object, problem: str
+def test_a_body_without_the_vectors_is_shown(
+    endpoint: Endpoint, make_encoder: Make, body: object, problem: str
 ) -> None:
     endpoint.reply_with(Answer(200, body))
-    said = refused(encoder(), EncoderReplyError, "a", "b")
-    assert said.startswith(f"The endpoint's reply {problem}")
+    message = error_text(make_encoder(), EncoderReplyError, "a", "b")
+    assert message.startswith(f"The endpoint's reply {problem}")
     assert len(endpoint.requests) == 1
 
 
-def test_a_vector_with_a_number_that_is_none_names_its_text(
-    endpoint: Endpoint, encoder: Make
+def test_a_vector_with_a_number_that_is_not_finite_names_its_text(
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
-    endpoint.reply_with(embeddings(packed(1, 0), packed(float("nan"), 0)))
-    assert refused(encoder(), EncoderReplyError, "good", "b" * 99) == (
+    endpoint.reply_with(embeddings(base64_of(1, 0), base64_of(float("nan"), 0)))
+    assert error_text(make_encoder(), EncoderReplyError, "good", "b" * 99) == (
         f"The vector of a text holds numbers that are not finite: '{'b' * 60}...'.\n"
         f"Where: encoder m at {endpoint.base_url}"
     )
 
 
-def test_a_vector_of_zeros_becomes_the_first_unit_vector(endpoint: Endpoint, encoder: Make) -> None:
+def test_a_vector_of_zeros_becomes_the_first_unit_vector(
+    endpoint: Endpoint, make_encoder: Make
+) -> None:
     endpoint.reply_with(embeddings([0, 0], [0, 7]))
-    assert encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+    assert make_encoder().encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
-def test_what_may_pass_is_tried_again_with_the_waits_of_models(
-    endpoint: Endpoint, encoder: Make, waits: WaitLog
+def test_transient_errors_are_retried_with_the_waits_of_models(
+    endpoint: Endpoint, make_encoder: Make, waits: WaitLog
 ) -> None:
     endpoint.reply_with(
         refusal(429, "Slow down", headers={"Retry-After": "7"}),
         Answer(500, "oops"),
         embeddings([1, 0]),
     )
-    asking = encoder(sleep=waits.sleep, chance=lambda: 0.0, on_retry=waits.retries.append)
-    assert asking.encode(["a"]).tolist() == [[1, 0]]
+    encoder = make_encoder(sleep=waits.sleep, chance=lambda: 0.0, on_retry=waits.retries.append)
+    assert encoder.encode(["a"]).tolist() == [[1, 0]]
     assert waits.seconds == [7.0, 2.0]
     assert [retry.reason for retry in waits.retries] == ["Slow down", "oops"]
 
 
-def test_an_endpoint_that_stays_away_is_told_with_the_attempts(
-    endpoint: Endpoint, encoder: Make, waits: WaitLog
+def test_an_unavailable_endpoint_is_reported_with_the_attempts(
+    endpoint: Endpoint, make_encoder: Make, waits: WaitLog
 ) -> None:
     endpoint.reply_with(refusal(503, "Loading"))
-    assert refused(encoder(sleep=waits.sleep, max_retries=1), EncoderUnavailableError) == (
+    assert error_text(make_encoder(sleep=waits.sleep, max_retries=1), EncoderUnavailableError) == (
         "The endpoint gave no reply in 2 attempts (status 503: Loading).\n"
         f"Where: encoder m at {endpoint.base_url}\nDo: Try again later."
     )
 
 
 def test_a_refused_key_names_the_variables_and_is_not_shown(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(refusal(401, f"Incorrect API key provided: {KEY}."))
-    assert refused(encoder(), EncoderAccessError) == (
+    assert error_text(make_encoder(), EncoderAccessError) == (
         "The endpoint refused the key (status 401): Incorrect API key provided: [key].\n"
         f"Where: encoder m at {endpoint.base_url}\n"
         "Do: Set ARAG_EMBEDDING_API_KEY or ARAG_API_KEY or OPENAI_API_KEY to a key that "
         f"{endpoint.base_url} accepts."
     )
-    assert KEY not in repr(encoder())
+    assert KEY not in repr(make_encoder())
 
 
-def test_options_that_no_endpoint_takes_are_refused_together(encoder: Make) -> None:
+def test_options_that_no_endpoint_takes_are_refused_together(make_encoder: Make) -> None:
     with pytest.raises(ConfigError) as raised:
-        encoder(base_url="ftp://host", batch_size=0, dimension=0, max_retries=-1)
+        make_encoder(base_url="ftp://host", batch_size=0, dimension=0, max_retries=-1)
     assert str(raised.value) == (
         "No endpoint takes these options: base URL 'ftp://host' (http:// or https://, host, "
         "path); batch_size 0 (1 or more); dimension 0 (1 or more); max_retries -1 (0 or more)."
@@ -277,15 +278,15 @@ def test_options_that_no_endpoint_takes_are_refused_together(encoder: Make) -> N
 
 
 def test_threads_share_an_encoder_and_a_closed_one_says_so(
-    endpoint: Endpoint, encoder: Make
+    endpoint: Endpoint, make_encoder: Make
 ) -> None:
     endpoint.reply_with(embeddings([1, 0]))
-    asking = encoder()
+    encoder = make_encoder()
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda text: asking.encode([text]).tolist(), "abcdefgh"))
-    assert found == [[[1, 0]]] * 8
+        vectors = list(threads.map(lambda text: encoder.encode([text]).tolist(), "abcdefgh"))
+    assert vectors == [[[1, 0]]] * 8
     assert sorted(inputs(endpoint)) == [[text] for text in "abcdefgh"]
-    asking.close()
-    assert refused(asking, EncoderUnavailableError) == (
+    encoder.close()
+    assert error_text(encoder, EncoderUnavailableError) == (
         f"The encoder was closed.\nWhere: encoder m at {endpoint.base_url}"
     )

@@ -1,4 +1,4 @@
-"""What an endpoint refuses, told apart, each with its own message."""
+"""Refusals of an endpoint are told apart, each with its own message."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_a_refused_key_names_the_variables_that_hold_one(
     assert len(endpoint.requests) == 1
 
 
-def test_an_endpoint_that_wants_a_key_says_so(endpoint: Endpoint) -> None:
+def test_an_endpoint_that_requires_a_key_says_so(endpoint: Endpoint) -> None:
     endpoint.reply_with(refusal(403, "no"))
     model = OpenAIModel("m", base_url=endpoint.base_url)
-    said = raised_message(model, ModelAccessError)
-    assert said.startswith("The endpoint requires a key (status 403): no\n")
+    message = raised_message(model, ModelAccessError)
+    assert message.startswith("The endpoint requires a key (status 403): no\n")
     model.close()
 
 
@@ -59,8 +59,8 @@ def test_a_key_may_also_be_refused_as_a_bad_request(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
     endpoint.reply_with(refusal(400, "API key not valid. Pass a valid one."))
-    said = raised_message(shared, ModelAccessError)
-    assert said.startswith("The endpoint refused the key (status 400): API key not valid.")
+    message = raised_message(shared, ModelAccessError)
+    assert message.startswith("The endpoint refused the key (status 400): API key not valid.")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_key_may_also_be_refused_as_a_bad_request(
         (429, refusal(429, "Insufficient balance", code="insufficient_quota")),
     ],
 )
-def test_an_account_without_money_is_not_tried_again(
+def test_an_account_without_money_is_not_retried(
     shared: OpenAIModel, endpoint: Endpoint, status: int, answer: Answer
 ) -> None:
     endpoint.reply_with(answer)
@@ -98,9 +98,9 @@ def test_a_request_that_is_too_long_is_recognised(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer
 ) -> None:
     endpoint.reply_with(answer)
-    said = raised_message(shared, ContextLengthError)
-    assert said.startswith("The request is too long for the model: ")
-    assert said.endswith(where_line(endpoint))
+    message = raised_message(shared, ContextLengthError)
+    assert message.startswith("The request is too long for the model: ")
+    assert message.endswith(where_line(endpoint))
     assert len(endpoint.requests) == 1
 
 
@@ -114,7 +114,7 @@ def test_a_request_that_is_too_long_is_recognised(
         (refusal(400, "x" * 400), "x" * 297 + "..."),
     ],
 )
-def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_again(
+def test_any_other_bad_request_shows_the_words_of_the_endpoint_and_is_not_retried(
     shared: OpenAIModel, endpoint: Endpoint, answer: Answer, words: str
 ) -> None:
     endpoint.reply_with(answer)
@@ -139,7 +139,7 @@ def test_another_bad_request_gives_the_words_of_the_endpoint_and_is_not_tried_ag
         ),
     ],
 )
-def test_a_body_that_is_no_completion_is_shown(
+def test_a_body_that_is_not_a_completion_is_shown(
     shared: OpenAIModel, endpoint: Endpoint, body: object, words: str
 ) -> None:
     endpoint.reply_with(Answer(200, body))

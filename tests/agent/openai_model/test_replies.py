@@ -1,4 +1,4 @@
-"""Replies of an endpoint, odd ones too, as OpenAIModel gives them."""
+"""Replies of an endpoint, odd ones too, as OpenAIModel returns them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.endpoint import Endpoint, completion, refusal
 from tests.support.openai_asking import FINAL, KEY, QUESTION, SEARCH
 
 
-def test_a_reply_in_words_with_what_it_used(shared: OpenAIModel, endpoint: Endpoint) -> None:
+def test_a_reply_in_words_has_its_usage(shared: OpenAIModel, endpoint: Endpoint) -> None:
     endpoint.reply_with(completion("Ada", usage={"prompt_tokens": 12, "completion_tokens": 3}))
     assert shared.reply(FINAL) == ModelReply("Ada", usage=Usage(12, 3, "endpoint"))
     assert endpoint.paths == ["/v1/chat/completions"]
@@ -35,7 +35,7 @@ def test_a_tool_call_is_asked_for_one_at_a_time(shared: OpenAIModel, endpoint: E
     assert endpoint.requests[0]["parallel_tool_calls"] is False
 
 
-def test_several_calls_at_once_are_all_given(shared: OpenAIModel, endpoint: Endpoint) -> None:
+def test_several_calls_at_once_are_all_returned(shared: OpenAIModel, endpoint: Endpoint) -> None:
     endpoint.reply_with(completion("Both.", ("search", "{}"), ("read", '{"ids": [1]}')))
     reply = shared.reply(QUESTION)
     assert reply.text == "Both."
@@ -46,19 +46,21 @@ def test_several_calls_at_once_are_all_given(shared: OpenAIModel, endpoint: Endp
 
 
 @pytest.mark.parametrize("arguments", ['{"query": "ad', "", "[1]", "ada"])
-def test_broken_arguments_are_given_as_they_were_written(
+def test_broken_arguments_are_returned_as_they_were_written(
     shared: OpenAIModel, endpoint: Endpoint, arguments: str
 ) -> None:
     endpoint.reply_with(completion(None, ("search", arguments)))
     assert shared.reply(QUESTION).tool_calls[0].arguments == arguments
 
 
-def test_an_unknown_tool_is_given_as_it_was_named(shared: OpenAIModel, endpoint: Endpoint) -> None:
+def test_an_unknown_tool_is_returned_under_its_name(
+    shared: OpenAIModel, endpoint: Endpoint
+) -> None:
     endpoint.reply_with(completion(None, ("google", "{}")))
     assert shared.reply(QUESTION).tool_calls == (ToolCall("id1", "google", "{}"),)
 
 
-def test_arguments_that_come_as_an_object_and_calls_without_ids_are_understood(
+def test_arguments_sent_as_an_object_and_calls_without_ids_are_understood(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
     function = {"name": "search", "arguments": {"query": "ada"}}
@@ -82,7 +84,7 @@ def test_a_refusal_and_a_text_in_parts_are_text(shared: OpenAIModel, endpoint: E
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_is_kept_apart_from_the_text(
+def test_reasoning_is_separate_from_the_text(
     shared: OpenAIModel, endpoint: Endpoint, field: str
 ) -> None:
     endpoint.reply_with(completion("Ada", **{field: "Hm."}))
@@ -117,8 +119,8 @@ def test_earlier_steps_are_sent_and_half_an_emoji_in_them_is_replaced(
     assert user == {"role": "user", "content": "Who? ?"}
     assert assistant["content"] is None
     assert assistant["tool_calls"] == [
-        {"id": made.id, "type": "function", "function": {"name": "search", "arguments": sent}}
-        for made, sent in zip(calls, ('{"query": "ada"}', '{"q": "?'), strict=True)
+        {"id": call.id, "type": "function", "function": {"name": "search", "arguments": arguments}}
+        for call, arguments in zip(calls, ('{"query": "ada"}', '{"q": "?'), strict=True)
     ]
     assert tool == {"role": "tool", "content": "nothing", "tool_call_id": "a"}
 
@@ -135,10 +137,17 @@ def test_only_options_that_are_set_are_sent(endpoint: Endpoint) -> None:
     )
     model.reply(FINAL)
     model.close()
-    sent = endpoint.requests[0]
-    assert sorted(sent) == ["messages", "model", "reasoning_effort", "seed", "temperature", "top_p"]
-    assert (sent["temperature"], sent["top_p"]) == (0.0, 0.5)
-    assert (sent["reasoning_effort"], sent["seed"]) == ("low", 0)
+    request = endpoint.requests[0]
+    assert sorted(request) == [
+        "messages",
+        "model",
+        "reasoning_effort",
+        "seed",
+        "temperature",
+        "top_p",
+    ]
+    assert (request["temperature"], request["top_p"]) == (0.0, 0.5)
+    assert (request["reasoning_effort"], request["seed"]) == ("low", 0)
     assert endpoint.keys == ["Bearer none"]
 
 
@@ -154,7 +163,11 @@ def test_an_endpoint_without_the_option_of_one_call_is_not_asked_for_it_again(
     model = OpenAIModel("m", base_url=endpoint.base_url, key=KEY, max_retries=0)
     assert [model.reply(QUESTION).text, model.reply(QUESTION).text] == ["Ada", "Bob"]
     model.close()
-    assert ["parallel_tool_calls" in sent for sent in endpoint.requests] == [True, False, False]
+    assert ["parallel_tool_calls" in request for request in endpoint.requests] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_threads_share_one_model(shared: OpenAIModel, endpoint: Endpoint) -> None:

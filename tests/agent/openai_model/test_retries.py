@@ -1,4 +1,4 @@
-"""What is tried again, how often, and after which wait."""
+"""Failed requests are retried, a bounded number of times and after bounded waits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_retry_after_may_be_a_date(
     assert 35 < waits.seconds[0] <= 40
 
 
-def test_a_rate_limit_without_end_says_how_often_it_was_tried(
+def test_a_rate_limit_without_end_is_reported_with_the_attempts(
     patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
     endpoint.reply_with(refusal(429, "Slow down"))
@@ -73,7 +73,7 @@ def test_a_rate_limit_without_end_says_how_often_it_was_tried(
 
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
-def test_statuses_that_pass_are_tried_again(
+def test_transient_statuses_are_retried(
     patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog, status: int
 ) -> None:
     endpoint.reply_with(Answer(status, "<h1>oops</h1>"), completion("Ada"))
@@ -81,25 +81,25 @@ def test_statuses_that_pass_are_tried_again(
     assert [retry.reason for retry in waits.retries] == ["<h1>oops</h1>"]
 
 
-def test_an_error_of_a_gateway_with_status_200_has_the_status_it_names(
+def test_an_error_of_a_gateway_under_status_200_counts_as_the_status_it_names(
     patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
-    wrapped = Answer(200, {"error": {"message": "Provider is down", "code": 502}})
-    endpoint.reply_with(wrapped, completion("Ada"))
+    answer = Answer(200, {"error": {"message": "Provider is down", "code": 502}})
+    endpoint.reply_with(answer, completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert waits.seconds == [1.0]
 
 
-def test_a_cut_connection_is_tried_again(
+def test_a_broken_connection_is_retried(
     patient: OpenAIModel, endpoint: Endpoint, waits: WaitLog
 ) -> None:
-    cut = Answer(200, completion("Ada").body, cut=True)
-    endpoint.reply_with(cut, completion("Ada"))
+    answer = Answer(200, completion("Ada").body, cut=True)
+    endpoint.reply_with(answer, completion("Ada"))
     assert patient.reply(QUESTION).text == "Ada"
     assert waits.retries[0].reason.startswith("RemoteProtocolError: peer closed connection")
 
 
-def test_an_endpoint_that_says_nothing_is_given_up_after_the_last_attempt(
+def test_a_silent_endpoint_is_given_up_after_the_last_attempt(
     patient: OpenAIModel, endpoint: Endpoint
 ) -> None:
     endpoint.reply_with(Answer(silent=True))
@@ -110,7 +110,7 @@ def test_an_endpoint_that_says_nothing_is_given_up_after_the_last_attempt(
     )
 
 
-def test_an_endpoint_that_is_not_there_is_told_with_the_cause() -> None:
+def test_an_absent_endpoint_is_reported_with_the_cause() -> None:
     model = OpenAIModel("m", base_url="http://127.0.0.1:9/v1", max_retries=0)
     assert raised_message(model, ModelUnavailableError, FINAL) == (
         "The endpoint gave no reply in 1 attempt (ConnectError: [Errno 111] Connection refused).\n"

@@ -1,4 +1,4 @@
-"""OpenAIModel under an agent; its options, and its secrets."""
+"""OpenAIModel under an agent, its options and its secrets."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def test_an_agent_answers_over_http_whatever_the_model_gets_wrong(
         ("chunk_read", "ok"),
     ]
     assert record.usage.source == "counted"
-    assert ["tools" in sent for sent in endpoint.requests] == [True] * 6 + [False]
-    for sent in endpoint.requests:  # what strict endpoints check
-        calls = [call for one in sent["messages"] for call in one.get("tool_calls", ())]
-        replies = [one["tool_call_id"] for one in sent["messages"] if one["role"] == "tool"]
+    assert ["tools" in request for request in endpoint.requests] == [True] * 6 + [False]
+    for request in endpoint.requests:  # Strict endpoints check these.
+        calls = [call for message in request["messages"] for call in message.get("tool_calls", ())]
+        replies = [
+            message["tool_call_id"] for message in request["messages"] if message["role"] == "tool"
+        ]
         assert [call["id"] for call in calls] == replies
         assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
 
@@ -110,21 +112,26 @@ def test_options_that_no_endpoint_takes_are_refused_together(
     assert str(raised.value) == f"No endpoint takes these options: {problem}."
 
 
-def test_a_fingerprint_is_of_name_address_and_sampling_and_shows_no_key(
+def test_a_fingerprint_covers_name_address_and_sampling_and_shows_no_key(
     shared: OpenAIModel, endpoint: Endpoint
 ) -> None:
-    def model(name: str = "m", base_url: str = endpoint.base_url, **options: object) -> str:
+    def fingerprint(name: str = "m", base_url: str = endpoint.base_url, **options: object) -> str:
         make: Callable[..., OpenAIModel] = OpenAIModel
         return make(name, base_url=base_url, **options).fingerprint
 
-    assert model(timeout_s=3, max_retries=1) == shared.fingerprint
-    assert model(base_url=endpoint.base_url + "/") == shared.fingerprint
-    others = {model("n"), model(base_url="http://other/v1"), model(seed=1), model(temperature=0)}
+    assert fingerprint(timeout_s=3, max_retries=1) == shared.fingerprint
+    assert fingerprint(base_url=endpoint.base_url + "/") == shared.fingerprint
+    others = {
+        fingerprint("n"),
+        fingerprint(base_url="http://other/v1"),
+        fingerprint(seed=1),
+        fingerprint(temperature=0),
+    }
     assert len({*others, shared.fingerprint}) == 5
     assert repr(shared) == f"OpenAIModel('m', base_url='{endpoint.base_url}')"
 
 
-def test_a_key_is_in_no_error_nor_what_it_came_from(
+def test_a_key_is_in_no_error_and_in_none_of_its_causes(
     patient: OpenAIModel, endpoint: Endpoint
 ) -> None:
     for answer in (
